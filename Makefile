@@ -1,0 +1,57 @@
+# What a developer runs. make help lists it.
+#
+# It needs Go, git and make; make race needs a C compiler too, as the race
+# detector does on most systems. Everything is written to bin/ and build/.
+
+# What one may set: make run ARGS='--listen :9000', make fuzz FUZZTIME=2m.
+ARGS       ?=
+BENCH      ?= .
+COUNT      ?= 1
+FUZZTIME   ?= 30s
+RACECOUNT  ?= 2
+SOAKCOUNT  ?= 10
+SOAKFUZZ   ?= 2m
+
+# A GOWORK of the caller would change which modules are seen.
+unexport GOWORK
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-16s %s\n' "  $$name" "$$text"; done
+	@echo
+	@echo "  Set on the command line: ARGS='$(ARGS)' BENCH=$(BENCH) COUNT=$(COUNT) FUZZTIME=$(FUZZTIME) RACECOUNT=$(RACECOUNT) SOAKCOUNT=$(SOAKCOUNT) SOAKFUZZ=$(SOAKFUZZ)"
+
+.PHONY: build
+build: ## build bin/firn
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-X main.version=$$(sh scripts/version.sh)" -o bin/firn ./server/cmd/firn
+
+.PHONY: run
+run: build ## build bin/firn and start bin/firn serve $(ARGS)
+	bin/firn serve $(ARGS)
+
+.PHONY: test
+test: ## run all checks and tests of all modules, with a summary
+	@sh scripts/test.sh
+
+.PHONY: race
+race: ## run the tests of all modules under the race detector, RACECOUNT times
+	@sh scripts/each.sh go test -race -count=$(RACECOUNT) -timeout 30m ./...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target of all modules for FUZZTIME each
+	@sh scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## run the benchmarks of the root module; BENCH selects, COUNT repeats
+	go test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(COUNT) ./...
+
+.PHONY: soak
+soak: ## run what takes long: race SOAKCOUNT times, each fuzz target for SOAKFUZZ
+	@$(MAKE) --no-print-directory race RACECOUNT=$(SOAKCOUNT)
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAKFUZZ)
+
+.PHONY: clean
+clean: ## remove bin/ and build/
+	rm -rf bin build

@@ -1,0 +1,3 @@
+module github.com/firnid/firn
+
+go 1.26

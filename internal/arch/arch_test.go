@@ -1,0 +1,159 @@
+package arch
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// here is what findings name as the place of the table and the exceptions.
+const here = "internal/arch/arch_test.go"
+
+// imports is the way imports run: firn ← grant ← sequencer ← server, and
+// firn ← client. Every package of the repository has a line; the first that
+// matches is its own, so that special lines stand before general ones.
+//
+// A line lists packages of the repository only. What may be imported from
+// elsewhere is another rule: nothing, in the root module.
+var imports = []importLine{
+	// The library. Its internal packages are leaves.
+	{pattern: ".", imports: []string{"internal/basen", "internal/freshness", "internal/invariants"}},
+	{pattern: "internal/basen"},
+	{pattern: "internal/freshness"},
+	{pattern: "internal/invariants"},
+	{pattern: "internal/arch"},
+
+	// Coordination. A store knows the contract and no other store.
+	{
+		pattern: "grant",
+		imports: []string{".", "internal/invariants"},
+		tests:   []string{"grant/storetest", "grant/memstore"},
+	},
+	{pattern: "grant/storetest", imports: []string{".", "grant"}, tests: []string{"grant/memstore"}},
+	{pattern: "grant/sim", imports: []string{".", "grant", "grant/memstore"}, tests: []string{"grant/storetest"}},
+	{pattern: "grant/*", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
+	{
+		pattern: "sequencer",
+		imports: []string{".", "grant", "internal/invariants"},
+		tests:   []string{"grant/storetest", "grant/memstore", "grant/dirstore", "grant/sim"},
+	},
+
+	// The client speaks HTTP and knows nothing of grants.
+	{pattern: "client", imports: []string{"."}, tests: []string{"client/clienttest"}},
+	{pattern: "client/clienttest", imports: []string{".", "client"}},
+
+	// Other modules: whatever is published. That they never import what is
+	// internal to the root module is part of the rule.
+	{pattern: "etcdstore/...", imports: []string{".", "grant"}, tests: []string{"grant/storetest", "sequencer"}},
+	{
+		pattern: "server/...",
+		imports: []string{".", "grant/...", "sequencer/...", "client/...", "etcdstore/...", "server/..."},
+	},
+	{
+		pattern: "bench/...",
+		imports: []string{".", "grant/...", "sequencer/...", "client/...", "etcdstore/...", "server/...", "bench/..."},
+	},
+}
+
+// noExample names the exported types of the root package that need no example
+// of their own, and says why. An example that a reason names must exist.
+var noExample = map[string]string{
+	"BatchOf":       "the generic form of Batch and Batch128",
+	"PrefetcherOf":  "the generic form of Prefetcher and Prefetcher128",
+	"RunOf":         "the generic form of Run and Run128",
+	"SourceOf":      "the generic form of Source and Source128",
+	"Batch128":      "a Batch with wider IDs, made by the same code",
+	"Prefetcher128": "a Prefetcher with wider IDs, made by the same code",
+	"Run128":        "a Run with wider IDs, made by the same code",
+	"Source128":     "a Source with wider IDs",
+	"PresetKey":     "a part of PresetInfo",
+}
+
+func TestImports(t *testing.T) {
+	report(t, checkImports(repository(t), imports, here+" (imports)"))
+}
+
+func TestZeroDependencies(t *testing.T) {
+	report(t, checkZeroDependencies(repository(t)))
+}
+
+func TestPackageComments(t *testing.T) {
+	report(t, checkPackageComments(repository(t)))
+}
+
+func TestNames(t *testing.T) {
+	report(t, checkNames(repository(t)))
+}
+
+func TestSelfContained(t *testing.T) {
+	report(t, checkSelfContained(repository(t)))
+}
+
+func TestExamples(t *testing.T) {
+	report(t, checkExamples(repository(t), noExample, here+" (noExample)"))
+}
+
+func TestVariables(t *testing.T) {
+	report(t, checkVariables(repository(t)))
+}
+
+// TestLoad shows that the rules look at something.
+func TestLoad(t *testing.T) {
+	r := repository(t)
+	report(t, r.broken)
+	found := make(map[string]bool)
+	for _, p := range r.packages {
+		found[p.dir] = true
+	}
+	for _, dir := range []string{".", "internal/arch"} {
+		if !found[dir] {
+			t.Errorf("package %s is not among the %d packages that were read", dir, len(r.packages))
+		}
+	}
+	t.Logf("read %d modules, %d packages and %d text files", len(r.modules), len(r.packages), len(r.texts))
+}
+
+func report(t *testing.T, findings []string) {
+	t.Helper()
+	for _, f := range findings {
+		t.Error(f)
+	}
+}
+
+var loadRepository = sync.OnceValues(func() (*repo, error) {
+	dir, err := rootDir()
+	if err != nil {
+		return nil, err
+	}
+	return load(os.DirFS(dir))
+})
+
+func repository(t *testing.T) *repo {
+	t.Helper()
+	r, err := loadRepository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// rootDir finds the repository's root: the nearest directory above with a
+// go.work, or else the nearest with a go.mod, as in a copy of the module alone.
+func rootDir() (string, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for _, mark := range []string{"go.work", "go.mod"} {
+		for dir := wd; ; dir = filepath.Dir(dir) {
+			if _, err := os.Stat(filepath.Join(dir, mark)); err == nil {
+				return dir, nil
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return "", os.ErrNotExist
+}

@@ -1,0 +1,122 @@
+#!/bin/sh
+# What make test runs: every check of every published module. All steps run,
+# also after one has failed; the summary at the end says which.
+#
+# It needs Go and git, and the modules that server/go.mod and tools/go.mod name.
+# It writes to bin/ and build/ only.
+set -eu
+cd "$(dirname "$0")/.."
+unset GOWORK
+exec 2>&1 # what a command says and complains of, in order
+
+modules=$(sh scripts/modules.sh)
+mkdir -p bin build
+summary=build/test.summary
+facts=build/test.facts
+: >$summary
+: >$facts
+failed=0
+
+# step NAME COMMAND… runs one step, and notes how it went and how long it took.
+step() {
+	name=$1
+	shift
+	echo "== $name"
+	begin=$(date +%s)
+	if "$@"; then result=ok; else result=FAILED failed=1; fi
+	printf '%-44s %-6s %4d s\n' "$name" $result $(($(date +%s) - begin)) >>$summary
+}
+
+# Errexit is off inside the steps: each says itself when it has failed.
+
+check_gofmt() {
+	files=$("$(go env GOROOT)/bin/gofmt" -l .) || return 1
+	test -z "$files" && return 0
+	echo "not formatted, run gofmt -w on:"
+	echo "$files"
+	return 1
+}
+
+build_staticcheck() {
+	(cd tools && GOWORK=off go build -buildvcs=false -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck)
+}
+
+check_vet() {
+	(cd "$1" && go vet ./... && "$root/bin/staticcheck" ./...)
+}
+
+# Each module on its own, as its users see it.
+check_alone() {
+	(cd "$1" && GOWORK=off go build -buildvcs=false -o /dev/null ./... && GOWORK=off go mod tidy -diff)
+}
+
+# The root module must compile, tests included, wherever it is used.
+check_system() {
+	GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go vet ./...
+}
+
+run_tests() {
+	case $1 in
+	.) log=build/test.root.log ;;
+	*) log=build/test.$(echo "$1" | tr / -).log ;;
+	esac
+	{
+		(cd "$1" && go test -v -count=1 -vet=off -timeout 10m ./...) && code=0 || code=$?
+		echo "$code" >build/test.status
+	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts=$facts -f scripts/tests.awk
+	test "$(cat build/test.status)" = 0
+}
+
+# Every row of the golden data must have been read by some test.
+check_vectors() {
+	code=0
+	for file in $(find . -path '*/testdata/vectors/*.ndjson' | sort); do
+		rows=$(grep -c . "$file") || rows=0
+		read=$(awk -v file="${file##*/}" '$1 == "vectors" && $2 == file { n += $3 } END { print n + 0 }' $facts)
+		if [ "$read" -lt "$rows" ]; then
+			echo "$file has $rows rows, and the tests have read $read:" \
+				"a test must read all and say so with t.Log(\"vectors: ${file##*/} N rows\")"
+			code=1
+		fi
+	done
+	return $code
+}
+
+root=$PWD
+step gofmt check_gofmt
+step 'build staticcheck' build_staticcheck
+for module in $modules; do
+	step "vet and staticcheck $module" check_vet "$module"
+done
+for system in linux/amd64 linux/arm64 linux/386 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
+	step "vet for $system" check_system $system
+done
+for module in $modules; do
+	step "without go.work: $module" check_alone "$module"
+done
+for module in $modules; do
+	step "go test $module" run_tests "$module"
+done
+step 'every vector read' check_vectors
+
+echo
+echo '== summary'
+cat $summary
+awk '
+	$1 == "vectors" { files += !($2 in rows); rows[$2] += $3; all += $3 }
+	$1 == "report" { sub(/^report /, ""); print "report: " $0 }
+	END {
+		for (f in rows) printf "vectors: %s %d rows\n", f, rows[f] | "sort"
+		close("sort")
+		printf "vectors: %d rows of %d files\n", all, files
+	}' $facts
+awk '$1 == "slow" { printf "slow: %s %d s\n", $2, $3 }' $facts
+grep '^skipped ' $facts || true
+awk '
+	$1 == "count" { passed += $2; failed += $3; skipped += $4 }
+	END { printf "tests: %d passed, %d failed, %d skipped\n", passed, failed, skipped }' $facts
+if [ $failed != 0 ]; then
+	echo "make test: failed: $(awk '$(NF-2) == "FAILED" { sub(/ +FAILED.*/, ""); printf "%s%s", sep, $0; sep = ", " }' $summary)"
+	exit 1
+fi
+echo 'make test: all passed'
