@@ -68,6 +68,14 @@ var noExample = map[string]string{
 	"Run128":        "a Run with wider IDs, made by the same code",
 	"Source128":     "a Source with wider IDs",
 	"PresetKey":     "a part of PresetInfo",
+
+	"Options":       "in Example and ExampleGenerator_TryNext",
+	"WaitError":     "in ExampleGenerator_TryNext",
+	"RangeError":    "its text says all there is to say",
+	"ParseError":    "in ExampleNodePart",
+	"PrefetchStats": "in ExamplePrefetcher",
+	"Source":        "in ExamplePrefetcher",
+	"Batch":         "in ExampleGenerator_NextBatch and ExampleRun",
 }
 
 func TestImports(t *testing.T) {

@@ -1,0 +1,189 @@
+package firn
+
+import (
+	"iter"
+	"slices"
+)
+
+// number is what batches and prefetchers need of an ID.
+type number[I any] interface {
+	ID | ID128
+	fromWide(wide) I
+	plus(uint64) I
+}
+
+func (ID) fromWide(w wide) ID       { return ID(w.lo) }
+func (id ID) plus(step uint64) ID   { return id + ID(step) }
+func (ID128) fromWide(w wide) ID128 { return ID128FromUint64s(w.hi, w.lo) }
+func (id ID128) plus(step uint64) ID128 {
+	hi, lo := id.Uint64s()
+	sum := lo + step
+	if sum < lo {
+		hi++
+	}
+	return ID128FromUint64s(hi, sum)
+}
+
+// A Batch is n IDs in the order they were made. Its zero value has none.
+// It is immutable and may be used by many goroutines at once.
+type Batch = BatchOf[ID]
+
+// A Batch128 is a Batch of 128-bit IDs.
+type Batch128 = BatchOf[ID128]
+
+// A Run is Count IDs: First, First+Step, First+2*Step and so on.
+type Run = RunOf[ID]
+
+// A Run128 is a Run of 128-bit IDs.
+type Run128 = RunOf[ID128]
+
+// A RunOf is a Run or a Run128.
+type RunOf[I number[I]] struct {
+	First I
+	Step  uint64 // 1 where Count is 1 and the layout has no step
+	Count int    // at least 1
+}
+
+// A BatchOf is a Batch or a Batch128.
+type BatchOf[I number[I]] struct {
+	// Either the slots [slot, slot+n) of a composer …
+	composer *composer
+	slot     uint64
+	seed     wide // of the random bits, so that a batch reads the same every time
+
+	// … or runs from elsewhere.
+	runs []RunOf[I]
+
+	n int
+}
+
+// BatchFromRuns is the batch of these IDs, for a Source that has them from
+// elsewhere. Runs without IDs are left out.
+func BatchFromRuns[I number[I]](runs ...RunOf[I]) BatchOf[I] {
+	var b BatchOf[I]
+	for _, r := range runs {
+		if r.Count > 0 {
+			b.runs = append(b.runs, r)
+			b.n += r.Count
+		}
+	}
+	return b
+}
+
+// newBatch is the batch of n slots.
+func newBatch[I number[I]](c *composer, slot uint64, n int) BatchOf[I] {
+	b := BatchOf[I]{composer: c, slot: slot, n: n}
+	if !c.random.isZero() {
+		b.seed = randomWide()
+	}
+	return b
+}
+
+// Len is the number of IDs.
+func (b BatchOf[I]) Len() int { return b.n }
+
+// All yields the IDs in the order they were made, the same ones every time.
+func (b BatchOf[I]) All() iter.Seq[I] {
+	return func(yield func(I) bool) {
+		if b.composer != nil && !b.composer.random.isZero() {
+			for slot := b.slot; slot < b.slot+uint64(b.n); slot++ {
+				if !yield(b.randomAt(slot)) {
+					return
+				}
+			}
+			return
+		}
+		for r := range b.eachRun() {
+			id := r.First
+			for i := range r.Count {
+				if i > 0 {
+					id = id.plus(r.Step)
+				}
+				if !yield(id) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Runs is the batch as runs of IDs at equal distances, in order: one for each
+// tick where the node lies below the sequence, and fewer where time and
+// sequence are one number in the ID. It is nil for an empty batch and for a
+// layout that has no runs, because its IDs have random bits or a step that 64
+// bits cannot hold.
+func (b BatchOf[I]) Runs() []RunOf[I] {
+	if c := b.composer; c != nil && (!c.random.isZero() || c.runShift > 63) {
+		return nil
+	}
+	return slices.Collect(b.eachRun())
+}
+
+// eachRun yields runs; it must not be called for a layout with random bits.
+func (b BatchOf[I]) eachRun() iter.Seq[RunOf[I]] {
+	if b.composer == nil {
+		return slices.Values(b.runs)
+	}
+	return func(yield func(RunOf[I]) bool) {
+		for slot, end := b.slot, b.slot+uint64(b.n); slot < end; {
+			r := b.runAt(slot, end)
+			if !yield(r) {
+				return
+			}
+			slot += uint64(r.Count)
+		}
+	}
+}
+
+// runAt is the run of the slots from slot on, of which none reaches end.
+func (b BatchOf[I]) runAt(slot, end uint64) RunOf[I] {
+	var zero I
+	c := b.composer
+	r := RunOf[I]{First: zero.fromWide(c.wide(slot)), Step: 1, Count: 1}
+	if c.runShift <= 63 {
+		size := uint64(1) << c.runBits
+		r.Step, r.Count = 1<<c.runShift, int(min(size-slot&(size-1), end-slot))
+	}
+	return r
+}
+
+// appendTo appends the IDs to dst. It does not allocate where they have room.
+func (b BatchOf[I]) appendTo(dst []I) []I {
+	dst = slices.Grow(dst, b.n)
+	if b.composer == nil {
+		for _, r := range b.runs {
+			dst = r.appendTo(dst)
+		}
+		return dst
+	}
+	end := b.slot + uint64(b.n)
+	if b.composer.random.isZero() {
+		for slot := b.slot; slot < end; {
+			r := b.runAt(slot, end)
+			dst = r.appendTo(dst)
+			slot += uint64(r.Count)
+		}
+		return dst
+	}
+	for slot := b.slot; slot < end; slot++ {
+		dst = append(dst, b.randomAt(slot))
+	}
+	return dst
+}
+
+func (r RunOf[I]) appendTo(dst []I) []I {
+	id := r.First
+	for i := range r.Count {
+		if i > 0 {
+			id = id.plus(r.Step)
+		}
+		dst = append(dst, id)
+	}
+	return dst
+}
+
+// randomAt is the ID of a slot with its random bits.
+func (b BatchOf[I]) randomAt(slot uint64) I {
+	var zero I
+	return zero.fromWide(b.composer.wide(slot).or(mix(b.seed, slot).and(b.composer.random)))
+}

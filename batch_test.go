@@ -1,0 +1,198 @@
+package firn
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Runs across ticks for every order of the fields: the same 10 slots, from the
+// sixth of a tick of eight.
+func TestRuns(t *testing.T) {
+	for layout, want := range map[string][]Run{
+		"bits=time:40.node:4.seq:3":           {{5, 1, 3}, {128, 1, 7}},
+		"bits=time:40.seq:3.node:4":           {{5 << 4, 16, 10}}, // time and sequence are one number
+		"bits=node:4.time:40.seq:3":           {{5, 1, 10}},
+		"bits=seq:3.time:40":                  {{5 << 40, 1 << 40, 3}, {1, 1 << 40, 7}},
+		"bits=time~:2.seq:3":                  {{5, 1, 3}, {2<<3 | 0, 1, 7}}, // tick 1 of two bits, turned round
+		"bits=seq:1.const:1=0.seq:2.time:40":  {{1<<43 | 1<<40, 1 << 40, 3}, {1, 1 << 40, 4}, {1<<43 | 1, 1 << 40, 3}},
+		"bits=time:40.const:3=5.seq:3.node:1": {{5<<4 | 5<<1, 2, 3}, {1<<7 | 5<<4, 2, 7}},
+	} {
+		l := MustParseLayout(layout)
+		b := newBatch[ID](newComposer(&l, 0), 5, 10)
+		var walked []ID
+		for slot := uint64(5); slot < 15; slot++ {
+			walked = append(walked, ID(newComposer(&l, 0).low(slot)))
+		}
+		if got := slices.Collect(b.All()); !slices.Equal(got, walked) {
+			t.Errorf("%s: All = %v, want %v", layout, got, walked)
+		}
+		if got := BatchFromRuns(b.Runs()...); !slices.Equal(slices.Collect(got.All()), walked) || got.Len() != 10 {
+			t.Errorf("%s: Runs = %v, want those of %v", layout, b.Runs(), walked)
+		}
+		if got := b.Runs(); !slices.Equal(got, want) {
+			t.Errorf("%s: Runs = %v, want %v", layout, got, want)
+		}
+	}
+	for layout, want := range map[string]bool{"uuidv7": false, "ulid": false, "boundary": true, "bits=seq:8.time:48.node:64": false} {
+		l := MustParseLayout(layout)
+		if b := newBatch[ID128](newComposer(&l, 0), 5, 10); (b.Runs() != nil) != want || b.Len() != 10 {
+			t.Errorf("%s: Runs = %v, want any: %v", layout, b.Runs(), want)
+		}
+	}
+	if b := (Batch{}); b.Len() != 0 || b.Runs() != nil || len(slices.Collect(b.All())) != 0 {
+		t.Error("the zero Batch has IDs")
+	}
+}
+
+// A batch of IDs with random bits reads the same every time, and two batches differ.
+func TestBatchOfRandomLayout(t *testing.T) {
+	g, err := NewGenerator128(MustParseLayout("uuidv7"), Grant{Node: 7, From: noon}, &Options{Now: func() time.Time { return noon }, MaxAhead: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _, err := g.Reserve(5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := slices.Collect(b.All()), slices.Collect(b.All())
+	if !slices.Equal(first, second) {
+		t.Error("All gave other IDs the second time")
+	}
+	random := make(map[uint64]bool)
+	for i, id := range first {
+		if i > 0 && id.Compare(first[i-1]) <= 0 {
+			t.Fatalf("ID %d: %v after %v", i, id, first[i-1])
+		}
+		_, lo := id.Uint64s()
+		random[lo&mask(46)] = true
+	}
+	if len(random) != len(first) {
+		t.Errorf("%d different random parts of 46 bits in %d IDs", len(random), len(first))
+	}
+}
+
+// counter is a Source of consecutive integers that can be told to fail.
+type counter struct {
+	mu      sync.Mutex
+	next    ID
+	fetched int
+	err     error
+	block   chan struct{} // if set, NextBatch waits for it or the context
+}
+
+func (c *counter) NextBatch(ctx context.Context, n int) (Batch, error) {
+	if c.block != nil {
+		select {
+		case <-c.block:
+		case <-ctx.Done():
+			return Batch{}, ctx.Err()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return Batch{}, c.err
+	}
+	c.fetched++
+	first := c.next
+	c.next += ID(n)
+	return BatchFromRuns(Run{first, 1, n}), nil
+}
+
+func TestPrefetcherManyCallers(t *testing.T) {
+	source := &counter{next: 1}
+	p := NewPrefetcher(source, 1000, 10*time.Minute)
+	const callers, each = 8, 20_000
+	ids := make([][]ID, callers)
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for range each {
+				id, err := p.Next(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ids[i] = append(ids[i], id)
+			}
+			if !slices.IsSorted(ids[i]) {
+				t.Error("a caller's IDs are not in order")
+			}
+		})
+	}
+	wg.Wait()
+	all := slices.Concat(ids...)
+	slices.Sort(all)
+	for i, id := range all { // no hole, no duplicate
+		if id != ID(i+1) {
+			t.Fatalf("ID %d is %v", i, id)
+		}
+	}
+	if s := p.Stats(); s.Fetches != callers*each/1000 || s.Discarded != 0 {
+		t.Errorf("Stats = %+v, want %d fetches", s, callers*each/1000)
+	}
+}
+
+func TestPrefetcherDiscardsOldIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPrefetcher(&counter{}, 10, time.Second)
+		p.Next(t.Context())
+		time.Sleep(time.Second)
+		if id, err := p.Next(t.Context()); id != 10 || err != nil {
+			t.Errorf("got %v, %v, want 10", id, err)
+		}
+		if s := p.Stats(); s.Fetches != 2 || s.Discarded != 9 {
+			t.Errorf("Stats = %+v, want 2 fetches and 9 discarded", s)
+		}
+	})
+}
+
+func TestPrefetcherErrorsAndContexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := errors.New("down")
+		source := &counter{err: down, next: 1}
+		p := NewPrefetcher(source, 10, 0)
+		if id, err := p.Next(t.Context()); !errors.Is(err, down) || id != 0 {
+			t.Fatalf("got %v, %v, want the source's error", id, err)
+		}
+		// One caller fetches and hangs; the other's wait ends with its own context,
+		// and neither stops the next.
+		source.err, source.block = nil, make(chan struct{})
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := p.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v, want the context's error", err)
+				}
+			})
+		}
+		wg.Wait()
+		close(source.block)
+		if id, err := p.Next(t.Context()); id != 1 || err != nil {
+			t.Errorf("got %v, %v, want 1", id, err)
+		}
+	})
+}
+
+type empty struct{}
+
+func (empty) NextBatch(context.Context, int) (Batch, error) { return Batch{}, nil }
+
+func TestPrefetcherOfAnEmptySource(t *testing.T) {
+	if _, err := NewPrefetcher(empty{}, 1, 0).Next(t.Context()); err == nil {
+		t.Error("an empty batch was taken for IDs")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("NewPrefetcher took a count of 0")
+		}
+	}()
+	NewPrefetcher(empty{}, 0, 0)
+}

@@ -1,0 +1,43 @@
+package firn
+
+import (
+	"math"
+	"time"
+)
+
+// A clock counts ticks since a layout's epoch. Everything a generator knows of
+// time comes through read.
+type clock struct {
+	now    func() time.Time
+	layout *Layout
+}
+
+// A reading is what a clock said: rest nanoseconds into a tick.
+type reading struct{ tick, rest uint64 }
+
+// before reports whether r is earlier than s.
+func (r reading) before(s reading) bool {
+	return r.tick < s.tick || r.tick == s.tick && r.rest < s.rest
+}
+
+// read reads the clock. The error is a *ClockError of a clock before the epoch.
+func (c *clock) read() (reading, error) {
+	now := c.now()
+	tick, rest, where := c.layout.tickAt(now)
+	switch {
+	case where < 0:
+		epoch := c.layout.Epoch()
+		return reading{}, &ClockError{Now: now, Last: epoch, Wait: epoch.Sub(now), beforeEpoch: true}
+	case where > 0:
+		return reading{math.MaxUint64, 0}, nil
+	}
+	return reading{tick, rest}, nil
+}
+
+// span is how long n ticks of a unit last, or the longest Duration.
+func span(n uint64, unit time.Duration) time.Duration {
+	if n > uint64(math.MaxInt64/unit) {
+		return math.MaxInt64
+	}
+	return time.Duration(n) * unit
+}

@@ -1,0 +1,573 @@
+package firn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// core is what Generator and Generator128 share: it hands out slots.
+//
+// Every call loads the current term, loads the term's word, reads the clock and
+// then swaps the word, in this order, so that a goroutine that was asleep in
+// between can only fail the swap, never go back. Uniqueness rests on the swap
+// alone; the clock pulls the word forward and says how far it may go.
+type core struct {
+	layout   Layout
+	clock    clock
+	maxAhead time.Duration
+	maxLag   time.Duration
+	lastTick uint64 // exclusive: the first tick that the layout, or the word, cannot hold
+
+	// maxAhead in whole ticks and nanoseconds
+	aheadTicks, aheadRest uint64
+
+	term atomic.Pointer[term]
+
+	batches atomic.Uint64
+	waits   waits
+
+	mu       sync.Mutex    // guards what follows, and changes of term
+	isSealed bool          // no term will follow
+	changed  chan struct{} // closed, and replaced, by Extend, Switch and Seal
+	before   uint64        // IDs made in earlier terms
+	reported uint64        // IDs at the last Stats
+}
+
+// waits counts calls that had to wait.
+type waits struct {
+	count          atomic.Uint64
+	total, longest atomic.Int64 // nanoseconds
+}
+
+func (w *waits) add(d time.Duration) {
+	w.count.Add(1)
+	w.total.Add(int64(d))
+	for {
+		longest := w.longest.Load()
+		if int64(d) <= longest || w.longest.CompareAndSwap(longest, int64(d)) {
+			return
+		}
+	}
+}
+
+// Options are the settings of a generator. A nil pointer means the defaults.
+type Options struct {
+	// Now is the clock; nil is the system's wall clock. It is called by many
+	// goroutines at once, and may go wherever it likes: IDs stay unique.
+	Now func() time.Time
+
+	// MaxAhead is how far the time of IDs may run ahead of the clock in a burst.
+	// It is taken literally: 0 means never ahead, and then a tick's IDs are all
+	// there are in that tick. With nil Options it is the layout's MaxAhead.
+	MaxAhead time.Duration
+
+	// MaxLag is how far the clock may go back, beyond MaxAhead, so that Next
+	// still waits for it to catch up. Beyond it Next fails at once with a
+	// *ClockError, as TryNext does for any step back beyond MaxAhead.
+	// 0 means 10 seconds.
+	MaxLag time.Duration
+}
+
+// defaultMaxLag is Options.MaxLag where it is 0: NTP steps of a running machine
+// are smaller, and nobody waits longer for an ID without asking why.
+const defaultMaxLag = 10 * time.Second
+
+// horizon is the year that a generator's 63-bit word must reach, unless the
+// layout ends before: the end of what int64 nanoseconds since 1970 can say.
+var horizon = time.Unix(0, math.MaxInt64)
+
+// init makes c ready. size and twin are for the error about the wrong width.
+func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin string) error {
+	if err := layout.need(size, twin); err != nil {
+		return err
+	}
+	if o == nil {
+		o = &Options{MaxAhead: layout.MaxAhead()}
+	}
+	if o.MaxAhead < 0 || o.MaxLag < 0 {
+		return fmt.Errorf("firn: MaxAhead is %v and MaxLag %v: neither can be negative", o.MaxAhead, o.MaxLag)
+	}
+	c.layout = layout
+	c.clock = clock{now: o.Now, layout: &c.layout}
+	if c.clock.now == nil {
+		c.clock.now = time.Now
+	}
+	c.maxAhead, c.maxLag = o.MaxAhead, o.MaxLag
+	if c.maxLag == 0 {
+		c.maxLag = defaultMaxLag
+	}
+	c.aheadTicks, c.aheadRest = uint64(c.maxAhead/layout.unit), uint64(c.maxAhead%layout.unit)
+	c.changed = make(chan struct{})
+
+	if int(layout.timeBits)+int(layout.seqBits) < 63 {
+		c.lastTick = 1 << layout.timeBits
+	} else {
+		// One tick less than fits, so that no limit reaches the bit sealed.
+		c.lastTick = 1<<(63-layout.seqBits) - 1
+		end, err := layout.timeOf(c.lastTick)
+		if cutsReversed(&layout) || err == nil && end.Before(horizon) && end.Before(layout.Last()) {
+			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and %d bits of sequence leave %d for ticks of %v, which end in %d",
+				layout, layout.seqBits, 63-layout.seqBits, layout.unit, end.Year())
+		}
+	}
+	t, err := c.newTerm(grant)
+	if err != nil {
+		return err
+	}
+	c.term.Store(t)
+	return nil
+}
+
+// newTerm makes the term of a grant.
+func (c *core) newTerm(g Grant) (*term, error) {
+	if most := c.layout.MaxNode(); g.Node > most {
+		return nil, c.layout.rangeError("node", g.Node, most)
+	}
+	if !g.From.IsZero() && !g.Until.IsZero() && !g.From.Before(g.Until) {
+		return nil, fmt.Errorf("firn: the grant of node %d is empty: it begins at %s and ends at %s", g.Node, stamp(g.From), stamp(g.Until))
+	}
+	t := &term{grant: g, composer: newComposer(&c.layout, g.Node), static: g.From.IsZero()}
+	first := uint64(0)
+	if !t.static {
+		tick, rest, where := c.layout.tickAt(g.From)
+		switch {
+		case where < 0:
+			tick = 0
+		case where > 0:
+			tick = c.lastTick
+		case rest > 0:
+			tick++
+		}
+		first = min(tick, c.lastTick) << c.layout.seqBits
+		if first == 0 && t.composer.base.isZero() {
+			first = 1 // slot 0 would be the ID 0, which means no ID
+		}
+	}
+	t.begin(first)
+	t.limit.Store(c.limit(g.Until))
+	return t, nil
+}
+
+// limit is the exclusive slot at which a grant until this time ends.
+func (c *core) limit(until time.Time) uint64 {
+	tick := c.lastTick
+	if !until.IsZero() {
+		switch n, _, where := c.layout.tickAt(until); {
+		case where < 0:
+			tick = 0
+		case where == 0:
+			tick = min(tick, n)
+		}
+	}
+	return tick << c.layout.seqBits
+}
+
+// view is a term and its word, with the slots the clock allows for them.
+type view struct {
+	term  *term
+	now   reading
+	word  uint64
+	slot  uint64 // the next slot: the word, or the clock where that is later
+	limit uint64 // exclusive: end of grant and layout
+	ahead uint64 // exclusive: end of what MaxAhead allows now
+}
+
+// look reads the state. The error is ErrSealed or a *ClockError.
+func (c *core) look() (v view, err error) {
+	for {
+		v.term = c.term.Load()
+		v.word = v.term.word.Load()
+		if v.word&sealed != 0 {
+			if c.sealedForGood() {
+				return v, ErrSealed
+			}
+			continue // Switch has put another term in place
+		}
+		if v.now, err = c.clock.read(); err != nil {
+			return v, err
+		}
+		v.limit = v.term.limit.Load()
+		seqBits := c.layout.seqBits
+		clock := min(v.now.tick, c.lastTick) << seqBits
+		v.ahead = (min(c.aheadTick(v.now), c.lastTick-1) + 1) << seqBits
+		if v.word == 0 && v.term.static {
+			// Whoever had the number before may have been this far ahead.
+			start := max(v.term.first, v.ahead)
+			if start < v.limit && !v.term.swap(0, start, 0) {
+				continue
+			}
+			v.word = start
+		}
+		v.slot = max(v.word, clock)
+		return v, nil
+	}
+}
+
+// aheadTick is the last tick that the clock and MaxAhead allow.
+func (c *core) aheadTick(now reading) uint64 {
+	tick := now.tick + c.aheadTicks
+	if now.rest+c.aheadRest >= uint64(c.layout.unit) {
+		tick++
+	}
+	if tick < now.tick {
+		return math.MaxUint64
+	}
+	return tick
+}
+
+// sealedForGood reports whether Seal was called, once a Switch under way is done.
+func (c *core) sealedForGood() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.isSealed
+}
+
+// take takes up to want slots that may be used now, and at least one.
+func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
+	for {
+		v, err := c.look()
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		end := min(v.limit, v.ahead)
+		if v.slot >= end {
+			if c.term.Load() != v.term {
+				continue // refused by a term that is over
+			}
+			if v.slot >= v.limit {
+				return nil, 0, 0, c.over(v)
+			}
+			return nil, 0, 0, c.notYet(v, v.slot, 0)
+		}
+		n := min(want, end-v.slot)
+		if v.term.swap(v.word, v.slot, n) {
+			return v.term, v.slot, n, nil
+		}
+	}
+}
+
+// takeAll takes n slots at once, whatever MaxAhead says, and tells how long to
+// hold them. With patient set it refuses, with the error to wait by, while
+// waiting would shorten the hold.
+func (c *core) takeAll(n uint64, patient bool) (t *term, slot uint64, hold time.Duration, err error) {
+	for {
+		v, err := c.look()
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		if v.slot >= v.limit || n > v.limit-v.slot {
+			if c.term.Load() != v.term {
+				continue
+			}
+			return nil, 0, 0, c.over(v)
+		}
+		// Hazelcast's formula: whole ticks from the clock's tick to the end of
+		// the batch, exclusive, less MaxAhead.
+		seqBits := c.layout.seqBits
+		clock := min(v.now.tick, c.lastTick) << seqBits
+		hold = max(0, span((v.slot+n-clock)>>seqBits, c.layout.unit)-c.maxAhead)
+		if own := c.ownHold(n); patient && hold > own {
+			return nil, 0, 0, c.notYet(v, v.slot+n, own)
+		}
+		if v.slot+n > v.ahead {
+			v.term.debt.Store(&debt{from: v.slot, to: v.slot + n, now: v.now})
+		}
+		if v.term.swap(v.word, v.slot, n) {
+			return v.term, v.slot, hold, nil
+		}
+	}
+}
+
+// ownHold is how long n slots must be held that begin at the clock.
+func (c *core) ownHold(n uint64) time.Duration {
+	return max(0, span(n>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
+}
+
+// over says why no slot at or above limit is to be had.
+func (c *core) over(v view) error {
+	if v.limit == c.lastTick<<c.layout.seqBits {
+		return ErrTimeOver
+	}
+	return ErrGrantOver
+}
+
+// notYet says how long it takes until slot may be used, less what the caller
+// will wait anyway, and whether that is because the clock went back.
+func (c *core) notYet(v view, slot uint64, less time.Duration) error {
+	wait := max(1, c.until(slot>>c.layout.seqBits, v.now)-less)
+	back := time.Duration(0)
+	switch d := v.term.debt.Load(); {
+	case v.word <= v.term.first:
+		// Nothing was made in this term: it begins later than now.
+	case d != nil && d.from < v.word && v.word <= d.to:
+		// The last ID was reserved ahead of the clock.
+		if v.now.before(d.now) {
+			back = span(d.now.tick-v.now.tick, c.layout.unit)
+		}
+	default:
+		// The last ID's time was allowed when it was made.
+		back = c.until((v.word-1)>>c.layout.seqBits, v.now)
+	}
+	if back <= 0 {
+		return &WaitError{Wait: wait}
+	}
+	last, _ := c.layout.timeOf((v.word - 1) >> c.layout.seqBits)
+	now, _ := c.layout.timeOf(v.now.tick)
+	return &ClockError{Now: now.Add(time.Duration(v.now.rest)), Last: last, Wait: wait, back: back}
+}
+
+// until is the time from now until MaxAhead allows the tick.
+func (c *core) until(tick uint64, now reading) time.Duration {
+	if tick <= now.tick {
+		return 0
+	}
+	return span(tick-now.tick, c.layout.unit) - time.Duration(now.rest) - c.maxAhead
+}
+
+// do calls try until it succeeds, and waits in between as its errors say. No
+// slot is held while it waits, nor any lock.
+func (c *core) do(ctx context.Context, try func() error) error {
+	if err := try(); err != nil {
+		return c.doAfter(ctx, err, try)
+	}
+	return nil
+}
+
+// doAfter is do after a first try has failed.
+func (c *core) doAfter(ctx context.Context, err error, try func() error) error {
+	var began time.Time
+	for {
+		wait, ok := c.waitFor(err)
+		if !ok {
+			break
+		}
+		if began.IsZero() {
+			began = time.Now()
+		}
+		c.mu.Lock()
+		changed := c.changed
+		c.mu.Unlock()
+		if cause := sleep(ctx, wait, changed); cause != nil {
+			err = fmt.Errorf("%v: %w", err, cause)
+			break
+		}
+		if err = try(); err == nil {
+			break
+		}
+	}
+	if !began.IsZero() {
+		c.waits.add(time.Since(began))
+	}
+	return err
+}
+
+// waitFor is how long to wait after a refusal, where waiting can help.
+func (c *core) waitFor(err error) (time.Duration, bool) {
+	var w *WaitError
+	if errors.As(err, &w) {
+		return w.Wait, true
+	}
+	var e *ClockError
+	if errors.As(err, &e) && !e.beforeEpoch && e.back <= c.maxLag {
+		return e.Wait, true
+	}
+	return 0, false
+}
+
+// A sleep is no longer than maxSleep, because the clock may be set right
+// meanwhile, and no shorter than minSleep, so that a clock that stands still
+// does not make a waiting call spin.
+const (
+	minSleep = 10 * time.Microsecond
+	maxSleep = time.Second
+)
+
+// sleep waits for d, or less when changed is closed. The error is the context's.
+func sleep(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(min(max(d, minSleep), maxSleep))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-changed:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// reserve is takeAll with its arguments checked.
+func (c *core) reserve(n int, patient bool) (*term, uint64, time.Duration, error) {
+	if n < 1 {
+		return nil, 0, 0, fmt.Errorf("firn: a batch of %d IDs: it takes at least 1", n)
+	}
+	t, slot, hold, err := c.takeAll(uint64(n), patient)
+	if err == nil {
+		c.batches.Add(1)
+	}
+	return t, slot, hold, err
+}
+
+// next waits until n slots may be used and takes them. A batch too large for
+// MaxAhead is taken when the clock has caught up with the generator, and held.
+func (c *core) next(ctx context.Context, n int) (t *term, slot uint64, err error) {
+	own := time.Duration(0)
+	if n > 0 {
+		own = c.ownHold(uint64(n))
+	}
+	if deadline, ok := ctx.Deadline(); ok && own > 0 && time.Until(deadline) < own {
+		return nil, 0, fmt.Errorf("firn: a batch of %d IDs takes %v at this layout's rate: %w", n, own, context.DeadlineExceeded)
+	}
+	var hold time.Duration
+	err = c.do(ctx, func() (err error) {
+		t, slot, hold, err = c.reserve(n, true)
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	for until := time.Now().Add(hold); hold > 0; hold = time.Until(until) {
+		if err := sleep(ctx, hold, nil); err != nil {
+			return nil, 0, fmt.Errorf("firn: %d IDs were reserved and are lost: %w", n, err)
+		}
+	}
+	return t, slot, nil
+}
+
+// fill fills dst with IDs, in pieces as they become free.
+func fill[I number[I]](ctx context.Context, c *core, dst []I) error {
+	for len(dst) > 0 {
+		var t *term
+		var slot, n uint64
+		err := c.do(ctx, func() (err error) {
+			t, slot, n, err = c.take(uint64(len(dst)))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		c.batches.Add(1)
+		newBatch[I](t.composer, slot, int(n)).appendTo(dst[:0])
+		dst = dst[n:]
+	}
+	return nil
+}
+
+// Extend makes the window of the current grant end later. A time before its
+// present end is an error, and changes nothing; the zero time means no end.
+func (c *core) Extend(until time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isSealed {
+		return ErrSealed
+	}
+	t := c.term.Load()
+	limit := c.limit(until)
+	if limit < t.limit.Load() {
+		return fmt.Errorf("firn: extend the grant of node %d: %s is before its present end, and a window never shrinks", t.grant.Node, stamp(until))
+	}
+	t.limit.Store(limit)
+	c.notify()
+	return nil
+}
+
+// Switch goes on under another grant, at a tick above the last one used, so
+// that IDs keep increasing. Calls under way end under one of the two grants;
+// none uses a slot of the old one after Switch has returned.
+func (c *core) Switch(g Grant) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isSealed {
+		return ErrSealed
+	}
+	old := c.term.Load()
+	t, err := c.newTerm(g) // before the old term is sealed, to find what is wrong with g
+	if err != nil {
+		return err
+	}
+	if slot, any := c.seal(old); any {
+		t.begin(max(t.first, c.roundUp(slot)))
+	}
+	c.before += old.made()
+	c.term.Store(t)
+	c.notify()
+	return nil
+}
+
+// Seal ends the generator: no ID is made after it returns. It gives the
+// exclusive end of the times used, which is the grant's From if no ID was made
+// under it. Sealing again changes nothing and gives the same.
+func (c *core) Seal() (until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isSealed = true
+	t := c.term.Load()
+	slot, any := c.seal(t)
+	c.notify()
+	if !any {
+		return t.grant.From
+	}
+	until, _ = c.layout.timeOf(c.roundUp(slot) >> c.layout.seqBits)
+	return until
+}
+
+// seal marks the very word that calls swap, so none of them can win after it.
+func (c *core) seal(t *term) (slot uint64, any bool) {
+	t.word.Or(sealed)
+	return t.end()
+}
+
+// roundUp is the first slot of the next tick, or slot where it is the first.
+func (c *core) roundUp(slot uint64) uint64 {
+	m := mask(c.layout.seqBits)
+	return (slot + m) &^ m
+}
+
+func (c *core) notify() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Layout is the layout of the generator's IDs.
+func (c *core) Layout() Layout { return c.layout }
+
+// Grant is the current grant, as it was given; Extend does not change it.
+func (c *core) Grant() Grant { return c.term.Load().grant }
+
+// Stats is what a generator has done since it was made.
+type Stats struct {
+	IDs         uint64        // made, one by one or in batches
+	Batches     uint64        // made by Reserve and NextBatch, and pieces made by Fill
+	Waits       uint64        // calls that had to wait
+	TotalWait   time.Duration // of all these calls together
+	LongestWait time.Duration // of one call
+	Lead        time.Duration // of the last ID's time over the clock; negative when idle
+}
+
+// Stats reports what the generator has done. Its numbers never fall.
+func (c *core) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.term.Load()
+	c.reported = max(c.reported, c.before+t.made())
+	s := Stats{
+		IDs:         c.reported,
+		Batches:     c.batches.Load(),
+		Waits:       c.waits.count.Load(),
+		TotalWait:   time.Duration(c.waits.total.Load()),
+		LongestWait: time.Duration(c.waits.longest.Load()),
+	}
+	if slot, any := t.end(); any {
+		if last, err := c.layout.timeOf((slot - 1) >> c.layout.seqBits); err == nil {
+			s.Lead = last.Sub(c.clock.now())
+		}
+	}
+	return s
+}

@@ -1,0 +1,499 @@
+package firn
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/firnid/firn/internal/basen"
+)
+
+// A Format is a way to write IDs: a number base with its alphabet, as many
+// digits as the number needs or a fixed width, or bytes.
+//
+// The zero Format is Decimal. Formats are compared with ==; two that write and
+// read alike are equal. A Format prints and parses as its name, which is the
+// same in Go, in flags, in configuration and on the wire. The number of a
+// Format may change between versions: store the name.
+//
+//	name             digits                                  as it is      64 bits  128 bits
+//	dec              0-9                                     short         20       39
+//	hex              0-9a-f                                  fixed width   16       32
+//	bin              01                                      fixed width   64       128
+//	base32           Crockford's: 0-9A-Z without I, L, O, U  fixed width   13       26
+//	base36           0-9A-Z                                  short         13       25
+//	base58           Bitcoin's: 1-9A-Za-z without I, O, l    short         11       22
+//	base62           0-9A-Za-z                               short         11       22
+//	base2 … base62   the first n of 0-9A-Za-z                short
+//	flake32 flake58  the first 32 or 58 of 0-9A-Za-z         short
+//	uuid             0-9a-f, in the form 8-4-4-4-12          fixed width   none     36
+//	raw              big-endian bytes                        fixed width   8        16
+//
+// A short text has no leading zeros, and of the number 0 it is one zero digit.
+// After a name, -fixed asks for the fixed width and -short for the short text:
+// base62-fixed, hex-short. The names base2 to base62 are the bases of
+// Boundary's flake; where base32 and base58 mean another alphabet, Boundary's
+// is called flake32 and flake58. (flake and any other base is a second name of
+// that base.) The widths in the table are those of a fixed width.
+type Format uint16
+
+// The formats with a name of their own. Base makes those of the other bases.
+const (
+	Decimal Format = iota // dec
+	Hex                   // hex: lower case, fixed width
+	Binary                // bin: fixed width
+	Base32                // base32: Crockford's alphabet, fixed width
+	Base36                // base36: upper case
+	Base58                // base58: Bitcoin's alphabet
+	Base62                // base62: 0-9A-Za-z
+	UUID                  // uuid: 8-4-4-4-12, lower case; for 128 bits only
+	Raw                   // raw: 8 or 16 bytes, big-endian
+)
+
+// The other bits of a Format.
+const (
+	anyBase    Format = 1 << 6 // | n: base n of 0-9A-Za-z, where no constant above is it
+	otherWidth Format = 1 << 8 // short where the default is fixed, fixed where it is short
+)
+
+// Base returns the format of base n, 2 to 62, with the alphabet of Boundary's
+// flake: the first n of 0-9A-Za-z, unpadded. The error is a *RangeError.
+//
+// Base(10), Base(36) and Base(62) are Decimal, Base36 and Base62, and Base(2)
+// is Binary.Short(). Base(16) is upper-case and so is not Hex.Short(); Base(32)
+// and Base(58) are not Base32 and Base58.
+func Base(n int) (Format, error) {
+	switch n {
+	case 2:
+		return Binary.Short(), nil
+	case 10:
+		return Decimal, nil
+	case 36:
+		return Base36, nil
+	case 62:
+		return Base62, nil
+	}
+	if n < basen.Min || n > basen.Max {
+		return 0, &RangeError{Field: "base", Value: strconv.Itoa(n), Min: "2", Max: "62"}
+	}
+	return anyBase | Format(n), nil
+}
+
+// base returns the digits of f. It reports false for UUID and Raw, which are
+// not a number base, and for what is not a Format.
+func (f Format) base() (b basen.Base, ok bool) {
+	kind := f &^ otherWidth
+	switch kind {
+	case Decimal:
+		return basen.Boundary(10), true
+	case Hex:
+		return basen.Hex(), true
+	case Binary:
+		return basen.Boundary(2), true
+	case Base32:
+		return basen.Crockford(), true
+	case Base36:
+		return basen.Boundary(36), true
+	case Base58:
+		return basen.Bitcoin(), true
+	case Base62:
+		return basen.Boundary(62), true
+	}
+	n := int(kind &^ anyBase)
+	if want, err := Base(n); err != nil || want != kind {
+		return basen.Base{}, false
+	}
+	return basen.Boundary(n), true
+}
+
+// isFixed reports whether f writes a fixed width.
+func (f Format) isFixed() bool {
+	switch f &^ otherWidth {
+	case Hex, Binary, Base32:
+		return f&otherWidth == 0
+	case UUID, Raw:
+		return true
+	}
+	return f&otherWidth != 0
+}
+
+// Fixed returns f with a fixed width: leading zeros up to the width of the
+// greatest ID.
+func (f Format) Fixed() Format {
+	if f.isFixed() {
+		return f
+	}
+	return f ^ otherWidth
+}
+
+// Short returns f without leading zeros. UUID and Raw have one width only;
+// Short returns them as they are.
+func (f Format) Short() Format {
+	if f == UUID || f == Raw || !f.isFixed() {
+		return f
+	}
+	return f ^ otherWidth
+}
+
+// Sortable reports whether the texts of IDs in f, compared byte by byte, are in
+// the order of the IDs. That is so for a fixed width, since all alphabets are
+// in ASCII order. IDs of 64 and of 128 bits do not sort together.
+func (f Format) Sortable() bool { return f.Fits(128) == nil && f.isFixed() }
+
+// Fits returns nil if f can write and read IDs of that many bits, 64 or 128,
+// and else an error that says why not. All formats fit but UUID, which is for
+// 128 bits only.
+func (f Format) Fits(bits int) error {
+	if bits != 64 && bits != 128 {
+		return fmt.Errorf("firn: there are no IDs of %d bits, only of 64 and 128", bits)
+	}
+	if _, ok := f.base(); ok || f == Raw || f == UUID && bits == 128 {
+		return nil
+	}
+	if f == UUID {
+		return errors.New("firn: format uuid is for 128-bit IDs; a 64-bit ID can be written as hex or base32")
+	}
+	return fmt.Errorf("firn: %v is not a format; make one with ParseFormat or Base", f)
+}
+
+// formatNames lists what ParseFormat reads, for its error.
+const formatNames = "dec, hex, bin, base2 to base62 (base32 is Crockford's, base58 Bitcoin's), " +
+	"flake32, flake58, uuid and raw, and with -fixed or -short after the name"
+
+// ParseFormat returns the format of that name; see Format. Names are
+// lower-case. The error is a *ParseError that lists the names.
+func ParseFormat(s string) (Format, error) {
+	fault := func(pos int, reason string) (Format, error) {
+		return 0, newParseError("format", []byte(s), pos, reason+": there are "+formatNames)
+	}
+	name, width, hasWidth := strings.Cut(s, "-")
+	f, ok := formatNamed(name)
+	switch {
+	case s == "":
+		return fault(-1, "it is empty")
+	case !ok:
+		return fault(-1, "no format has this name")
+	case !hasWidth:
+		return f, nil
+	case width == "fixed":
+		return f.Fixed(), nil
+	case width == "short" && f.Short() == f && f.isFixed():
+		return fault(len(name), name+" has one width only")
+	case width == "short":
+		return f.Short(), nil
+	}
+	return fault(len(name), "what follows "+name+" is neither -fixed nor -short")
+}
+
+// formatNamed returns the format of a name without a width.
+func formatNamed(name string) (Format, bool) {
+	switch name {
+	case "dec":
+		return Decimal, true
+	case "hex":
+		return Hex, true
+	case "bin":
+		return Binary, true
+	case "base32":
+		return Base32, true
+	case "base58":
+		return Base58, true
+	case "uuid":
+		return UUID, true
+	case "raw":
+		return Raw, true
+	}
+	digits, ok := strings.CutPrefix(name, "base")
+	if !ok {
+		digits, ok = strings.CutPrefix(name, "flake")
+	}
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || strconv.Itoa(n) != digits {
+		return 0, false
+	}
+	f, err := Base(n)
+	return f, err == nil
+}
+
+// String returns the name of f, and "Format(n)" if f is not a format.
+func (f Format) String() string {
+	if name, ok := f.name(); ok {
+		return name
+	}
+	return "Format(" + strconv.Itoa(int(f)) + ")"
+}
+
+func (f Format) name() (string, bool) {
+	switch f {
+	case UUID:
+		return "uuid", true
+	case Raw:
+		return "raw", true
+	case Binary.Short():
+		return "base2", true
+	}
+	base, ok := f.base()
+	if !ok {
+		return "", false
+	}
+	kind := f &^ otherWidth
+	var name string
+	switch kind {
+	case Decimal:
+		name = "dec"
+	case Hex:
+		name = "hex"
+	case Binary:
+		name = "bin"
+	case anyBase | 32:
+		name = "flake32"
+	case anyBase | 58:
+		name = "flake58"
+	default:
+		name = "base" + strconv.Itoa(base.N())
+	}
+	if f == kind {
+		return name, true
+	}
+	if f.isFixed() {
+		return name + "-fixed", true
+	}
+	return name + "-short", true
+}
+
+// MarshalText returns the name of f. It is an error if f is not a format.
+func (f Format) MarshalText() ([]byte, error) {
+	name, ok := f.name()
+	if !ok {
+		return nil, f.Fits(128)
+	}
+	return []byte(name), nil
+}
+
+// UnmarshalText sets f to the format of that name, as ParseFormat does.
+func (f *Format) UnmarshalText(text []byte) error {
+	g, err := ParseFormat(string(text))
+	if err != nil {
+		return err
+	}
+	*f = g
+	return nil
+}
+
+// Append appends id in format f to b. It panics if f does not fit 64 bits; see
+// Fits.
+func (f Format) Append(b []byte, id ID) []byte {
+	v := uint64(id)
+	switch f {
+	case Decimal:
+		return strconv.AppendUint(b, v, 10)
+	case Hex:
+		return basen.AppendHex64(b, v)
+	case Base32:
+		return basen.AppendCrockford64(b, v)
+	case Raw:
+		return binary.BigEndian.AppendUint64(b, v)
+	}
+	base, ok := f.base()
+	if !ok {
+		panic(f.Fits(64).Error())
+	}
+	return base.Append64(b, v, f.isFixed())
+}
+
+// Append128 appends id in format f to b. It panics if f is not a format.
+func (f Format) Append128(b []byte, id ID128) []byte {
+	hi, lo := id.Uint64s()
+	switch f {
+	case UUID:
+		return basen.AppendUUID(b, hi, lo)
+	case Hex:
+		return basen.AppendHex64(basen.AppendHex64(b, hi), lo)
+	case Base32:
+		return basen.AppendCrockford128(b, hi, lo)
+	case Raw:
+		return append(b, id[:]...)
+	}
+	base, ok := f.base()
+	if !ok {
+		panic(f.Fits(128).Error())
+	}
+	return base.Append128(b, hi, lo, f.isFixed())
+}
+
+// Parse reads an ID in format f: its short text, or that with leading zero
+// digits up to the fixed width, whichever of the two f writes. Hex may begin
+// with 0x. Hex, base32 and the bases up to 36 read letters of either case.
+// Anything else is a *ParseError, also a number that needs more than 64 bits.
+func (f Format) Parse(s string) (ID, error) { return f.parse([]byte(s)) }
+
+// parse does not keep or change text, so that the conversion in Parse is free.
+func (f Format) parse(text []byte) (ID, error) {
+	if f == Base32 {
+		if v, ok := basen.ParseCrockford64(text); ok {
+			return ID(v), nil
+		}
+	}
+	if base, ok := f.base(); ok {
+		skip := f.prefix(text)
+		if v, ok := base.Parse64(text[skip:]); ok {
+			return ID(v), nil
+		}
+		return 0, f.fault(f.String()+" ID", text, skip, 64)
+	}
+	if f == Raw && len(text) == 8 {
+		return ID(binary.BigEndian.Uint64(text)), nil
+	}
+	return 0, f.fault(f.String()+" ID", text, 0, 64)
+}
+
+// Parse128 reads a 128-bit ID in format f, as Parse does.
+func (f Format) Parse128(s string) (ID128, error) { return f.parse128([]byte(s)) }
+
+func (f Format) parse128(text []byte) (ID128, error) {
+	if base, ok := f.base(); ok {
+		skip := f.prefix(text)
+		if hi, lo, ok := base.Parse128(text[skip:]); ok {
+			return ID128FromUint64s(hi, lo), nil
+		}
+		return ID128{}, f.fault(f.String()+" ID128", text, skip, 128)
+	}
+	if f == UUID {
+		if hi, lo, ok := basen.ParseUUID(text); ok {
+			return ID128FromUint64s(hi, lo), nil
+		}
+	}
+	if f == Raw && len(text) == 16 {
+		return ID128(text), nil
+	}
+	return ID128{}, f.fault(f.String()+" ID128", text, 0, 128)
+}
+
+// prefix returns how many bytes at the start of text are not digits: those of
+// 0x, which only Hex may have.
+func (f Format) prefix(text []byte) int {
+	if f&^otherWidth == Hex && hasHexPrefix(text) {
+		return 2
+	}
+	return 0
+}
+
+func hasHexPrefix(text []byte) bool {
+	return len(text) >= 2 && text[0] == '0' && text[1] == 'x'
+}
+
+// fault returns the error for a text that f does not read as an ID of that many
+// bits. The first skip bytes are a prefix that is right.
+func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
+	fail := func(pos int, format string, args ...any) *ParseError {
+		return newParseError(what, text, pos, fmt.Sprintf(format, args...))
+	}
+	if err := f.Fits(bits); err != nil {
+		return fail(-1, "%s", strings.TrimPrefix(err.Error(), "firn: "))
+	}
+	switch f {
+	case Raw:
+		return fail(-1, "it has %d bytes; a %d-bit ID has exactly %d, big-endian", len(text), bits, bits/8)
+	case UUID:
+		return faultUUID(what, text)
+	}
+
+	base, _ := f.base()
+	width, greatest := base.Width64(), base.Append64(nil, 1<<64-1, false)
+	if bits == 128 {
+		width, greatest = base.Width128(), base.Append128(nil, 1<<64-1, 1<<64-1, false)
+	}
+	digits := text[skip:]
+	if len(digits) == 0 {
+		reason := "it is empty"
+		if skip > 0 {
+			reason = "nothing follows the 0x"
+		}
+		return fail(-1, "%s; a %d-bit ID has 1 to %d digits", reason, bits, width)
+	}
+	for i, r := range string(digits) {
+		if r < utf8.RuneSelf && base.Has(byte(r)) {
+			continue
+		}
+		pos := skip + i
+		at := characterAt(text, pos)
+		switch kind := f &^ otherWidth; {
+		case pos == 0 && (r == '-' || r == '+'):
+			return fail(pos, "%s is a sign; IDs have none", at)
+		case kind == Decimal:
+			return fail(pos, "%s is not a decimal digit", at)
+		case kind == Hex:
+			return fail(pos, "%s is not a hexadecimal digit", at)
+		case kind == Base32 && strings.ContainsRune("ILOUilou", r):
+			return fail(pos, "%s is not a digit: Crockford's alphabet leaves out I, L, O and U: %s", at, base.Alphabet())
+		}
+		return fail(pos, "%s is not a digit of %v: they are %s", at, f, base.Alphabet())
+	}
+	if len(digits) > width {
+		return fail(-1, "it has %d digits; a %d-bit ID has at most %d", len(digits), bits, width)
+	}
+	return fail(-1, "it is more than the greatest %d-bit ID, %s%s", bits, string(text[:skip]), greatest)
+}
+
+// faultUUID returns the error for a text that is not of the form 8-4-4-4-12.
+func faultUUID(what string, text []byte) *ParseError {
+	const form = "the form is 8-4-4-4-12 hexadecimal digits"
+	fail := func(pos int, format string, args ...any) *ParseError {
+		return newParseError(what, text, pos, fmt.Sprintf(format, args...))
+	}
+	for i, r := range string(text[:min(len(text), 36)]) {
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		switch {
+		case dash && r != '-':
+			return fail(i, "%s should be '-': %s", characterAt(text, i), form)
+		case !dash && (r >= utf8.RuneSelf || !basen.Hex().Has(byte(r))):
+			return fail(i, "%s is not a hexadecimal digit: %s", characterAt(text, i), form)
+		}
+	}
+	return fail(-1, "it has %d characters; %s, 36 characters in all", len(text), form)
+}
+
+// characterAt names the character of text that begins at byte pos.
+func characterAt(text []byte, pos int) string {
+	r, size := utf8.DecodeRune(text[pos:])
+	if r == utf8.RuneError && size <= 1 {
+		return fmt.Sprintf("byte 0x%02x at offset %d", text[pos], pos)
+	}
+	return fmt.Sprintf("%q at offset %d", r, pos)
+}
+
+// newParseError returns a ParseError with a copy of text, of which it keeps the
+// start only when it is long.
+func newParseError(what string, text []byte, pos int, reason string) *ParseError {
+	const most = 256
+	return &ParseError{What: what, Text: string(text[:min(len(text), most)]), Pos: pos, Reason: reason}
+}
+
+// AppendBits appends the 64 bits of id to b, with sep between groups of that
+// many bits, counted from the right; with a group of 0 there is no sep. It is
+// how flake-idgen's examples show an ID, by the package biguint-format.
+func AppendBits(b []byte, id ID, group int, sep byte) []byte {
+	return appendBits(b, uint64(id), 64, group, sep)
+}
+
+// AppendBits128 appends the 128 bits of id to b, as AppendBits does.
+func AppendBits128(b []byte, id ID128, group int, sep byte) []byte {
+	hi, lo := id.Uint64s()
+	b = appendBits(b, hi, 128, group, sep)
+	return appendBits(b, lo, 64, group, sep)
+}
+
+// appendBits appends the bits of v, of which the first is number top-1 and the
+// last number top-64 of the whole ID, counted from the right.
+func appendBits(b []byte, v uint64, top, group int, sep byte) []byte {
+	for i := range 64 {
+		b = append(b, '0'+byte(v>>(63-i)&1))
+		if rest := top - 1 - i; group > 0 && rest > 0 && rest%group == 0 {
+			b = append(b, sep)
+		}
+	}
+	return b
+}

@@ -1,0 +1,260 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// atNoon stands for the clock in examples, so that their output is always the same.
+func atNoon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// An ID is made, stored, and read again years later.
+func Example() {
+	layout := firn.Default()
+	g, err := firn.NewGenerator(layout, firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
+	if err != nil {
+		panic(err)
+	}
+	id, err := g.Next(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(id)
+
+	parts, err := layout.Decompose(id)
+	fmt.Println(parts.Time, parts.Node, parts.Seq, err)
+	// Output:
+	// 117232474521628672
+	// 2026-11-20 12:00:00 +0000 UTC 7 0 <nil>
+}
+
+// A process that is alone with its number, and what Next does when the
+// context ends before an ID is free.
+func ExampleGenerator() {
+	g, err := firn.NewGenerator(firn.MustParseLayout("js53"), firn.StaticGrant(3), nil)
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	a, _ := g.Next(ctx)
+	b, _ := g.Next(ctx)
+	fmt.Println(a < b, b < 1<<53)
+	// Output: true true
+}
+
+// Four IDs in a tick, and none ahead of the clock: the fifth has to wait, and
+// the error says for how long.
+func ExampleGenerator_TryNext() {
+	layout := firn.MustParseLayout("bits=time:41.node:10.seq:2,epoch=2026-01-01T00:00:00Z")
+	g, err := firn.NewGenerator(layout, firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
+	if err != nil {
+		panic(err)
+	}
+	for range 5 {
+		id, err := g.TryNext()
+		fmt.Println(id, err)
+	}
+	// Output:
+	// 114484838400028 <nil>
+	// 114484838400029 <nil>
+	// 114484838400030 <nil>
+	// 114484838400031 <nil>
+	// 0 firn: no ID is free for another 1ms
+}
+
+// A thousand IDs for a bulk insert, as what a protocol would send: the first,
+// the distance and the count.
+func ExampleGenerator_NextBatch() {
+	g, err := firn.NewGenerator(firn.MustParseLayout("hazelcast"), firn.Grant{Node: 1234, From: atNoon()}, &firn.Options{Now: atNoon, MaxAhead: 15 * time.Second})
+	if err != nil {
+		panic(err)
+	}
+	batch, err := g.NextBatch(context.Background(), 1000)
+	fmt.Println(batch.Len(), batch.Runs(), err)
+	// Output: 1000 [{1176129817804801234 65536 1000}] <nil>
+}
+
+// A node number changes hands: the old generator is sealed, and the new one
+// begins where it ended, however far it ran ahead of the clock.
+func ExampleGrant() {
+	old, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon(), Until: atNoon().Add(time.Minute)},
+		&firn.Options{Now: atNoon, MaxAhead: time.Second})
+	if err != nil {
+		panic(err)
+	}
+	_ = old.Fill(context.Background(), make([]firn.ID, 100_000))
+	until := old.Seal()
+	fmt.Println("used until", until.Format("15:04:05.000"))
+
+	_, err = old.TryNext()
+	fmt.Println(errors.Is(err, firn.ErrSealed))
+
+	heir, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: until, Until: until.Add(time.Minute)},
+		&firn.Options{Now: atNoon, MaxAhead: time.Second})
+	if err != nil {
+		panic(err)
+	}
+	id, _ := heir.TryNext()
+	parts, _ := firn.Default().Decompose(id)
+	fmt.Println("goes on at", parts.Time.Format("15:04:05.000"))
+	// Output:
+	// used until 12:00:00.025
+	// true
+	// goes on at 12:00:00.025
+}
+
+// UUIDs that are unique by construction: the random part begins with sequence
+// and node.
+func ExampleGenerator128() {
+	g, err := firn.NewGenerator128(firn.MustParseLayout("uuidv7"), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
+	if err != nil {
+		panic(err)
+	}
+	id, err := g.Next(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(id.String()[:23], len(id.String()))
+	parts, _ := g.Layout().Decompose128(id)
+	fmt.Println(parts.Time, parts.Node)
+	// Output:
+	// 01a1f8d3-ea00-7000-8001 36
+	// 2026-11-20 12:00:00 +0000 UTC 7
+}
+
+// What a layout can do, before anything is built on it.
+func ExampleLayout() {
+	l, err := firn.ParseLayout("hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%d nodes, %.0f IDs a second each, until %s\n", l.MaxNode()+1, l.IDsPerSecond(), l.Last().Format(time.DateOnly))
+	fmt.Print(l.Diagram(nil))
+	// Output:
+	// 1024 nodes, 4096000 IDs a second each, until 2089-09-06
+	//   63 62                                     22 21        10 9        0
+	// ┌───┬─────────────────────────────────────────┬────────────┬──────────┐
+	// │ 0 │ time 41                                 │ seq 12     │ node 10  │
+	// └───┴─────────────────────────────────────────┴────────────┴──────────┘
+}
+
+// All rows of a day, by their primary key alone.
+func ExampleLayout_Range() {
+	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	lo, hi, err := firn.Default().Range(day, day.AddDate(0, 0, 1))
+	fmt.Printf("WHERE id BETWEEN %d AND %d %v\n", lo, hi, err)
+	// Output: WHERE id BETWEEN 117051280588800000 AND 117413668454399999 <nil>
+}
+
+// Where a tweet's ID comes from: Twitter's own numbers for its node.
+func ExampleParts() {
+	twitter := firn.MustParseLayout("twitter")
+	id, err := firn.ParseID("1541815603606036480")
+	if err != nil {
+		panic(err)
+	}
+	parts, err := twitter.Decompose(id)
+	fmt.Println(parts.Time.Format(time.RFC3339Nano), parts.Node, twitter.NodeParts(parts.Node), parts.Seq, err)
+	// Output: 2022-06-28T16:07:40.105Z 378 [{datacenter 11} {worker 26}] 0 <nil>
+}
+
+// A configuration that does not fit is an error, and says what would.
+func ExampleNodePart() {
+	_, err := firn.MustParseLayout("flake-idgen").ParseNode("datacenter=9,worker=32")
+	fmt.Println(err)
+	// Output: firn: parse node "datacenter=9,worker=32": worker is "32", not a number from 0 to 31
+}
+
+// The pieces of an ID, as a program would show them.
+func ExamplePiece() {
+	l := firn.MustParseLayout("lable,mode=time-sequential,cluster=3")
+	b := []byte{0x62, 0xf3, 0xf9, 0x5a, 0x00, 0x00, 0x32, 0xc3}
+	for _, p := range l.Pieces() {
+		fmt.Printf("%-5s %2d bits from %2d: %d\n", p.Field, p.Width, p.Pos, p.Value(b))
+	}
+	// Output:
+	// time  42 bits from 22: 1700000000000
+	// seq    6 bits from 16: 0
+	// node   3 bits from 13: 1
+	// const  1 bits from 12: 1
+	// node   8 bits from  4: 44
+	// const  4 bits from  0: 3
+}
+
+// Every layout that has a name.
+func ExamplePresetInfo() {
+	for p := range firn.Presets() {
+		if p.Layout.Unit() != time.Millisecond {
+			fmt.Printf("%s: %v, %s\n", p.Name, p.Layout.Unit(), p.About)
+		}
+	}
+	// Output:
+	// sonyflake: 10ms, Sony's sonyflake: ticks of 10 ms
+	// xid: 1s, rs/xid, to read: seconds, machine and process as node, a counter
+	// objectid: 1s, MongoDB's ObjectID, to read: seconds, a random number per process, a counter
+	// ksuid: 1s, segment's KSUID, to read: seconds and 128 random bits
+}
+
+// A client that asks a generator for a hundred IDs at a time, none of which is
+// older than ten minutes when it is used. A Source can as well be a server.
+func ExamplePrefetcher() {
+	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
+	if err != nil {
+		panic(err)
+	}
+	var source firn.Source = g
+	p := firn.NewPrefetcher(source, 100, 10*time.Minute)
+	for range 3 {
+		fmt.Println(p.Next(context.Background()))
+	}
+	fmt.Printf("%+v\n", p.Stats())
+	// Output:
+	// 117232474521628672 <nil>
+	// 117232474521628673 <nil>
+	// 117232474521628674 <nil>
+	// {Fetches:1 Discarded:0}
+}
+
+// A server's answer in a few words, turned back into IDs.
+func ExampleRun() {
+	batch := firn.BatchFromRuns(firn.Run{First: 1000, Step: 8, Count: 3}, firn.Run{First: 5000, Step: 8, Count: 2})
+	fmt.Println(batch.Len(), slices.Collect(batch.All()))
+	// Output: 5 [1000 1008 1016 5000 5008]
+}
+
+// A clock that is an hour slow after a restart: what went wrong, and how long
+// it would take to heal by itself.
+func ExampleClockError() {
+	now := atNoon()
+	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: now}, &firn.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		panic(err)
+	}
+	_, _ = g.TryNext()
+	now = now.Add(-time.Hour)
+	_, err = g.Next(context.Background())
+	var clock *firn.ClockError
+	fmt.Println(errors.As(err, &clock), clock.Wait)
+	fmt.Println(err)
+	// Output:
+	// true 1h0m0s
+	// firn: the clock went back to 2026-11-20T11:00:00.000Z, 1h0m0s before the last ID (2026-11-20T12:00:00.000Z): no ID for another 1h0m0s unless it is set right
+}
+
+// What the generator did: for a page of metrics.
+func ExampleStats() {
+	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon, MaxAhead: time.Second})
+	if err != nil {
+		panic(err)
+	}
+	_, _ = g.TryNext()
+	_, _, _ = g.Reserve(10_000)
+	fmt.Printf("%+v\n", g.Stats())
+	// Output: {IDs:10001 Batches:1 Waits:0 TotalWait:0s LongestWait:0s Lead:2ms}
+}

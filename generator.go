@@ -1,0 +1,104 @@
+package firn
+
+import (
+	"context"
+	"time"
+)
+
+// A Generator makes 64-bit IDs for the node of its Grant.
+//
+// It is safe for use by many goroutines at once: making an ID takes no lock,
+// and nothing spins or holds a lock while it waits. Its IDs strictly increase,
+// whatever the clock does: a call that begins after another has returned gets
+// a higher ID, where the layout is Ordered.
+//
+// A Generator must be made by NewGenerator and must not be copied.
+type Generator struct{ core }
+
+// NewGenerator makes a generator for IDs of layout. It does not read the clock.
+//
+// The error says what is wrong with a layout that is not of 64 bits or that
+// cannot be generated, a node number that does not fit, or an empty grant.
+func NewGenerator(layout Layout, grant Grant, o *Options) (*Generator, error) {
+	g := new(Generator)
+	if err := g.init(layout, grant, o, 64, "NewGenerator128"); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// TryNext makes the next ID, without ever waiting. Where none is free it is a
+// *WaitError (which matches ErrExhausted), where the clock went back beyond
+// MaxAhead or stands before the epoch a *ClockError. ErrGrantOver, ErrTimeOver
+// and ErrSealed say that waiting does not help. A refused call changes nothing.
+func (g *Generator) TryNext() (ID, error) {
+	t, slot, _, err := g.take(1)
+	if err != nil {
+		return 0, err
+	}
+	return t.id(slot), nil
+}
+
+// Next makes the next ID. Where TryNext has a *WaitError, Next waits; so it
+// does where the clock went back by up to MaxLag. The context is looked at only
+// when there is something to wait for; a call that it ends has taken nothing.
+func (g *Generator) Next(ctx context.Context) (ID, error) {
+	id, err := g.TryNext()
+	if err == nil {
+		return id, nil
+	}
+	err = g.doAfter(ctx, err, func() (err error) {
+		id, err = g.TryNext()
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return id, nil
+}
+
+// Fill fills dst with the next len(dst) IDs, in order. It takes them in pieces
+// as they become free, across waits and changes of the grant, so other calls
+// can come in between. On an error the contents of dst are not to be used; the
+// IDs taken for it are lost.
+func (g *Generator) Fill(ctx context.Context, dst []ID) error {
+	return fill(ctx, &g.core, dst)
+}
+
+// Reserve takes n consecutive slots at once, whatever MaxAhead says, and tells
+// how long the caller must hold the batch back before using it: until its last
+// ID is no more than MaxAhead before the clock. It never waits, nor does it
+// look at how far the clock went back. Where the grant or the layout ends
+// before the batch, it takes nothing (ErrGrantOver, ErrTimeOver).
+//
+// The hold is Hazelcast's: whole ticks from the clock's tick to the end of the
+// batch, exclusive, less MaxAhead.
+func (g *Generator) Reserve(n int) (Batch, time.Duration, error) {
+	t, slot, hold, err := g.reserve(n, false)
+	if err != nil {
+		return Batch{}, 0, err
+	}
+	return newBatch[ID](t.composer, slot, n), hold, nil
+}
+
+// NextBatch makes the next n IDs, n ≥ 1, at consecutive slots, and waits as
+// Next does. It waits first and takes then, so a call that its context ends
+// has taken nothing, with one exception: a batch that is too large for MaxAhead
+// is taken when the clock has caught up, and held for the time that Reserve
+// tells. Such a call fails at once if its context's deadline comes earlier.
+func (g *Generator) NextBatch(ctx context.Context, n int) (Batch, error) {
+	t, slot, err := g.next(ctx, n)
+	if err != nil {
+		return Batch{}, err
+	}
+	return newBatch[ID](t.composer, slot, n), nil
+}
+
+// id is the ID of a slot of this term.
+func (t *term) id(slot uint64) ID {
+	id := t.composer.low(slot)
+	if r := t.composer.random.lo; r != 0 {
+		id |= randomWide().lo & r
+	}
+	return ID(id)
+}

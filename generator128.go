@@ -1,0 +1,75 @@
+package firn
+
+import (
+	"context"
+	"time"
+)
+
+// A Generator128 is a Generator of 128-bit IDs. What is said there holds here.
+type Generator128 struct{ core }
+
+// NewGenerator128 is NewGenerator for layouts of 128 bits.
+func NewGenerator128(layout Layout, grant Grant, o *Options) (*Generator128, error) {
+	g := new(Generator128)
+	if err := g.init(layout, grant, o, 128, "NewGenerator"); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// TryNext makes the next ID, without ever waiting; see Generator.TryNext.
+func (g *Generator128) TryNext() (ID128, error) {
+	t, slot, _, err := g.take(1)
+	if err != nil {
+		return ID128{}, err
+	}
+	return t.id128(slot), nil
+}
+
+// Next makes the next ID; see Generator.Next.
+func (g *Generator128) Next(ctx context.Context) (ID128, error) {
+	id, err := g.TryNext()
+	if err == nil {
+		return id, nil
+	}
+	err = g.doAfter(ctx, err, func() (err error) {
+		id, err = g.TryNext()
+		return err
+	})
+	if err != nil {
+		return ID128{}, err
+	}
+	return id, nil
+}
+
+// Fill fills dst with the next len(dst) IDs; see Generator.Fill.
+func (g *Generator128) Fill(ctx context.Context, dst []ID128) error {
+	return fill(ctx, &g.core, dst)
+}
+
+// Reserve takes n consecutive slots at once; see Generator.Reserve.
+func (g *Generator128) Reserve(n int) (Batch128, time.Duration, error) {
+	t, slot, hold, err := g.reserve(n, false)
+	if err != nil {
+		return Batch128{}, 0, err
+	}
+	return newBatch[ID128](t.composer, slot, n), hold, nil
+}
+
+// NextBatch makes the next n IDs; see Generator.NextBatch.
+func (g *Generator128) NextBatch(ctx context.Context, n int) (Batch128, error) {
+	t, slot, err := g.next(ctx, n)
+	if err != nil {
+		return Batch128{}, err
+	}
+	return newBatch[ID128](t.composer, slot, n), nil
+}
+
+// id128 is the ID of a slot of this term.
+func (t *term) id128(slot uint64) ID128 {
+	w := t.composer.wide(slot)
+	if r := t.composer.random; !r.isZero() {
+		w = w.or(randomWide().and(r))
+	}
+	return ID128FromUint64s(w.hi, w.lo)
+}

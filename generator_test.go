@@ -1,0 +1,738 @@
+package firn
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// noon is where most tests' clocks begin.
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// A handClock is a clock that a test sets. hook, if set, runs at each reading.
+type handClock struct {
+	mu   sync.Mutex
+	t    time.Time
+	hook func()
+}
+
+func (c *handClock) Now() time.Time {
+	c.mu.Lock()
+	t, hook := c.t, c.hook
+	c.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	return t
+}
+
+func (c *handClock) Set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = t
+}
+
+func (c *handClock) Add(d time.Duration) { c.Set(c.t.Add(d)) }
+
+// newAtNoon makes a generator whose grant begins when its clock does.
+func newAtNoon(t *testing.T, layout string, o Options) (*Generator, *handClock) {
+	t.Helper()
+	clock := &handClock{t: noon}
+	o.Now = clock.Now
+	g, err := NewGenerator(MustParseLayout(layout), Grant{Node: 5, From: noon}, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, clock
+}
+
+func mustNext(t *testing.T, g *Generator) (ID, Parts) {
+	t.Helper()
+	id, err := g.TryNext()
+	if err != nil {
+		t.Fatalf("TryNext: %v", err)
+	}
+	p, err := g.Layout().Decompose(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id, p
+}
+
+func wantParts(t *testing.T, got Parts, at time.Time, node, seq uint64) {
+	t.Helper()
+	if want := (Parts{at, node, seq}); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// synctestNow brings a bubble's clock, which begins in the year 2000, to noon.
+func synctestNow() { time.Sleep(time.Until(noon)) }
+
+func TestNewGeneratorDoesNotReadTheClock(t *testing.T) {
+	_, err := NewGenerator(Default(), StaticGrant(1), &Options{Now: func() time.Time { panic("read") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefusalsLeaveTheWordAlone(t *testing.T) {
+	g, clock := newAtNoon(t, "default", Options{})
+	for range 4096 {
+		mustNext(t, g)
+	}
+	for i := range 1_000_000 {
+		_, err := g.TryNext()
+		var w *WaitError
+		if !errors.Is(err, ErrExhausted) || !errors.As(err, &w) || w.Wait != time.Millisecond {
+			t.Fatalf("refusal %d: got %v, want a WaitError of 1ms", i, err)
+		}
+	}
+	clock.Add(time.Millisecond)
+	_, p := mustNext(t, g)
+	wantParts(t, p, noon.Add(time.Millisecond), 5, 0)
+}
+
+func TestCancelledCallsTakeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, clock := newAtNoon(t, "default", Options{})
+		for range 4096 {
+			mustNext(t, g)
+		}
+		for _, call := range []func(context.Context) error{
+			func(ctx context.Context) error { _, err := g.Next(ctx); return err },
+			func(ctx context.Context) error { _, err := g.NextBatch(ctx, 100); return err },
+			func(ctx context.Context) error { return g.Fill(ctx, make([]ID, 100)) },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			err := call(ctx)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("got %v, want the context's error", err)
+			}
+		}
+		clock.Add(time.Millisecond)
+		_, p := mustNext(t, g)
+		wantParts(t, p, noon.Add(time.Millisecond), 5, 0)
+		if s := g.Stats(); s.IDs != 4097 || s.Waits != 3 || s.LongestWait < 100*time.Millisecond {
+			t.Errorf("Stats = %+v, want 4097 IDs and 3 waits of at least 100ms", s)
+		}
+	})
+}
+
+// A slot is judged by the term it was taken from: a call that was asleep after
+// loading the old term must not use its slot under the new one, nor past the
+// old one's end.
+func TestSlotIsJudgedByItsTerm(t *testing.T) {
+	clock := &handClock{t: noon}
+	g, err := NewGenerator(Default(), Grant{1, noon, noon.Add(time.Second)}, &Options{Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustNext(t, g)
+	later := noon.Add(5 * time.Second) // past the end of the old grant
+	clock.Set(later)
+	clock.hook = func() {
+		clock.hook = nil
+		if err := g.Switch(Grant{2, noon.Add(2 * time.Second), noon.Add(time.Minute)}); err != nil {
+			t.Error(err)
+		}
+	}
+	_, p := mustNext(t, g)
+	wantParts(t, p, later, 2, 0)
+
+	// And the other way: the new grant's end is not that of the old slot.
+	clock.hook = func() {
+		clock.hook = nil
+		if err := g.Switch(Grant{3, noon, noon.Add(time.Second)}); err != nil {
+			t.Error(err)
+		}
+	}
+	if id, err := g.TryNext(); !errors.Is(err, ErrGrantOver) {
+		t.Errorf("got %v, %v, want ErrGrantOver: the term of node 3 ends before the clock", id, err)
+	}
+}
+
+func TestSwitchStartsAboveTheLastTick(t *testing.T) {
+	g, clock := newAtNoon(t, "default", Options{MaxAhead: time.Second})
+	for range 4096 + 10 { // into the next tick
+		mustNext(t, g)
+	}
+	if err := g.Switch(Grant{Node: 6, From: noon.Add(-time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	_, p := mustNext(t, g)
+	wantParts(t, p, noon.Add(2*time.Millisecond), 6, 0)
+
+	// A grant that begins later begins there.
+	if err := g.Switch(Grant{Node: 7, From: noon.Add(10 * time.Millisecond)}); err != nil {
+		t.Fatal(err)
+	}
+	_, p = mustNext(t, g)
+	wantParts(t, p, noon.Add(10*time.Millisecond), 7, 0)
+
+	// A static grant too lies above what was used, and starts as static ones do.
+	if err := g.Switch(StaticGrant(8)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.TryNext(); !errors.Is(err, ErrExhausted) {
+		t.Fatalf("got %v, want a wait of one tick", err)
+	}
+	clock.Add(time.Millisecond)
+	_, p = mustNext(t, g)
+	wantParts(t, p, noon.Add(1001*time.Millisecond), 8, 0)
+	if got := g.Stats().IDs; got != 4096+10+3 {
+		t.Errorf("Stats().IDs = %d, want %d", got, 4096+10+3)
+	}
+
+	// A grant that is wrong leaves the generator as it was.
+	if err := g.Switch(Grant{Node: 1024}); err == nil {
+		t.Error("Switch to node 1024 succeeded")
+	}
+	_, p = mustNext(t, g)
+	wantParts(t, p, noon.Add(1001*time.Millisecond), 8, 1)
+}
+
+func TestClockThatJumpsTo2050HarmsNothing(t *testing.T) {
+	clock := &handClock{t: noon}
+	g, err := NewGenerator(Default(), Grant{5, noon, noon.Add(time.Minute)}, &Options{Now: clock.Now, MaxAhead: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustNext(t, g)
+	clock.Set(time.Date(2050, 1, 1, 0, 0, 0, 0, time.UTC))
+	for _, call := range []func() error{
+		func() error { _, err := g.TryNext(); return err },
+		func() error { _, err := g.Next(t.Context()); return err },
+		func() error { _, _, err := g.Reserve(10); return err },
+	} {
+		if err := call(); !errors.Is(err, ErrGrantOver) {
+			t.Errorf("in 2050: got %v, want ErrGrantOver", err)
+		}
+	}
+	clock.Set(noon)
+	_, p := mustNext(t, g)
+	wantParts(t, p, noon, 5, 1)
+}
+
+func TestGrantBounds(t *testing.T) {
+	// From rounds up to a tick and Until down.
+	clock := &handClock{t: noon}
+	g, err := NewGenerator(Default(), Grant{5, noon.Add(time.Microsecond), noon.Add(2999 * time.Microsecond)}, &Options{Now: clock.Now, MaxAhead: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, p := mustNext(t, g)
+	wantParts(t, p, noon.Add(time.Millisecond), 5, 0)
+	for range 4095 {
+		mustNext(t, g)
+	}
+	if _, err := g.TryNext(); !errors.Is(err, ErrGrantOver) {
+		t.Fatalf("got %v, want ErrGrantOver", err)
+	}
+	if err := g.Extend(noon); err == nil {
+		t.Error("Extend made the window shrink")
+	}
+	if err := g.Extend(noon.Add(3 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	_, p = mustNext(t, g)
+	wantParts(t, p, noon.Add(2*time.Millisecond), 5, 0)
+	if err := g.Extend(time.Time{}); err != nil { // for good
+		t.Fatal(err)
+	}
+	clock.Add(time.Hour)
+	_, p = mustNext(t, g)
+	wantParts(t, p, noon.Add(time.Hour), 5, 0)
+
+	for _, grant := range []Grant{
+		{Node: 1024},
+		{Node: 1, From: noon, Until: noon},
+		{Node: 1, From: noon, Until: noon.Add(-1)},
+	} {
+		if _, err := NewGenerator(Default(), grant, nil); err == nil {
+			t.Errorf("NewGenerator(%v) succeeded", grant)
+		}
+	}
+}
+
+func TestGrantThatBeginsLaterIsAWait(t *testing.T) {
+	clock := &handClock{t: noon}
+	g, err := NewGenerator(Default(), Grant{Node: 5, From: noon.Add(time.Hour)}, &Options{Now: clock.Now, MaxAhead: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w *WaitError
+	if _, err := g.TryNext(); !errors.As(err, &w) || w.Wait != time.Hour-time.Second {
+		t.Errorf("got %v, want a WaitError of 59m59s", err)
+	}
+}
+
+func TestWordHas63Bits(t *testing.T) {
+	for _, test := range []struct{ layout, want string }{
+		{"bits=time:48.node:48.seq:32", "31 for ticks of 1ms, which end in 1970"},
+		{"bits=time:20.seq:43,unit=1ms", ""},
+		{"bits=time:30.seq:34,unit=1ms", "29 for ticks"},
+		{"boundary", ""},
+		{"mastodon", ""},
+		{"bits=time~:53.seq:11", "52 for ticks"}, // cut to 52 bits, the reversed time would lie elsewhere
+		{"bits=time:53.seq:11", ""},              // ends in the year 144680, the layout twice as late
+		{"xid", "96 bits"},
+		{"ksuid", "160 bits"},
+	} {
+		l := MustParseLayout(test.layout)
+		_, err := NewGenerator(l, StaticGrant(0), nil)
+		if l.Bits() == 128 {
+			_, err = NewGenerator128(l, StaticGrant(0), nil)
+		}
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("NewGenerator(%s): got %v, want an error with %q", test.layout, err, test.want)
+		}
+	}
+	if _, err := NewGenerator(Layout{}, StaticGrant(0), nil); err == nil {
+		t.Error("NewGenerator took the zero Layout")
+	}
+	if _, err := NewGenerator(MustParseLayout("boundary"), StaticGrant(0), nil); err == nil || !strings.Contains(err.Error(), "NewGenerator128") {
+		t.Errorf("NewGenerator(boundary): got %v, want an error that names NewGenerator128", err)
+	}
+}
+
+func TestLastTickIsALimit(t *testing.T) {
+	for _, layout := range []string{"default", "hazelcast", "sonyflake", "lable", "bits=time:20.seq:43"} {
+		l := MustParseLayout(layout)
+		clock := &handClock{t: l.Last()}
+		g, err := NewGenerator(l, Grant{Node: 0, From: l.Last()}, &Options{Now: clock.Now, MaxAhead: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if layout == "bits=time:20.seq:43" { // 63 bits: the last tick is one less, see core.lastTick
+			if _, err := g.TryNext(); !errors.Is(err, ErrTimeOver) {
+				t.Errorf("%s: got %v, want ErrTimeOver", layout, err)
+			}
+			continue
+		}
+		most := int(min(l.MaxSeq()+1, 1<<20))
+		if _, _, err := g.Reserve(most + 1); !errors.Is(err, ErrTimeOver) {
+			t.Errorf("%s: Reserve(%d): got %v, want ErrTimeOver", layout, most+1, err)
+		}
+		if b, _, err := g.Reserve(most); err != nil || b.Len() != most {
+			t.Errorf("%s: Reserve(%d): got %v", layout, most, err)
+		}
+		for _, at := range []time.Time{l.Last(), l.Last().Add(time.Hour), l.Last().AddDate(1000, 0, 0)} {
+			clock.Set(at)
+			if id, err := g.TryNext(); !errors.Is(err, ErrTimeOver) {
+				t.Errorf("%s: at %v: got %v, %v, want ErrTimeOver", layout, at, id, err)
+			}
+		}
+	}
+}
+
+func TestClockBeforeTheEpoch(t *testing.T) {
+	for _, grant := range []Grant{StaticGrant(1), {Node: 1, From: noon}} {
+		clock := &handClock{t: Default().Epoch().Add(-1)}
+		g, err := NewGenerator(Default(), grant, &Options{Now: clock.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, call := range []func() error{
+			func() error { _, err := g.TryNext(); return err },
+			func() error { _, err := g.Next(t.Context()); return err },
+			func() error { _, _, err := g.Reserve(1); return err },
+		} {
+			err := call()
+			var c *ClockError
+			if !errors.Is(err, ErrBeforeEpoch) || !errors.As(err, &c) {
+				t.Errorf("got %v, want a ClockError that is ErrBeforeEpoch", err)
+			}
+		}
+		clock.Set(noon.Add(time.Hour))
+		if _, err := g.TryNext(); err != nil && !errors.Is(err, ErrExhausted) {
+			t.Errorf("after the clock was set right: %v", err)
+		}
+	}
+}
+
+func TestNoIDIsZero(t *testing.T) {
+	// An epoch of now: tick 0. Node 0 and sequence 0 would make the ID 0.
+	for _, layout := range []string{"default", "hazelcast", "bits=time:41.node:22", "lable"} {
+		l := MustParseLayout(layout).WithEpoch(noon)
+		clock := &handClock{t: noon}
+		for _, grant := range []Grant{{Node: 0, From: noon}, {Node: 0, From: noon.Add(-time.Hour)}, StaticGrant(0)} {
+			g, err := NewGenerator(l, grant, &Options{Now: clock.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _, err := g.Reserve(3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ids := slices.Collect(b.All()); ids[0] == 0 || len(ids) != 3 {
+				t.Errorf("%s, %v: got %v, want no 0", layout, grant, ids)
+			}
+		}
+	}
+	// Node 1 has the whole tick.
+	g, _ := NewGenerator(Default().WithEpoch(noon), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { return noon }})
+	_, p := mustNext(t, g)
+	wantParts(t, p, noon, 1, 0)
+}
+
+func TestSequenceCarriesIntoTheTick(t *testing.T) {
+	for _, layout := range []string{"default", "hazelcast", "snowcast,nodes=128", "lable", "bits=seq:3.node:20.time:41"} {
+		g, _ := newAtNoon(t, layout, Options{MaxAhead: time.Minute})
+		l := g.Layout()
+		size := l.MaxSeq() + 1
+		for i := range 2*size + 1 {
+			_, p := mustNext(t, g)
+			wantParts(t, p, noon.Add(time.Duration(i/size)*time.Millisecond), 5, i%size)
+			if t.Failed() {
+				t.Fatalf("%s: ID %d", layout, i)
+			}
+		}
+	}
+}
+
+// A process that is restarted at once repeats nothing, even after a burst.
+func TestQuickRestartOfAStaticNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		synctestNow()
+		seen := make(map[ID]bool)
+		for life := range 5 {
+			g, err := NewGenerator(MustParseLayout("hazelcast"), StaticGrant(9), &Options{MaxAhead: 100 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := make([]ID, 64*105*(life%2)+10)
+			if err := g.Fill(t.Context(), ids); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range ids {
+				if seen[id] {
+					t.Fatalf("life %d repeats %v", life, id)
+				}
+				seen[id] = true
+			}
+			if s := g.Stats(); s.Lead > 100*time.Millisecond {
+				t.Errorf("life %d: the last ID leads the clock by %v", life, s.Lead)
+			}
+		}
+	})
+}
+
+func TestBackwardClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		synctestNow()
+		var step atomic.Int64 // added to the bubble's clock, in nanoseconds
+		g, err := NewGenerator(Default(), Grant{Node: 1, From: noon}, &Options{
+			Now: func() time.Time { return time.Now().Add(time.Duration(step.Load())) }, MaxAhead: time.Second, MaxLag: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _ := mustNext(t, g)
+
+		step.Store(int64(-time.Second)) // within MaxAhead: nothing happens
+		second, _ := mustNext(t, g)
+		if second != first+1 {
+			t.Errorf("within MaxAhead: got %v after %v", second, first)
+		}
+
+		step.Store(int64(-3 * time.Second)) // TryNext fails at once, Next waits
+		var c *ClockError
+		if _, err := g.TryNext(); !errors.As(err, &c) || c.Wait != 2*time.Second || errors.Is(err, ErrBeforeEpoch) {
+			t.Errorf("2s beyond MaxAhead: got %v, want a ClockError of 2s", err)
+		}
+		before := time.Now()
+		third, err := g.Next(t.Context())
+		if err != nil || third != second+1 || time.Since(before) != 2*time.Second {
+			t.Errorf("Next after a step back: %v, %v after %v, want %v after 2s", third, err, time.Since(before), second+1)
+		}
+
+		step.Store(int64(-time.Hour)) // beyond MaxLag: both fail, and nothing is taken
+		before = time.Now()
+		if _, err := g.Next(t.Context()); !errors.As(err, &c) || time.Since(before) != 0 {
+			t.Errorf("an hour back: got %v after %v, want a ClockError at once", err, time.Since(before))
+		}
+		if _, err := g.NextBatch(t.Context(), 10); !errors.As(err, &c) {
+			t.Errorf("NextBatch an hour back: got %v, want a ClockError", err)
+		}
+		if err := g.Fill(t.Context(), make([]ID, 10)); !errors.As(err, &c) {
+			t.Errorf("Fill an hour back: got %v, want a ClockError", err)
+		}
+		step.Store(int64(-time.Second))
+		_, p := mustNext(t, g) // 2 s have passed since noon
+		wantParts(t, p, noon.Add(time.Second), 1, 0)
+
+		// The clock is set right while somebody waits: found out within a second.
+		step.Store(int64(-5 * time.Second))
+		before = time.Now()
+		go func() { time.Sleep(1500 * time.Millisecond); step.Store(int64(0)) }()
+		if _, err := g.Next(t.Context()); err != nil || time.Since(before) != 2*time.Second {
+			t.Errorf("Next while the clock is set right: %v after %v, want 2s", err, time.Since(before))
+		}
+	})
+}
+
+// A reservation runs ahead by right: waiting for it is not the clock's fault.
+func TestReserveThenNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		synctestNow()
+		g, err := NewGenerator(MustParseLayout("hazelcast"), Grant{Node: 1, From: noon}, &Options{MaxAhead: 15 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, hold, err := g.Reserve(10_000_000)
+		if err != nil || hold != 141250*time.Millisecond || b.Len() != 10_000_000 {
+			t.Fatalf("Reserve: %d IDs, hold %v, %v", b.Len(), hold, err)
+		}
+		var w *WaitError
+		if _, err := g.TryNext(); !errors.As(err, &w) || w.Wait != hold {
+			t.Errorf("TryNext: got %v, want a WaitError of %v", err, hold)
+		}
+		before := time.Now()
+		if _, err := g.Next(t.Context()); err != nil || time.Since(before) != hold {
+			t.Errorf("Next: %v after %v, want %v", err, time.Since(before), hold)
+		}
+	})
+}
+
+func TestReserveTakesNothingPastUntil(t *testing.T) {
+	clock := &handClock{t: noon}
+	g, err := NewGenerator(Default(), Grant{5, noon, noon.Add(10 * time.Millisecond)}, &Options{Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := g.Reserve(10*4096 + 1); !errors.Is(err, ErrGrantOver) {
+		t.Errorf("one too many: got %v, want ErrGrantOver", err)
+	}
+	for _, n := range []int{0, -1} {
+		if _, _, err := g.Reserve(n); err == nil {
+			t.Errorf("Reserve(%d) succeeded", n)
+		}
+	}
+	b, hold, err := g.Reserve(10 * 4096)
+	if err != nil || hold != 10*time.Millisecond {
+		t.Fatalf("the whole window: hold %v, %v", hold, err)
+	}
+	ids := slices.Collect(b.All())
+	first, _ := g.Layout().Decompose(ids[0])
+	last, _ := g.Layout().Decompose(ids[len(ids)-1])
+	wantParts(t, first, noon, 5, 0)
+	wantParts(t, last, noon.Add(9*time.Millisecond), 5, 4095)
+	if got := g.Seal(); !got.Equal(noon.Add(10 * time.Millisecond)) {
+		t.Errorf("Seal = %v, want the window's end", got)
+	}
+}
+
+func TestSeal(t *testing.T) {
+	g, _ := newAtNoon(t, "default", Options{MaxAhead: time.Second})
+	for range 4096 {
+		mustNext(t, g)
+	}
+	if got := g.Seal(); !got.Equal(noon.Add(time.Millisecond)) {
+		t.Errorf("Seal after one full tick = %v, want %v", got, noon.Add(time.Millisecond))
+	}
+	if got := g.Seal(); !got.Equal(noon.Add(time.Millisecond)) {
+		t.Errorf("Seal again = %v", got)
+	}
+	for name, err := range map[string]error{
+		"TryNext": func() error { _, err := g.TryNext(); return err }(),
+		"Next":    func() error { _, err := g.Next(t.Context()); return err }(),
+		"Fill":    g.Fill(t.Context(), make([]ID, 1)),
+		"Reserve": func() error { _, _, err := g.Reserve(1); return err }(),
+		"Extend":  g.Extend(noon.Add(time.Hour)),
+		"Switch":  g.Switch(StaticGrant(1)),
+	} {
+		if !errors.Is(err, ErrSealed) {
+			t.Errorf("%s after Seal: got %v, want ErrSealed", name, err)
+		}
+	}
+
+	// Part of a tick counts as the whole tick, and no ID as nothing.
+	g, _ = newAtNoon(t, "default", Options{})
+	if got := g.Seal(); !got.Equal(noon) {
+		t.Errorf("Seal of an unused generator = %v, want its From", got)
+	}
+	g, _ = newAtNoon(t, "default", Options{})
+	mustNext(t, g)
+	if got := g.Seal(); !got.Equal(noon.Add(time.Millisecond)) {
+		t.Errorf("Seal after one ID = %v, want the end of its tick", got)
+	}
+}
+
+// No ID lies at or past the time that Seal gave, however the calls race: Seal
+// marks the very word that they swap.
+func TestSealAgainstNext(t *testing.T) {
+	for range 200 {
+		g, err := NewGenerator(MustParseLayout("bits=time:43.node:10.seq:10,unit=1us"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{MaxAhead: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		last := make([]ID, 4)
+		for i := range last {
+			wg.Go(func() {
+				for {
+					id, err := g.TryNext()
+					if errors.Is(err, ErrSealed) {
+						return
+					}
+					if err == nil {
+						last[i] = id
+					}
+				}
+			})
+		}
+		time.Sleep(10 * time.Microsecond)
+		until := g.Seal()
+		wg.Wait()
+		for _, id := range last {
+			if p, _ := g.Layout().Decompose(id); id != 0 && !p.Time.Before(until) {
+				t.Fatalf("ID of %v, but Seal said %v", p.Time, until)
+			}
+		}
+	}
+}
+
+func TestWaitersLearnOfSealAndExtend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newAtNoon(t, "default", Options{})
+		for range 4096 {
+			mustNext(t, g)
+		}
+		done := make(chan error)
+		go func() { _, err := g.Next(t.Context()); done <- err }()
+		synctest.Wait()
+		g.Seal()
+		if err := <-done; !errors.Is(err, ErrSealed) {
+			t.Errorf("a waiting Next got %v, want ErrSealed", err)
+		}
+	})
+}
+
+func TestNextBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		synctestNow()
+		g, err := NewGenerator(Default(), Grant{Node: 1, From: noon}, &Options{MaxAhead: 10 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.NextBatch(t.Context(), 0); err == nil {
+			t.Error("NextBatch(0) succeeded")
+		}
+		// Within MaxAhead at once, then waiting first and taking then.
+		start := time.Now()
+		for i, want := range []time.Duration{0, 0, 5 * time.Millisecond, 10 * time.Millisecond} {
+			b, err := g.NextBatch(t.Context(), 5*4096)
+			if err != nil || b.Len() != 5*4096 || time.Since(start) != want {
+				t.Errorf("batch %d: %d IDs, %v after %v, want %v", i, b.Len(), err, time.Since(start), want)
+			}
+		}
+		// A batch beyond MaxAhead: held until its last ID is within.
+		time.Sleep(time.Second)
+		start = time.Now()
+		b, err := g.NextBatch(t.Context(), 100*4096)
+		if err != nil || time.Since(start) != 90*time.Millisecond {
+			t.Errorf("a large batch: %v after %v, want 90ms", err, time.Since(start))
+		}
+		ids := slices.Collect(b.All())
+		if p, _ := g.Layout().Decompose(ids[len(ids)-1]); time.Until(p.Time) > 10*time.Millisecond {
+			t.Errorf("its last ID leads by %v", time.Until(p.Time))
+		}
+		// With a deadline that comes earlier it fails at once, and nothing is lost.
+		time.Sleep(time.Second)
+		before := g.Stats().IDs
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		start = time.Now()
+		if _, err := g.NextBatch(ctx, 100*4096); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 0 || g.Stats().IDs != before {
+			t.Errorf("too late a deadline: %v after %v, %d IDs taken", err, time.Since(start), g.Stats().IDs-before)
+		}
+	})
+}
+
+func TestFillAcrossWaitsAndGrants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		synctestNow()
+		g, err := NewGenerator(Default(), Grant{Node: 1, From: noon, Until: noon.Add(100 * time.Millisecond)}, &Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(10 * time.Millisecond)
+			if err := g.Extend(noon.Add(time.Second)); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Millisecond)
+			if err := g.Switch(Grant{Node: 2, From: noon, Until: noon.Add(time.Second)}); err != nil {
+				t.Error(err)
+			}
+		}()
+		ids := make([]ID, 200*4096)
+		if err := g.Fill(t.Context(), ids); err != nil {
+			t.Fatal(err)
+		}
+		nodes := map[uint64]int{}
+		for i, id := range ids {
+			if i > 0 && id <= ids[i-1] {
+				t.Fatalf("ID %d is %v, after %v", i, id, ids[i-1])
+			}
+			p, err := g.Layout().Decompose(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			nodes[p.Node]++
+		}
+		if nodes[1] == 0 || nodes[2] == 0 || len(nodes) != 2 {
+			t.Errorf("IDs by node: %v, want some of 1 and of 2", nodes)
+		}
+		if err := g.Fill(t.Context(), make([]ID, 1000*4096)); !errors.Is(err, ErrGrantOver) {
+			t.Errorf("Fill past the end: got %v, want ErrGrantOver", err)
+		}
+	})
+}
+
+func TestStats(t *testing.T) {
+	g, clock := newAtNoon(t, "default", Options{MaxAhead: time.Second})
+	if s := g.Stats(); s != (Stats{}) {
+		t.Errorf("at first: %+v", s)
+	}
+	for range 10 { // the clock passes slots by, which are no IDs
+		mustNext(t, g)
+		clock.Add(time.Minute)
+	}
+	g.Reserve(100)
+	g.Fill(t.Context(), make([]ID, 50))
+	clock.Add(-time.Millisecond)
+	want := Stats{IDs: 160, Batches: 2, Lead: time.Millisecond}
+	if s := g.Stats(); s != want {
+		t.Errorf("got %+v, want %+v", s, want)
+	}
+}
+
+func TestNextDoesNotAllocate(t *testing.T) {
+	g, err := NewGenerator(Default(), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { return noon }, MaxAhead: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := NewGenerator128(MustParseLayout("uuidv7"), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { return noon }, MaxAhead: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]ID, 100)
+	for name, f := range map[string]func(){
+		"TryNext":     func() { g.TryNext() },
+		"Next":        func() { g.Next(t.Context()) },
+		"Fill":        func() { g.Fill(t.Context(), dst) },
+		"Next of 128": func() { wide.Next(t.Context()) },
+	} {
+		if got := testing.AllocsPerRun(100, f); got != 0 {
+			t.Errorf("%s allocates %v times", name, got)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package firn
+
+import "time"
+
+// A Grant is the exclusive right to make IDs with a node number for times in
+// [From, Until): one window. It is plain data.
+//
+// A zero From means that nothing is known of what the node number made before,
+// see StaticGrant. A zero Until means no end. A generator rounds From up to a
+// tick and Until down.
+type Grant struct {
+	Node        uint64
+	From, Until time.Time
+}
+
+// StaticGrant is the grant of a node number that somebody else keeps unique:
+// a number from a configuration, for instance. It has no limits in time.
+//
+// A generator of a static grant starts one tick after its first call's clock
+// plus MaxAhead, so a process that is restarted at once repeats nothing. That
+// rests on the clock: if it is set back while the process is down, or if two
+// processes have the number at the same time, IDs can repeat. Only a number
+// held through a store is safe from both.
+func StaticGrant(node uint64) Grant { return Grant{Node: node} }

@@ -1,0 +1,241 @@
+package firn
+
+import (
+	"database/sql/driver"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// An ID is a unique number of 64 bits. IDs are compared as unsigned numbers,
+// with == and <; their big-endian bytes sort alike. Where the layout has its
+// time on top, that is the order of time.
+//
+// The zero ID means no ID; none is ever made with this value. It is NULL in
+// SQL. An ID is a plain value, and a map key in Go and in JSON.
+//
+// As text an ID is decimal, in JSON a decimal string: JavaScript and many JSON
+// readers round numbers above 2^53. A Format writes and reads other texts.
+type ID uint64
+
+// ParseID reads an ID from 1 to 20 decimal digits, or from 0x and 1 to 16
+// hexadecimal digits of either case. Leading zeros count as digits. There are
+// no signs, spaces or underscores. The error is a *ParseError.
+func ParseID(s string) (ID, error) { return parseID([]byte(s)) }
+
+// parseID does not keep or change text, so that the conversion in ParseID is
+// free.
+func parseID(text []byte) (ID, error) {
+	f := textFormat(text)
+	base, _ := f.base()
+	skip := f.prefix(text)
+	if v, ok := base.Parse64(text[skip:]); ok {
+		return ID(v), nil
+	}
+	return 0, hintHex(f.fault("ID", text, skip, 64))
+}
+
+// textFormat returns Hex for a text with its prefix, else Decimal.
+func textFormat(text []byte) Format {
+	if hasHexPrefix(text) {
+		return Hex
+	}
+	return Decimal
+}
+
+// hintHex adds what is likely meant where hexadecimal digits have no prefix, or
+// 0X for one.
+func hintHex(err *ParseError) *ParseError {
+	if err.Pos < 0 || err.Pos >= len(err.Text) {
+		return err
+	}
+	switch c := err.Text[err.Pos] | 0x20; {
+	case c >= 'a' && c <= 'f' || c == 'x' && err.Pos == 1:
+		err.Reason += "; hexadecimal begins with 0x"
+	}
+	return err
+}
+
+// IsZero reports whether id is the zero ID. encoding/json calls it for fields
+// with the option omitzero.
+func (id ID) IsZero() bool { return id == 0 }
+
+// String returns id in decimal. Note that fmt calls String for %x too: write
+// %#x of uint64(id), or use Hex.
+func (id ID) String() string { return strconv.FormatUint(uint64(id), 10) }
+
+// AppendText appends id in decimal to b. The error is always nil.
+func (id ID) AppendText(b []byte) ([]byte, error) { return Decimal.Append(b, id), nil }
+
+// MarshalText returns id in decimal. The error is always nil.
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, 20)) }
+
+// UnmarshalText sets id from a text as ParseID reads it. On an error id stays
+// as it was.
+func (id *ID) UnmarshalText(text []byte) error {
+	v, err := parseID(text)
+	if err != nil {
+		return err
+	}
+	*id = v
+	return nil
+}
+
+// MarshalJSON returns id as a JSON string of decimal digits. The error is
+// always nil.
+func (id ID) MarshalJSON() ([]byte, error) {
+	b := append(make([]byte, 0, 22), '"')
+	return append(Decimal.Append(b, id), '"'), nil
+}
+
+// UnmarshalJSON sets id from a JSON string as ParseID reads it, or from a JSON
+// integer, which is read exactly: a fraction, an exponent and a sign are
+// errors. JSON null leaves id as it was, and so does an error.
+func (id *ID) UnmarshalJSON(data []byte) error {
+	text, null, err := jsonText("ID", data)
+	if err != nil || null {
+		return err
+	}
+	return id.UnmarshalText(text)
+}
+
+// AppendBinary appends id to b, 8 bytes, big-endian. The error is always nil.
+func (id ID) AppendBinary(b []byte) ([]byte, error) {
+	return binary.BigEndian.AppendUint64(b, uint64(id)), nil
+}
+
+// MarshalBinary returns the 8 bytes of id, big-endian. The error is always nil.
+func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(make([]byte, 0, 8)) }
+
+// UnmarshalBinary sets id from exactly 8 bytes, big-endian. On an error id stays
+// as it was.
+func (id *ID) UnmarshalBinary(data []byte) error {
+	if len(data) != 8 {
+		return Raw.fault("binary ID", data, 0, 64)
+	}
+	*id = ID(binary.BigEndian.Uint64(data))
+	return nil
+}
+
+// Value returns what database/sql stores: NULL for the zero ID, else an int64.
+// An ID of 2^63 and above is an error, as no SQL bigint can hold it; layouts
+// whose top bit is zero make none.
+func (id ID) Value() (driver.Value, error) {
+	switch {
+	case id == 0:
+		return nil, nil
+	case id > math.MaxInt64:
+		err := &RangeError{Field: "ID", Value: id.String(), Min: "0", Max: ID(math.MaxInt64).String()}
+		return nil, fmt.Errorf("%w in SQL's bigint: store its String in a numeric column, or its MarshalBinary in a bytea or binary(8) column", err)
+	}
+	return int64(id), nil
+}
+
+// Scan sets id from a column: NULL gives the zero ID, an integer must not be
+// negative, a string is read as ParseID reads it. Of []byte, exactly 8 bytes
+// are the ID big-endian, and any other length is text: MySQL's text protocol
+// sends a bigint as its digits, and an ID of exactly 8 digits is of the first
+// minute after its layout's epoch. On an error id stays as it was.
+func (id *ID) Scan(src any) error {
+	switch src := src.(type) {
+	case nil:
+		*id = 0
+	case int64:
+		if src < 0 {
+			return &RangeError{Field: "ID", Value: strconv.FormatInt(src, 10), Min: "0", Max: ID(math.MaxUint64).String()}
+		}
+		*id = ID(src)
+	case uint64:
+		*id = ID(src)
+	case string:
+		return id.UnmarshalText([]byte(src))
+	case []byte:
+		if len(src) == 8 {
+			return id.UnmarshalBinary(src)
+		}
+		return id.UnmarshalText(src)
+	default:
+		return fmt.Errorf("firn: scan ID: a column of type %T is not an ID; it should be an integer, text or 8 bytes", src)
+	}
+	return nil
+}
+
+// jsonText returns the text of an ID in JSON: what is in a string, or the
+// digits of an integer. The text may be a part of data.
+func jsonText(what string, data []byte) (text []byte, null bool, err error) {
+	fault := func(pos int, reason string) ([]byte, bool, error) {
+		return nil, false, newParseError(what, data, pos, reason)
+	}
+	if len(data) == 0 {
+		return fault(-1, "it is empty; in JSON an ID is a string or an integer")
+	}
+	switch c := data[0]; {
+	case string(data) == "null":
+		return nil, true, nil
+	case c == '"':
+		if len(data) < 2 || data[len(data)-1] != '"' {
+			return fault(-1, "the JSON string has no end")
+		}
+		return unescape(data[1 : len(data)-1]), false, nil
+	case c == '-':
+		return fault(0, "'-' at offset 0 is a sign; IDs have none")
+	case c < '0' || c > '9':
+		return fault(0, characterAt(data, 0)+" does not begin an ID; in JSON it is a string or an integer")
+	}
+	for i, c := range data {
+		switch {
+		case c >= '0' && c <= '9':
+		case c == '.':
+			return fault(i, fmt.Sprintf("'.' at offset %d begins a fraction; IDs are integers", i))
+		case c == 'e' || c == 'E':
+			return fault(i, fmt.Sprintf("%q at offset %d begins an exponent; an ID is written with all its digits", rune(c), i))
+		default:
+			return fault(i, characterAt(data, i)+" is not a digit; other texts than integers are strings in JSON")
+		}
+	}
+	if data[0] == '0' && len(data) > 1 {
+		return fault(0, "'0' at offset 0 leads other digits; a JSON number has no leading zeros")
+	}
+	return data, false, nil
+}
+
+// unescape returns what a JSON string with the inner bytes s means. No text of
+// an ID needs an escape, but a JSON writer may use them as it likes.
+func unescape(s []byte) []byte {
+	for i := range s {
+		if s[i] != '\\' {
+			continue
+		}
+		out := append([]byte(nil), s[:i]...)
+		for s = s[i:]; len(s) > 0; {
+			r, size := rune(s[0]), 1
+			if s[0] == '\\' {
+				r, size = unescapeOne(s)
+			}
+			if size == 1 {
+				out = append(out, s[0])
+			} else {
+				out = utf8.AppendRune(out, r)
+			}
+			s = s[size:]
+		}
+		return out
+	}
+	return s
+}
+
+// unescapeOne returns the character of the escape that s begins with and the
+// length of the escape, or '\\' and 1 if it is not one that can stand for a
+// character of an ID.
+func unescapeOne(s []byte) (rune, int) {
+	if len(s) < 6 || s[1] != 'u' {
+		return '\\', 1
+	}
+	n, err := strconv.ParseUint(string(s[2:6]), 16, 16)
+	if err != nil {
+		return '\\', 1
+	}
+	return rune(n), 6
+}

@@ -1,0 +1,360 @@
+// Package basen writes and reads unsigned numbers of 64 and 128 bits in any
+// base from 2 to 62.
+//
+// It knows digits and widths, and nothing of names, prefixes or error texts:
+// those are in firn's encoding.go. For numbers of another size, or with a
+// sign, use strconv or math/big.
+package basen
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// The lowest and the highest base there is.
+const (
+	Min = 2
+	Max = 62
+)
+
+// A Base is a number base with its digits. Make one with Boundary, Hex,
+// Crockford or Bitcoin; the zero Base is not valid.
+type Base struct {
+	radix  *radix
+	digits *[64]byte
+	values *[256]uint8
+}
+
+// Boundary returns base n with the alphabet 0-9A-Za-z, as Boundary's flake
+// has it. Up to base 36 it reads letters of either case. It panics if n is not
+// in Min..Max.
+func Boundary(n int) Base {
+	if n < Min || n > Max {
+		panic("basen: there is no such base")
+	}
+	values := &values62
+	if n <= 36 {
+		values = &valuesFold
+	}
+	return Base{&radices[n], &digits62, values}
+}
+
+// Hex returns base 16 with lower-case letters. It reads either case.
+func Hex() Base { return Base{&radices[16], &digitsLower, &valuesFold} }
+
+// Crockford returns Crockford's base 32. It reads letters of either case, and
+// does not take I and L for 1, or O for 0.
+func Crockford() Base { return Base{&radices[32], &digitsCrockford, &valuesCrockford} }
+
+// Bitcoin returns base 58 with Bitcoin's alphabet. It reads its case only.
+func Bitcoin() Base { return Base{&radices[58], &digitsBitcoin, &valuesBitcoin} }
+
+// N returns the base as a number.
+func (x Base) N() int { return int(x.radix.n) }
+
+// Alphabet returns the digits that x writes, in order.
+func (x Base) Alphabet() string { return string(x.digits[:x.radix.n]) }
+
+// Has reports whether x reads c as a digit.
+func (x Base) Has(c byte) bool { return uint64(x.values[c]) < x.radix.n }
+
+// Width64 returns the number of digits that every 64-bit number fits in.
+func (x Base) Width64() int { return int(x.radix.w64) }
+
+// Width128 returns the number of digits that every 128-bit number fits in.
+func (x Base) Width128() int { return int(x.radix.w128) }
+
+// Append64 appends the digits of v to b: Width64 of them if pad is set, else
+// as many as v needs, and at least one.
+func (x Base) Append64(b []byte, v uint64, pad bool) []byte {
+	w := x.Width64()
+	if pad {
+		n := len(b)
+		b = slices.Grow(b, w)[:n+w]
+		x.write64(b[n:], v)
+		return b
+	}
+	// Not in the spare room of b: like append, this must not touch what lies
+	// beyond the bytes it returns.
+	var buf [64]byte
+	d := buf[:w]
+	x.write64(d, v)
+	return append(b, x.trim(d)...)
+}
+
+// Append128 appends the digits of hi<<64 | lo to b, as Append64 does.
+func (x Base) Append128(b []byte, hi, lo uint64, pad bool) []byte {
+	w := x.Width128()
+	if pad {
+		n := len(b)
+		b = slices.Grow(b, w)[:n+w]
+		x.write128(b[n:], hi, lo)
+		return b
+	}
+	var buf [128]byte
+	d := buf[:w]
+	x.write128(d, hi, lo)
+	return append(b, x.trim(d)...)
+}
+
+// trim returns d without its leading zeros, but with its last digit.
+func (x Base) trim(d []byte) []byte {
+	zero := x.digits[0]
+	for len(d) > 1 && d[0] == zero {
+		d = d[1:]
+	}
+	return d
+}
+
+// write64 fills d, which has Width64 bytes, with the digits of v.
+func (x Base) write64(d []byte, v uint64) {
+	r := x.radix
+	if r.shift != 0 {
+		x.writeShift(d, 0, v)
+		return
+	}
+	// recip is rounded down, so q is the quotient or one less.
+	q, _ := bits.Mul64(v, r.recip)
+	v -= q * r.pair
+	if v >= r.pair {
+		v -= r.pair
+		q++
+	}
+	top := len(d) - 2*int(r.k)
+	x.writeSmall(d[:top], q)
+	x.writePair(d[top:], v)
+}
+
+// write128 fills d, which has Width128 bytes, with the digits of hi<<64 | lo.
+func (x Base) write128(d []byte, hi, lo uint64) {
+	r := x.radix
+	if r.shift != 0 {
+		x.writeShift(d, hi, lo)
+		return
+	}
+	// Two long divisions leave a top of at most 2^24: pair is above 2^52.
+	qhi := hi / r.pair
+	qlo, low := bits.Div64(hi%r.pair, lo, r.pair)
+	q, mid := bits.Div64(qhi, qlo, r.pair)
+	two := 2 * int(r.k)
+	top := len(d) - 2*two
+	x.writeSmall(d[:top], q)
+	x.writePair(d[top:top+two], mid)
+	x.writePair(d[top+two:], low)
+}
+
+// writeShift fills d with the digits of hi<<64 | lo in a base that is a power
+// of two.
+func (x Base) writeShift(d []byte, hi, lo uint64) {
+	s, mask := x.radix.shift&7, x.radix.n-1
+	for i := len(d) - 1; i >= 0; i-- {
+		d[i] = x.digits[lo&mask&63]
+		lo = lo>>s | hi<<(64-s)
+		hi >>= s
+	}
+}
+
+// writeSmall fills d with the digits of v, one division for each but the first.
+func (x Base) writeSmall(d []byte, v uint64) {
+	n := uint32(x.radix.n)
+	w := uint32(v)
+	for i := len(d) - 1; i > 0; i-- {
+		d[i] = x.digits[w%n&63]
+		w /= n
+	}
+	d[0] = x.digits[w&63]
+}
+
+// writePair fills d, which has two chunks of k digits, with the digits of
+// v < pair.
+//
+// A chunk c is made a fraction c/n^k of 2^64, rounded up; each multiplication
+// by n then pushes the next digit out at the top. The rounding is less than
+// c <= n^k units and grows by n with each of the k digits; it stays under the
+// n^-k of 2^64 that would change a digit, because n^k*n^k <= 2^64.
+func (x Base) writePair(d []byte, v uint64) {
+	r := x.radix
+	h, _ := bits.Mul64(v, r.frac-1) // the quotient or one less, as in write64
+	l := v - h*r.chunk
+	if l >= r.chunk {
+		l -= r.chunk
+		h++
+	}
+	h *= r.frac
+	l *= r.frac
+	n, k := r.n, int(r.k)
+	// Two chains of multiplications, so that neither waits for the other.
+	dh, dl := d[:k], d[k:2*k]
+	for i := range dh {
+		var a, b uint64
+		a, h = bits.Mul64(h, n)
+		b, l = bits.Mul64(l, n)
+		dh[i] = x.digits[a&63]
+		dl[i] = x.digits[b&63]
+	}
+}
+
+// Parse64 reads a number of 1 to Width64 digits. It reports false if there are
+// none or more, if s has another character, or if the number needs more than
+// 64 bits.
+func (x Base) Parse64(s []byte) (v uint64, ok bool) {
+	r := x.radix
+	if len(s) == 0 || len(s) > int(r.w64) {
+		return 0, false
+	}
+	for {
+		// The digits of a chunk do not depend on the chunk before it.
+		m := (len(s)-1)%int(r.k) + 1
+		c := uint64(0)
+		for _, ch := range s[:m] {
+			d := uint64(x.values[ch])
+			if d >= r.n {
+				return 0, false
+			}
+			c = c*r.n + d
+		}
+		over, low := bits.Mul64(v, r.chunk)
+		sum, carry := bits.Add64(low, c, 0)
+		if over|carry != 0 {
+			return 0, false
+		}
+		v = sum
+		if s = s[m:]; len(s) == 0 {
+			return v, true
+		}
+	}
+}
+
+// Parse128 reads a number of 1 to Width128 digits, as Parse64 does.
+func (x Base) Parse128(s []byte) (hi, lo uint64, ok bool) {
+	r := x.radix
+	if len(s) == 0 || len(s) > int(r.w128) {
+		return 0, 0, false
+	}
+	for {
+		m := (len(s)-1)%int(r.k) + 1
+		c := uint64(0)
+		for _, ch := range s[:m] {
+			d := uint64(x.values[ch])
+			if d >= r.n {
+				return 0, 0, false
+			}
+			c = c*r.n + d
+		}
+		mid, low := bits.Mul64(lo, r.chunk)
+		over, high := bits.Mul64(hi, r.chunk)
+		low, carry := bits.Add64(low, c, 0)
+		high, carry = bits.Add64(high, mid, carry)
+		if over|carry != 0 {
+			return 0, 0, false
+		}
+		hi, lo = high, low
+		if s = s[m:]; len(s) == 0 {
+			return hi, lo, true
+		}
+	}
+}
+
+// AppendHex64 appends the 16 lower-case hexadecimal digits of v to b.
+func AppendHex64(b []byte, v uint64) []byte {
+	b = binary.BigEndian.AppendUint64(b, hexDigits(uint32(v>>32)))
+	return binary.BigEndian.AppendUint64(b, hexDigits(uint32(v)))
+}
+
+// hexDigits returns the eight lower-case hexadecimal digits of v as the bytes
+// of a number, the first on top.
+func hexDigits(v uint32) uint64 {
+	// One nibble to a byte.
+	x := uint64(v)
+	x = (x | x<<16) & 0x0000ffff_0000ffff
+	x = (x | x<<8) & 0x00ff00ff_00ff00ff
+	x = (x | x<<4) & 0x0f0f0f0f_0f0f0f0f
+	// 10 + 6 is the first that carries into the next four bits.
+	letters := (x + 0x06060606_06060606) >> 4 & 0x01010101_01010101
+	return x + 0x30303030_30303030 + letters*('a'-'0'-10)
+}
+
+// AppendUUID appends hi<<64 | lo to b in the form 8-4-4-4-12.
+func AppendUUID(b []byte, hi, lo uint64) []byte {
+	n := len(b)
+	b = slices.Grow(b, 36)[:n+36]
+	d := b[n:]
+	be := binary.BigEndian
+	h := hexDigits(uint32(hi))
+	l := hexDigits(uint32(lo >> 32))
+	be.PutUint64(d[0:], hexDigits(uint32(hi>>32)))
+	d[8] = '-'
+	be.PutUint32(d[9:], uint32(h>>32))
+	d[13] = '-'
+	be.PutUint32(d[14:], uint32(h))
+	d[18] = '-'
+	be.PutUint32(d[19:], uint32(l>>32))
+	d[23] = '-'
+	be.PutUint32(d[24:], uint32(l))
+	be.PutUint64(d[28:], hexDigits(uint32(lo)))
+	return b
+}
+
+// AppendCrockford64 appends the 13 digits of v in Crockford's base 32 to b.
+func AppendCrockford64(b []byte, v uint64) []byte {
+	a := &digitsCrockford
+	return append(b,
+		a[v>>60],
+		a[v>>55&31], a[v>>50&31], a[v>>45&31], a[v>>40&31], a[v>>35&31], a[v>>30&31],
+		a[v>>25&31], a[v>>20&31], a[v>>15&31], a[v>>10&31], a[v>>5&31], a[v&31])
+}
+
+// ParseCrockford64 reads 13 digits in Crockford's base 32, as Parse64 does, but
+// takes no other number of digits.
+func ParseCrockford64(s []byte) (v uint64, ok bool) {
+	if len(s) != 13 {
+		return 0, false
+	}
+	a := &valuesCrockford
+	d0, d1, d2, d3, d4, d5, d6 := a[s[0]], a[s[1]], a[s[2]], a[s[3]], a[s[4]], a[s[5]], a[s[6]]
+	d7, d8, d9, d10, d11, d12 := a[s[7]], a[s[8]], a[s[9]], a[s[10]], a[s[11]], a[s[12]]
+	// The first digit has four bits; what is no digit has all eight.
+	if d0 > 15 || (d1|d2|d3|d4|d5|d6|d7|d8|d9|d10|d11|d12) > 31 {
+		return 0, false
+	}
+	return uint64(d0)<<60 | uint64(d1)<<55 | uint64(d2)<<50 | uint64(d3)<<45 | uint64(d4)<<40 |
+		uint64(d5)<<35 | uint64(d6)<<30 | uint64(d7)<<25 | uint64(d8)<<20 | uint64(d9)<<15 |
+		uint64(d10)<<10 | uint64(d11)<<5 | uint64(d12), true
+}
+
+// AppendCrockford128 appends the 26 digits of hi<<64 | lo in Crockford's base
+// 32 to b, as a ULID is written.
+func AppendCrockford128(b []byte, hi, lo uint64) []byte {
+	a := &digitsCrockford
+	return append(b,
+		a[hi>>61],
+		a[hi>>56&31], a[hi>>51&31], a[hi>>46&31], a[hi>>41&31], a[hi>>36&31], a[hi>>31&31],
+		a[hi>>26&31], a[hi>>21&31], a[hi>>16&31], a[hi>>11&31], a[hi>>6&31], a[hi>>1&31],
+		a[(hi<<4|lo>>60)&31],
+		a[lo>>55&31], a[lo>>50&31], a[lo>>45&31], a[lo>>40&31], a[lo>>35&31], a[lo>>30&31],
+		a[lo>>25&31], a[lo>>20&31], a[lo>>15&31], a[lo>>10&31], a[lo>>5&31], a[lo&31])
+}
+
+// ParseUUID reads the form 8-4-4-4-12, with letters of either case. It reports
+// false for any other form.
+func ParseUUID(s []byte) (hi, lo uint64, ok bool) {
+	if len(s) != 36 {
+		return 0, 0, false
+	}
+	for i, c := range s {
+		switch i {
+		case 8, 13, 18, 23:
+			if c != '-' {
+				return 0, 0, false
+			}
+			continue
+		}
+		d := uint64(valuesFold[c])
+		if d > 15 {
+			return 0, 0, false
+		}
+		hi, lo = hi<<4|lo>>60, lo<<4|d
+	}
+	return hi, lo, true
+}

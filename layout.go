@@ -1,0 +1,501 @@
+package firn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"time"
+)
+
+// A Layout says how the bits of an ID are cut into fields: the time in ticks
+// since an epoch, the sequence inside a tick, the node, and in some formats
+// constant and random bits.
+//
+// A Layout is a value: it compares with ==, and prints and parses as text (see
+// ParseLayout). The zero Layout is not valid; see Default. Methods may be
+// called by many goroutines at once.
+type Layout struct {
+	preset uint8 // index into presets plus one; 0: spelled out by its bits
+	size   uint8 // bits of an ID: 64, 96, 128 or 160
+	n      uint8 // pieces in use
+
+	timeBits, nodeBits, seqBits, randBits uint8
+
+	pieces [maxPieces]piece // from the top bit down
+	consts wide             // the constant bits, in place
+	unit   time.Duration    // of a tick
+	epoch  int64            // Unix milliseconds
+}
+
+// maxPieces is more than any known format needs: Lable's has six.
+const maxPieces = 16
+
+// A piece is a run of ID bits that belong to one field. A field may come in
+// several pieces; the one nearest to the top bit holds its highest bits.
+type piece struct {
+	field   field
+	reverse bool  // the piece's lowest bit is its topmost in the ID
+	width   uint8 // in bits
+	pos     uint8 // where the piece's lowest bit lies in the ID
+	low     uint8 // which bit of the field that is
+}
+
+type field uint8
+
+const (
+	fieldTime field = iota + 1
+	fieldNode
+	fieldSeq
+	fieldConst
+	fieldRand
+)
+
+func (f field) String() string {
+	switch f {
+	case fieldTime:
+		return "time"
+	case fieldNode:
+		return "node"
+	case fieldSeq:
+		return "seq"
+	case fieldConst:
+		return "const"
+	case fieldRand:
+		return "rand"
+	}
+	return "field(" + strconv.Itoa(int(f)) + ")"
+}
+
+// Parts are the fields of an ID that mean something.
+type Parts struct {
+	Time time.Time // the beginning of the ID's tick, in UTC
+	Node uint64    // which generator made it
+	Seq  uint64    // its number inside the tick
+}
+
+// Default is Firn's own layout: one zero bit, 41 bits of milliseconds since
+// 2026-01-01, 10 bits of node, 12 bits of sequence. It lasts until 2095 and
+// never sets the sign bit.
+func Default() Layout { return MustParseLayout("default") }
+
+// WithEpoch is the layout with another epoch, cut to whole milliseconds.
+func (l Layout) WithEpoch(epoch time.Time) Layout {
+	l.epoch = epoch.UnixMilli()
+	return l
+}
+
+// IsZero reports whether l is the zero Layout, which is not valid.
+func (l Layout) IsZero() bool { return l == Layout{} }
+
+// Bits is the size of an ID: 64 or 128, and for formats that can only be read
+// also 96 or 160.
+func (l Layout) Bits() int { return int(l.size) }
+
+// TimeBits, NodeBits and SeqBits are the widths of the fields.
+func (l Layout) TimeBits() int { return int(l.timeBits) }
+
+// NodeBits is the width of the node field; see TimeBits.
+func (l Layout) NodeBits() int { return int(l.nodeBits) }
+
+// SeqBits is the width of the sequence field; see TimeBits.
+func (l Layout) SeqBits() int { return int(l.seqBits) }
+
+// RandomBits is how many bits of an ID carry nothing but chance.
+func (l Layout) RandomBits() int { return int(l.randBits) }
+
+// Unit is the length of a tick.
+func (l Layout) Unit() time.Duration { return l.unit }
+
+// Epoch is the beginning of tick 0, in UTC.
+func (l Layout) Epoch() time.Time { return time.UnixMilli(l.epoch).UTC() }
+
+// Last is the beginning of the last tick that the time field can hold, in UTC.
+func (l Layout) Last() time.Time {
+	t, _ := l.timeOf(mask(l.timeBits))
+	return t
+}
+
+// MaxNode is the highest node number.
+func (l Layout) MaxNode() uint64 { return mask(l.nodeBits) }
+
+// MaxSeq is the highest sequence number; a tick holds one ID more than that.
+func (l Layout) MaxSeq() uint64 { return mask(l.seqBits) }
+
+// IDsPerSecond is how many IDs a node can make in the long run.
+func (l Layout) IDsPerSecond() float64 {
+	if l.unit <= 0 {
+		return 0
+	}
+	return math.Ldexp(1, int(l.seqBits)) * float64(time.Second) / float64(l.unit)
+}
+
+// MaxAhead is the layout's default for Options.MaxAhead: 15 s for hazelcast, as
+// Hazelcast has it, and 1 s for all others.
+func (l Layout) MaxAhead() time.Duration {
+	if p := l.presetOf(); p != nil && p.maxAhead != 0 {
+		return p.maxAhead
+	}
+	return time.Second
+}
+
+// ReadOnly reports whether the layout describes a format that can be read but
+// not made: IDs of 96 and 160 bits.
+func (l Layout) ReadOnly() bool { return l.size != 64 && l.size != 128 }
+
+// Ordered reports whether IDs sort by time: the time lies above everything
+// else that varies, and is not reversed.
+func (l Layout) Ordered() bool {
+	left := int(l.timeBits)
+	for _, p := range l.pieces[:l.n] {
+		switch p.field {
+		case fieldConst:
+		case fieldTime:
+			if p.reverse && p.width > 1 {
+				return false
+			}
+			left -= int(p.width)
+		default:
+			return left == 0
+		}
+	}
+	return left == 0
+}
+
+// Compose makes the ID of these parts. The time is cut to the tick it lies in;
+// random bits are zero. A part that does not fit is a *RangeError; nothing is
+// masked. It takes any ID the format can hold, also 0, which no generator makes.
+func (l Layout) Compose(p Parts) (ID, error) {
+	if err := l.need(64, "Compose128"); err != nil {
+		return 0, err
+	}
+	w, err := l.composeParts(p)
+	return ID(w.lo), err
+}
+
+// Compose128 is Compose for layouts of 128 bits.
+func (l Layout) Compose128(p Parts) (ID128, error) {
+	if err := l.need(128, "Compose"); err != nil {
+		return ID128{}, err
+	}
+	w, err := l.composeParts(p)
+	return ID128FromUint64s(w.hi, w.lo), err
+}
+
+// Decompose takes an ID apart. An ID whose constant or unused bits differ from
+// the layout's is not of this layout: that is an error.
+func (l Layout) Decompose(id ID) (Parts, error) {
+	if err := l.need(64, "Decompose128"); err != nil {
+		return Parts{}, err
+	}
+	return l.decomposeWide(wide{0, uint64(id)}, 0)
+}
+
+// Decompose128 is Decompose for layouts of 128 bits.
+func (l Layout) Decompose128(id ID128) (Parts, error) {
+	if err := l.need(128, "Decompose"); err != nil {
+		return Parts{}, err
+	}
+	hi, lo := id.Uint64s()
+	return l.decomposeWide(wide{hi, lo}, 0)
+}
+
+// DecomposeBytes is Decompose for the big-endian bytes of an ID of any size:
+// as many bytes as the layout has bits, divided by eight.
+func (l Layout) DecomposeBytes(b []byte) (Parts, error) {
+	if err := l.check(); err != nil {
+		return Parts{}, err
+	}
+	if len(b) != int(l.size)/8 {
+		return Parts{}, fmt.Errorf("firn: an ID of layout %s has %d bytes, not %d", l, l.size/8, len(b))
+	}
+	// Only the first 16 bytes are looked at: what lies below is random in
+	// every layout that is longer (layoutOf makes sure).
+	var w wide
+	for i := range min(len(b), 16) {
+		w = w.shl(8)
+		w.lo |= uint64(b[i])
+	}
+	return l.decomposeWide(w, l.size-min(l.size, 128))
+}
+
+// Range gives the lowest and the highest ID that an ID of the time from ≤ t < to
+// can have; both are inclusive. An ID's time is the beginning of its tick, as
+// Decompose says it, so neighbouring ranges neither overlap nor leave a gap.
+//
+// A range that begins before the epoch or ends after the last tick is cut to
+// what the layout can hold. It is an error where nothing is left, where no tick
+// begins inside the range, and for a layout that is not Ordered.
+func (l Layout) Range(from, to time.Time) (lo, hi ID, err error) {
+	if err := l.need(64, "Range128"); err != nil {
+		return 0, 0, err
+	}
+	a, b, err := l.rangeWide(from, to)
+	return ID(a.lo), ID(b.lo), err
+}
+
+// Range128 is Range for layouts of 128 bits.
+func (l Layout) Range128(from, to time.Time) (lo, hi ID128, err error) {
+	if err := l.need(128, "Range"); err != nil {
+		return ID128{}, ID128{}, err
+	}
+	a, b, err := l.rangeWide(from, to)
+	return ID128FromUint64s(a.hi, a.lo), ID128FromUint64s(b.hi, b.lo), err
+}
+
+// check reports what is wrong with a layout that did not come from ParseLayout.
+func (l *Layout) check() error {
+	if l.size == 0 {
+		return errors.New("firn: the zero Layout is not valid; use Default or ParseLayout")
+	}
+	return nil
+}
+
+// need checks that IDs have the size of the method that was called, and names
+// the twin that fits.
+func (l *Layout) need(size uint8, twin string) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	if l.size == size {
+		return nil
+	}
+	if l.ReadOnly() {
+		twin = "DecomposeBytes"
+	}
+	return fmt.Errorf("firn: layout %s has IDs of %d bits: use %s", l, l.size, twin)
+}
+
+func (l *Layout) composeParts(p Parts) (wide, error) {
+	tick, err := l.tickIn(p.Time)
+	if err != nil {
+		return wide{}, err
+	}
+	if p.Node > l.MaxNode() {
+		return wide{}, l.rangeError("node", p.Node, l.MaxNode())
+	}
+	if p.Seq > l.MaxSeq() {
+		return wide{}, l.rangeError("sequence", p.Seq, l.MaxSeq())
+	}
+	return l.place(tick, p.Node, p.Seq), nil
+}
+
+func (l *Layout) rangeError(name string, v, most uint64) error {
+	return &RangeError{Field: name, Value: strconv.FormatUint(v, 10), Min: "0", Max: strconv.FormatUint(most, 10)}
+}
+
+// place puts the fields where they belong. Values must fit; random bits are zero.
+func (l *Layout) place(tick, node, seq uint64) wide {
+	w := l.consts
+	for _, p := range l.pieces[:l.n] {
+		var v uint64
+		switch p.field {
+		case fieldTime:
+			v = tick
+		case fieldNode:
+			v = node
+		case fieldSeq:
+			v = seq
+		default:
+			continue
+		}
+		v = v >> p.low & mask(p.width)
+		if p.reverse {
+			v = reverse(v, p.width)
+		}
+		w = w.or(wide{0, v}.shl(p.pos))
+	}
+	return w
+}
+
+// field collects the bits of one field. Positions count from cut bits up.
+func (l *Layout) field(w wide, f field, cut uint8) uint64 {
+	var v uint64
+	for _, p := range l.pieces[:l.n] {
+		if p.field != f || p.width == 0 {
+			continue
+		}
+		b := w.shr(p.pos-cut).lo & mask(p.width)
+		if p.reverse {
+			b = reverse(b, p.width)
+		}
+		v |= b << p.low
+	}
+	return v
+}
+
+// fixed marks the bits that are the same in every ID: constants and unused
+// bits on top. Only layouts of up to 128 bits have any.
+func (l *Layout) fixed() wide {
+	if l.size > 128 {
+		return wide{}
+	}
+	var varies wide
+	for _, p := range l.pieces[:l.n] {
+		if p.field != fieldConst {
+			varies = varies.or(ones(p.width).shl(p.pos))
+		}
+	}
+	return varies.not().and(ones(l.size))
+}
+
+func (l *Layout) decomposeWide(w wide, cut uint8) (Parts, error) {
+	if err := l.checkFixed(w); err != nil {
+		return Parts{}, err
+	}
+	t, err := l.timeOf(l.field(w, fieldTime, cut))
+	if err != nil {
+		return Parts{}, err
+	}
+	return Parts{Time: t, Node: l.field(w, fieldNode, cut), Seq: l.field(w, fieldSeq, cut)}, nil
+}
+
+// checkFixed names the highest run of bits in which w differs from the layout.
+func (l *Layout) checkFixed(w wide) error {
+	if w.and(l.fixed()) == l.consts {
+		return nil
+	}
+	top := l.size
+	for _, p := range l.pieces[:l.n] {
+		if end := p.pos + p.width; end < top {
+			if v := w.shr(end).and(ones(top - end)); !v.isZero() {
+				return fmt.Errorf("firn: not an ID of layout %s: the %s must be zero", *l, bitsName(end, top-end))
+			}
+		}
+		if p.field == fieldConst {
+			got, want := w.shr(p.pos).lo&mask(p.width), l.consts.shr(p.pos).lo&mask(p.width)
+			if got != want {
+				return fmt.Errorf("firn: not an ID of layout %s: %s is %d, not %d", *l, l.constName(p), got, want)
+			}
+		}
+		top = p.pos
+	}
+	return fmt.Errorf("firn: not an ID of layout %s: the %s must be zero", *l, bitsName(0, top))
+}
+
+func bitsName(pos, width uint8) string {
+	if width == 1 {
+		return fmt.Sprintf("bit %d", pos)
+	}
+	return fmt.Sprintf("bits %d..%d", pos+width-1, pos)
+}
+
+// constName says what a constant means where a preset knows it.
+func (l *Layout) constName(p piece) string {
+	if pre := l.presetOf(); pre != nil {
+		if name := pre.constNames[p.pos]; name != "" {
+			return name + " (" + bitsName(p.pos, p.width) + ")"
+		}
+	}
+	return "the constant in " + bitsName(p.pos, p.width)
+}
+
+func (l *Layout) rangeWide(from, to time.Time) (lo, hi wide, err error) {
+	if !l.Ordered() {
+		return lo, hi, fmt.Errorf("firn: IDs of layout %s are not in the order of time, so no range of IDs holds a range of time", *l)
+	}
+	if !from.Before(to) {
+		return lo, hi, fmt.Errorf("firn: the range is empty: it begins at %s and ends at %s", stamp(from), stamp(to))
+	}
+	first, last := uint64(0), mask(l.timeBits)
+	switch tick, rest, where := l.tickAt(from); {
+	case where > 0 || where == 0 && tick > last:
+		return lo, hi, fmt.Errorf("firn: the range begins at %s, after the last tick of layout %s (%s)", stamp(from), *l, stamp(l.Last()))
+	case where == 0 && rest != 0 && tick == last:
+		return lo, hi, l.noTick(from, to)
+	case where == 0 && rest != 0:
+		first = tick + 1
+	case where == 0:
+		first = tick
+	}
+	// The last tick that begins before to is the one that holds the instant before it.
+	switch tick, _, where := l.tickAt(to.Add(-1)); {
+	case where < 0:
+		return lo, hi, fmt.Errorf("firn: the range ends at %s, before the epoch of layout %s (%s)", stamp(to), *l, stamp(l.Epoch()))
+	case where == 0:
+		last = min(last, tick)
+	}
+	if first > last {
+		return lo, hi, l.noTick(from, to)
+	}
+	lo = l.place(first, 0, 0)
+	hi = l.place(last, l.MaxNode(), l.MaxSeq())
+	for _, p := range l.pieces[:l.n] {
+		if p.field == fieldRand {
+			hi = hi.or(ones(p.width).shl(p.pos))
+		}
+	}
+	return lo, hi, nil
+}
+
+func (l *Layout) noTick(from, to time.Time) error {
+	return fmt.Errorf("firn: no tick of %v begins from %s to before %s", l.unit, stamp(from), stamp(to))
+}
+
+// stamp writes a time for an error message.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z07:00") }
+
+// tickIn is the tick that t lies in, or a *RangeError.
+func (l *Layout) tickIn(t time.Time) (uint64, error) {
+	tick, _, where := l.tickAt(t)
+	if where != 0 || tick > mask(l.timeBits) {
+		last, _ := l.timeOf(mask(l.timeBits))
+		return 0, &RangeError{Field: "time", Value: stamp(t), Min: stamp(l.Epoch()), Max: stamp(last.Add(l.unit - 1))}
+	}
+	return tick, nil
+}
+
+// tickAt counts the ticks from the epoch to t, and the nanoseconds from the
+// beginning of that tick to t. where is negative when t is before the epoch,
+// and positive when 64 bits cannot count the ticks.
+func (l *Layout) tickAt(t time.Time) (tick, rest uint64, where int) {
+	hi, lo, before := l.sinceEpoch(t)
+	if before {
+		return 0, 0, -1
+	}
+	if hi >= uint64(l.unit) {
+		return 0, 0, 1
+	}
+	tick, rest = bits.Div64(hi, lo, uint64(l.unit))
+	return tick, rest, 0
+}
+
+// sinceEpoch is the time from the epoch to t in nanoseconds, as 128 bits: int64
+// holds only 292 years of them, and Boundary's time field 584 million.
+func (l *Layout) sinceEpoch(t time.Time) (hi, lo uint64, before bool) {
+	epochSec := l.epoch / 1000
+	epochNsec := l.epoch % 1000 * 1e6
+	if epochNsec < 0 {
+		epochSec, epochNsec = epochSec-1, epochNsec+1e9
+	}
+	sec, nsec := t.Unix()-epochSec, int64(t.Nanosecond())-epochNsec
+	if nsec < 0 {
+		sec, nsec = sec-1, nsec+1e9
+	}
+	if sec < 0 {
+		return 0, 0, true
+	}
+	hi, lo = bits.Mul64(uint64(sec), 1e9)
+	lo, carry := bits.Add64(lo, uint64(nsec), 0)
+	return hi + carry, lo, false
+}
+
+// timeOf is the beginning of a tick. It cannot fail for a tick that fits the
+// layout of a parsed text (see maxSeconds).
+func (l *Layout) timeOf(tick uint64) (time.Time, error) {
+	hi, lo := bits.Mul64(tick, uint64(l.unit))
+	if hi >= 1e9 {
+		return time.Time{}, fmt.Errorf("firn: tick %d of %v is beyond what a time can say", tick, l.unit)
+	}
+	sec, nsec := bits.Div64(hi, lo, 1e9)
+	if sec > maxSeconds {
+		return time.Time{}, fmt.Errorf("firn: tick %d of %v is beyond what a time can say", tick, l.unit)
+	}
+	epoch := time.UnixMilli(l.epoch)
+	return time.Unix(epoch.Unix()+int64(sec), int64(epoch.Nanosecond())+int64(nsec)).UTC(), nil
+}
+
+// maxSeconds bounds what a layout's time field may reach, about 1.1 billion
+// years: the year stays a 32-bit number.
+const maxSeconds = 1 << 55

@@ -1,0 +1,99 @@
+package firn
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Piece is a run of bits of an ID that belong to one field.
+type Piece struct {
+	Field    string // "time", "node", "seq", "const", "rand" or "zero" (unused bits on top)
+	Width    int    // in bits
+	Pos      int    // where its lowest bit lies in the ID, counted from the lowest
+	Low      int    // which bit of the field that is
+	Reversed bool   // the bits lie the other way round
+	Const    uint64 // the value, where Field is "const"
+}
+
+// Pieces lists the bits of an ID from the top down. Fields without bits are
+// left out.
+func (l Layout) Pieces() []Piece {
+	var pieces []Piece
+	used := 0
+	for _, p := range l.pieces[:l.n] {
+		used += int(p.width)
+	}
+	if top := int(l.size) - used; top > 0 {
+		pieces = append(pieces, Piece{Field: "zero", Width: top, Pos: used})
+	}
+	for _, p := range l.pieces[:l.n] {
+		if p.width == 0 {
+			continue
+		}
+		out := Piece{Field: p.field.String(), Width: int(p.width), Pos: int(p.pos), Low: int(p.low), Reversed: p.reverse}
+		if p.field == fieldConst {
+			out.Const = l.consts.shr(p.pos).lo & mask(p.width)
+		}
+		pieces = append(pieces, out)
+	}
+	return pieces
+}
+
+// Value is what an ID has in this piece's bits: a piece of the field, turned
+// round where the piece is Reversed. b is the ID as big-endian bytes. A piece
+// wider than 64 bits gives its lowest 64.
+func (p Piece) Value(b []byte) uint64 {
+	var v uint64
+	for i := range min(p.Width, 64) {
+		bit := p.Pos + i
+		if at := len(b) - 1 - bit/8; at >= 0 {
+			v |= uint64(b[at]>>(bit%8)&1) << i
+		}
+	}
+	if p.Reversed {
+		v = reverse(v, uint8(p.Width))
+	}
+	return v
+}
+
+// Diagram draws the layout as a box with a cell for every piece and its bit
+// numbers above it, in at most about 90 columns. What stands in a cell is
+// label's; nil names the field and its width.
+func (l Layout) Diagram(label func(Piece) string) string {
+	if label == nil {
+		label = pieceLabel
+	}
+	var numbers, top, middle, bottom strings.Builder
+	for i, p := range l.Pieces() {
+		text := label(p)
+		high, low := strconv.Itoa(p.Pos+p.Width-1), strconv.Itoa(p.Pos)
+		if p.Width == 1 {
+			high = ""
+		}
+		width := max(p.Width*64/max(int(l.size), 64), utf8.RuneCountInString(text)+2, len(high)+len(low)+1)
+		numbers.WriteString(" " + high + strings.Repeat(" ", width-len(high)-len(low)) + low)
+		left, right := "┬", "┴"
+		if i == 0 {
+			left, right = "┌", "└"
+		}
+		top.WriteString(left + strings.Repeat("─", width))
+		bottom.WriteString(right + strings.Repeat("─", width))
+		fmt.Fprintf(&middle, "│ %-*s", width-1, text)
+	}
+	return numbers.String() + "\n" + top.String() + "┐\n" + middle.String() + "│\n" + bottom.String() + "┘\n"
+}
+
+func pieceLabel(p Piece) string {
+	switch p.Field {
+	case "const":
+		return "=" + strconv.FormatUint(p.Const, 10)
+	case "zero":
+		return "0"
+	}
+	if p.Reversed {
+		return fmt.Sprintf("%s~ %d", p.Field, p.Width)
+	}
+	return fmt.Sprintf("%s %d", p.Field, p.Width)
+}

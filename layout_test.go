@@ -1,0 +1,353 @@
+package firn
+
+import (
+	"encoding/json"
+	"errors"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What each preset's bits mean, by hand: the top bit of every field, the first
+// and the last instant. A change here changes the meaning of stored IDs.
+func TestPresets(t *testing.T) {
+	want := map[string]struct {
+		fields, epoch, last string
+		ordered             bool
+	}{
+		"default":     {"time:41.node:10.seq:12", "2026-01-01T00:00:00Z", "2095-09-07T15:47:35.551Z", true},
+		"hazelcast":   {"time:41.seq:6.node:16", "2018-01-01T00:00:00Z", "2087-09-07T15:47:35.551Z", true},
+		"snowcast":    {"time:41.node:13.seq:10", "2014-01-01T00:00:00Z", "2083-09-07T15:47:35.551Z", true},
+		"boundary":    {"time:64.node:48.seq:16", "1970-01-01T00:00:00Z", "584556019-04-03T14:25:51.615Z", true},
+		"flake-idgen": {"time:42.node:10.seq:12", "1970-01-01T00:00:00Z", "2109-05-15T07:35:11.103Z", true},
+		"lable":       {"time~:42.seq:6.node:3.const:1=0.node:8.const:4=0", "1970-01-01T00:00:00Z", "2109-05-15T07:35:11.103Z", false},
+		"twitter":     {"time:41.node:10.seq:12", "2010-11-04T01:42:54.657Z", "2080-07-10T17:30:30.208Z", true},
+		"discord":     {"time:42.node:10.seq:12", "2015-01-01T00:00:00Z", "2154-05-15T07:35:11.103Z", true},
+		"instagram":   {"time:41.node:13.seq:10", "2011-08-24T21:07:01.721Z", "2081-04-30T12:54:37.272Z", true},
+		"sonyflake":   {"time:39.seq:8.node:16", "2014-09-01T00:00:00Z", "2188-11-16T03:28:58.87Z", true},
+		"mastodon":    {"time:48.seq:16", "1970-01-01T00:00:00Z", "10889-08-02T05:31:50.655Z", true},
+		"js53":        {"time:41.node:5.seq:7", "2026-01-01T00:00:00Z", "2095-09-07T15:47:35.551Z", true},
+		"uuidv7":      {"time:48.const:4=7.seq:12.const:2=2.node:16.rand:46", "1970-01-01T00:00:00Z", "10889-08-02T05:31:50.655Z", true},
+		"ulid":        {"time:48.seq:12.node:16.rand:52", "1970-01-01T00:00:00Z", "10889-08-02T05:31:50.655Z", true},
+		"xid":         {"time:32.node:40.seq:24", "1970-01-01T00:00:00Z", "2106-02-07T06:28:15Z", true},
+		"objectid":    {"time:32.node:40.seq:24", "1970-01-01T00:00:00Z", "2106-02-07T06:28:15Z", true},
+		"ksuid":       {"time:32.rand:128", "2014-05-13T16:53:20Z", "2150-06-19T23:21:35Z", true},
+	}
+	n := 0
+	for p := range Presets() {
+		n++
+		w, ok := want[p.Name]
+		l := p.Layout
+		if !ok || l.Fields() != w.fields || stamp(l.Epoch()) != w.epoch || stamp(l.Last()) != w.last || l.Ordered() != w.ordered {
+			t.Errorf("%s: got %s, %s to %s, ordered %v, want %+v", p.Name, l.Fields(), stamp(l.Epoch()), stamp(l.Last()), l.Ordered(), w)
+		}
+		if l.Preset() != p.Name || l.String() != p.Name {
+			t.Errorf("%s: Preset is %q, String %q", p.Name, l.Preset(), l)
+		}
+	}
+	if n != len(want) {
+		t.Errorf("there are %d presets, want %d", n, len(want))
+	}
+}
+
+func TestParseLayout(t *testing.T) {
+	for in, want := range map[string]string{
+		"default":                     "default",
+		"default,epoch=1767225600000": "default",
+		"default,epoch=2026-01-01T01:00:00+01:00":                         "default",
+		"default,epoch=2020-01-01T00:00:00Z":                              "default,epoch=2020-01-01T00:00:00Z",
+		"default,epoch=1":                                                 "default,epoch=1",
+		"flake-idgen,epoch=1300000000000":                                 "flake-idgen,epoch=2011-03-13T07:06:40Z",
+		"flake-idgen,epoch=-1":                                            "flake-idgen,epoch=-1",
+		"hazelcast,node-bits=16,seq-bits=6":                               "hazelcast",
+		"hazelcast,seq-bits=12,node-bits=10,epoch=2020-01-01T00:00:00Z":   "hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z",
+		"hazelcast,node-bits=0,seq-bits=0":                                "hazelcast,node-bits=0,seq-bits=0",
+		"snowcast,nodes=300,epoch=0":                                      "snowcast,nodes=512,epoch=1970-01-01T00:00:00Z",
+		"snowcast,nodes=128":                                              "snowcast,nodes=128",
+		"lable,mode=time-sequential,cluster=3":                            "lable,mode=time-sequential,cluster=3",
+		"bits=time:41.node:10.seq:12":                                     "bits=time:41.node:10.seq:12,unit=1ms,epoch=1970-01-01T00:00:00Z",
+		"bits=time~:8.const:4=0xf.time:2.rand:100,unit=1m":                "bits=time~:8.const:4=15.time:2.rand:100,unit=1m0s,epoch=1970-01-01T00:00:00Z",
+		"bits=node:3.time:4.node:5.seq:62.time:50,epoch=0,unit=100ns":     "bits=node:3.time:4.node:5.seq:62.time:50,unit=100ns,epoch=1970-01-01T00:00:00Z",
+		"bits=time:1.const:64=18446744073709551615,unit=1ms,epoch=946684": "bits=time:1.const:64=18446744073709551615,unit=1ms,epoch=946684",
+	} {
+		l, err := ParseLayout(in)
+		if err != nil || l.String() != want {
+			t.Errorf("ParseLayout(%q) = %v, %v, want %v", in, l, err, want)
+			continue
+		}
+		if again, err := ParseLayout(l.String()); err != nil || again != l {
+			t.Errorf("ParseLayout(%q) = %v, %v, want the layout it is the text of", l, again, err)
+		}
+	}
+}
+
+func TestParseLayoutFaults(t *testing.T) {
+	for in, want := range map[string][]string{
+		"":                              {"empty", "default"},
+		"snowflake":                     {`no preset "snowflake"`, "twitter"},
+		"Default":                       {`no preset "Default"`},
+		"default ":                      {`no preset "default "`},
+		"default,":                      {"key=value"},
+		"default,epoch":                 {"key=value"},
+		"default,epoch=":                {"no value"},
+		"default,epoch=1,epoch=2":       {"given twice"},
+		"default,unit=1ms":              {`"unit" is no key of default`, "epoch, node-bits, seq-bits"},
+		"default,epoch=2026-01-01":      {"neither Unix milliseconds nor a time"},
+		"default,epoch=9e9":             {"neither"},
+		"default,epoch=300000000000000": {"outside the years 1 to 9999"},
+		"default,epoch=-62135596800001": {"outside the years"},
+		"default,epoch=2026-01-01T00:00:00.0001Z":    {"not a whole number of milliseconds"},
+		"hazelcast,node-bits=40,seq-bits=23":         {"63 bits", "take away 1"},
+		"hazelcast,node-bits=63,seq-bits=-1":         {`node-bits is "63"`, `seq-bits is "-1"`},
+		"snowcast,nodes=127":                         {"128 to 8192"},
+		"snowcast,nodes=8193":                        {"128 to 8192"},
+		"lable,mode=fast,cluster=16,x=1":             {`mode is "fast"`, `cluster is "16"`, `"x" is no key`},
+		"bits=":                                      {`field "" should be name:width`},
+		"bits=time:41.node:10.seq:":                  {`width of field seq is ""`},
+		"bits=time:41.node:10.seq:+2":                {`width of field seq is "+2"`},
+		"bits=time:41.node:10.seq:02":                {`"02"`},
+		"bits=time:41.node:65":                       {"0 to 64"},
+		"bits=seq:12":                                {"no time field"},
+		"bits=time:0":                                {"no time field"},
+		"bits=time:64.node:64.seq:2":                 {"130 bits", "take away 2 to fit 128", "66 to fit 64"},
+		"bits=time:40.time:40":                       {"time has 80 bits in all"},
+		"bits=time:40.seq:63":                        {"seq has 63 bits in all: the most is 62"},
+		"bits=time:41.seq~:2":                        {"only time can"},
+		"bits=time:41.const:2":                       {"const:2=0"},
+		"bits=time:41.const:2=4":                     {"0 to 3"},
+		"bits=time:41.const:2=x":                     {"0 to 3"},
+		"bits=time:41.node:2=1":                      {"only const"},
+		"bits=time:41.worker:2":                      {`no field "worker"`},
+		"bits=time:64,unit=24h":                      {"beyond what a time can say"},
+		"bits=time:41,unit=0s":                       {"more than 0"},
+		"bits=time:41,unit=1":                        {"not a duration"},
+		"bits=time:41,unit=25h":                      {"24h0m0s"},
+		"bits=tim:41.node:99,unit=x,epoch=y,z=1":     {`"tim"`, `"99"`, `unit is "x"`, `epoch is "y"`, `"z" is no key`, "no time field"},
+		"bits=time:8" + strings.Repeat(".seq:1", 16): {"more than 16 fields"},
+	} {
+		l, err := ParseLayout(in)
+		var p *ParseError
+		if !errors.As(err, &p) || l != (Layout{}) {
+			t.Errorf("ParseLayout(%q) = %v, %v, want a ParseError", in, l, err)
+			continue
+		}
+		for _, w := range want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("ParseLayout(%q): %v, want it to say %q", in, err, w)
+			}
+		}
+		if strings.Contains(err.Error(), "\n") {
+			t.Errorf("ParseLayout(%q): the error has more than one line: %v", in, err)
+		}
+	}
+}
+
+func TestLayoutIsText(t *testing.T) {
+	type config struct{ Layout Layout }
+	in := config{MustParseLayout("hazelcast,node-bits=10")}
+	b, err := json.Marshal(in)
+	if err != nil || string(b) != `{"Layout":"hazelcast,node-bits=10"}` {
+		t.Fatalf("Marshal = %s, %v", b, err)
+	}
+	var out config
+	if err := json.Unmarshal(b, &out); err != nil || out != in {
+		t.Errorf("Unmarshal = %v, %v, want %v", out, err, in)
+	}
+	if err := json.Unmarshal([]byte(`{"Layout":"x"}`), &out); err == nil || out != in {
+		t.Errorf("Unmarshal of a bad text = %v, %v, want an error and no change", out, err)
+	}
+	if _, err := json.Marshal(config{}); err == nil {
+		t.Error("Marshal of the zero Layout succeeded")
+	}
+}
+
+func TestComposeRefuses(t *testing.T) {
+	l := Default()
+	good := Parts{noon, 1023, 4095}
+	if _, err := l.Compose(good); err != nil {
+		t.Fatal(err)
+	}
+	for want, p := range map[string]Parts{
+		"node 1024 is out of range 0..1023":     {noon, 1024, 0},
+		"sequence 4096 is out of range 0..4095": {noon, 0, 4096},
+		"time 2025-12-31T23:59:59.999999999Z is out of range 2026-01-01T00:00:00Z..2095-09-07T15:47:35.551999999Z": {l.Epoch().Add(-1), 0, 0},
+		"time 2095-09-07T15:47:35.552Z is out of range":                                                            {l.Last().Add(time.Millisecond), 0, 0},
+		"time 9999-12-31T23:59:59Z is out of range":                                                                {time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), 0, 0},
+		"time 0001-01-01T00:00:00Z is out of range":                                                                {time.Time{}, 0, 0},
+	} {
+		id, err := l.Compose(p)
+		var r *RangeError
+		if !errors.As(err, &r) || id != 0 || !strings.Contains(err.Error(), want) {
+			t.Errorf("Compose(%v) = %v, %v, want a RangeError with %q", p, id, err, want)
+		}
+	}
+	// The size of the ID is part of the method.
+	if _, err := l.Compose128(good); err == nil || !strings.Contains(err.Error(), "use Compose") {
+		t.Errorf("Compose128 of a 64-bit layout: %v", err)
+	}
+	if _, err := MustParseLayout("xid").Decompose128(ID128{}); err == nil || !strings.Contains(err.Error(), "DecomposeBytes") {
+		t.Errorf("Decompose128 of 96 bits: %v", err)
+	}
+	if _, err := (Layout{}).Compose(good); err == nil {
+		t.Error("the zero Layout composed an ID")
+	}
+}
+
+func TestDecomposeChecksConstants(t *testing.T) {
+	for layout, ids := range map[string]map[uint64]string{
+		"default":         {1 << 63: "bit 63 must be zero"},
+		"js53":            {1 << 53: "bits 63..53 must be zero"},
+		"lable,cluster=3": {0x1003: "the mode (bit 12) is 1, not 0", 0x0004: "the cluster (bits 3..0) is 4, not 3"},
+	} {
+		for id, want := range ids {
+			if p, err := MustParseLayout(layout).Decompose(ID(id)); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: Decompose(%#x) = %v, %v, want an error with %q", layout, id, p, err, want)
+			}
+		}
+	}
+	uuid4 := ID128{6: 0x40, 8: 0x80}
+	if _, err := MustParseLayout("uuidv7").Decompose128(uuid4); err == nil || !strings.Contains(err.Error(), "the version (bits 79..76) is 4, not 7") {
+		t.Errorf("Decompose128 of a UUIDv4: %v", err)
+	}
+}
+
+// Real IDs of formats that no vector covers, from their own documentation.
+func TestDecomposeBytes(t *testing.T) {
+	for _, test := range []struct {
+		layout string
+		bytes  []byte
+		want   Parts
+	}{
+		// rs/xid's README: 9m4e2mr0ui3e8a215n4g.
+		{"xid", []byte{0x4d, 0x88, 0xe1, 0x5b, 0x60, 0xf4, 0x86, 0xe4, 0x28, 0x41, 0x2d, 0xc9},
+			Parts{time.Unix(1300816219, 0).UTC(), 0x60f486e428, 0x412dc9}},
+		// MongoDB's manual: ObjectId("507f1f77bcf86cd799439011").
+		{"objectid", []byte{0x50, 0x7f, 0x1f, 0x77, 0xbc, 0xf8, 0x6c, 0xd7, 0x99, 0x43, 0x90, 0x11},
+			Parts{time.Unix(0x507f1f77, 0).UTC(), 0xbcf86cd799, 0x439011}},
+		// segment's README: 0ujtsYcgvSTl8PAuAdqWYSMnLOv, 107608047 s, 2017-10-09T21:00:47-07:00.
+		{"ksuid", append([]byte{0x06, 0x69, 0xf7, 0xef}, make([]byte, 16)...),
+			Parts{time.Date(2017, 10, 10, 4, 0, 47, 0, time.UTC), 0, 0}},
+	} {
+		l := MustParseLayout(test.layout)
+		if got, err := l.DecomposeBytes(test.bytes); err != nil || got != test.want {
+			t.Errorf("%s: DecomposeBytes(%x) = %v, %v, want %v", test.layout, test.bytes, got, err, test.want)
+		}
+		if _, err := l.DecomposeBytes(test.bytes[1:]); err == nil {
+			t.Errorf("%s: DecomposeBytes took %d bytes", test.layout, len(test.bytes)-1)
+		}
+	}
+}
+
+func TestRange(t *testing.T) {
+	l := MustParseLayout("sonyflake") // ticks of 10 ms
+	at := func(ms int) time.Time { return noon.Add(time.Duration(ms) * time.Millisecond) }
+	id := func(ms int, seq, node uint64) ID {
+		v, err := l.Compose(Parts{at(ms), node, seq})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	for _, test := range []struct {
+		from, to time.Time
+		lo, hi   ID
+	}{
+		{at(0), at(10), id(0, 0, 0), id(0, 255, 65535)},
+		{at(0), at(11), id(0, 0, 0), id(10, 255, 65535)},
+		{at(1), at(11), id(10, 0, 0), id(10, 255, 65535)},
+		{at(0).Add(1), at(20), id(10, 0, 0), id(10, 255, 65535)},
+		{at(0), at(20).Add(1), id(0, 0, 0), id(20, 255, 65535)},
+		{l.Epoch().AddDate(-9, 0, 0), at(10), 0, id(0, 255, 65535)},
+		{at(0), l.Last().AddDate(999, 0, 0), id(0, 0, 0), 1<<63 - 1},
+		{time.Time{}, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), 0, 1<<63 - 1},
+	} {
+		lo, hi, err := l.Range(test.from, test.to)
+		if err != nil || lo != test.lo || hi != test.hi {
+			t.Errorf("Range(%v, %v) = %v, %v, %v, want %v, %v", test.from, test.to, lo, hi, err, test.lo, test.hi)
+		}
+	}
+	for want, r := range map[string][2]time.Time{
+		"the range is empty":       {at(1), at(1)},
+		"it begins at":             {at(2), at(1)},
+		"no tick of 10ms begins":   {at(1), at(9)},
+		"before the epoch":         {l.Epoch().AddDate(-2, 0, 0), l.Epoch()},
+		"after the last tick":      {l.Last().Add(10 * time.Millisecond), l.Last().AddDate(1, 0, 0)},
+		"no tick of 10ms begins f": {l.Last().Add(1), l.Last().AddDate(1, 0, 0)},
+	} {
+		if lo, hi, err := l.Range(r[0], r[1]); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Range(%v, %v) = %v, %v, %v, want an error with %q", r[0], r[1], lo, hi, err, want)
+		}
+	}
+	if _, _, err := MustParseLayout("lable").Range(at(0), at(10)); err == nil || !strings.Contains(err.Error(), "not in the order of time") {
+		t.Errorf("Range of lable: %v", err)
+	}
+	// Constants and random bits: the standard form of the lowest and the highest UUIDv7.
+	lo, hi, err := MustParseLayout("uuidv7").Range128(time.UnixMilli(0x018bcfe56800), time.UnixMilli(0x018bcfe56801))
+	if err != nil || lo.String() != "018bcfe5-6800-7000-8000-000000000000" || hi.String() != "018bcfe5-6800-7fff-bfff-ffffffffffff" {
+		t.Errorf("Range128 of uuidv7 = %v, %v, %v", lo, hi, err)
+	}
+}
+
+func TestCapacity(t *testing.T) {
+	l := MustParseLayout("sonyflake")
+	if l.MaxNode() != 65535 || l.MaxSeq() != 255 || l.IDsPerSecond() != 25600 || l.Unit() != 10*time.Millisecond || l.Bits() != 64 || l.ReadOnly() {
+		t.Errorf("sonyflake: %d nodes, %d, %v IDs/s", l.MaxNode(), l.MaxSeq(), l.IDsPerSecond())
+	}
+	if got := MustParseLayout("hazelcast").MaxAhead(); got != 15*time.Second {
+		t.Errorf("hazelcast: MaxAhead = %v", got)
+	}
+	if got := Default().MaxAhead(); got != time.Second {
+		t.Errorf("default: MaxAhead = %v", got)
+	}
+	if l := MustParseLayout("xid"); !l.ReadOnly() || l.Bits() != 96 {
+		t.Errorf("xid: %d bits, read-only %v", l.Bits(), l.ReadOnly())
+	}
+	if got := Default().WithEpoch(noon.Add(time.Microsecond)).Epoch(); !got.Equal(noon) {
+		t.Errorf("WithEpoch: got %v, want %v", got, noon)
+	}
+}
+
+func TestDiagram(t *testing.T) {
+	const want = "" +
+		" 63                                      22 21   16 15    13   12 11     4 3  0\n" +
+		"┌──────────────────────────────────────────┬───────┬────────┬────┬────────┬────┐\n" +
+		"│ time~ 42                                 │ seq 6 │ node 3 │ =0 │ node 8 │ =5 │\n" +
+		"└──────────────────────────────────────────┴───────┴────────┴────┴────────┴────┘\n"
+	if got := MustParseLayout("lable,cluster=5").Diagram(nil); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	// The values that inspect shows come from the pieces.
+	var got []uint64
+	for _, p := range MustParseLayout("lable,cluster=3").Pieces() {
+		got = append(got, p.Value([]byte{0x00, 0x16, 0xa7, 0xf3, 0xd1, 0x80, 0x22, 0xc3}))
+	}
+	if want := []uint64{1700000000000, 0, 1, 0, 44, 3}; len(got) != len(want) || got[0] != want[0] || got[2] != want[2] || got[4] != want[4] || got[5] != want[5] {
+		t.Errorf("pieces of a lable ID: got %v, want %v", got, want)
+	}
+}
+
+// wide against math/big.
+func TestWide(t *testing.T) {
+	most := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(1))
+	asBig := func(w wide) *big.Int {
+		b := new(big.Int).SetUint64(w.hi)
+		return b.Lsh(b, 64).Or(b, new(big.Int).SetUint64(w.lo))
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		w := wide{r.Uint64(), r.Uint64()}
+		for n := range uint8(129) {
+			if got, want := asBig(w.shl(n)), new(big.Int).And(new(big.Int).Lsh(asBig(w), uint(n)), most); got.Cmp(want) != 0 {
+				t.Fatalf("%x << %d = %x, want %x", w, n, got, want)
+			}
+			if got, want := asBig(w.shr(n)), new(big.Int).Rsh(asBig(w), uint(n)); got.Cmp(want) != 0 {
+				t.Fatalf("%x >> %d = %x, want %x", w, n, got, want)
+			}
+			if got, want := asBig(ones(n)), new(big.Int).Rsh(most, uint(128-n)); got.Cmp(want) != 0 {
+				t.Fatalf("ones(%d) = %x, want %x", n, got, want)
+			}
+		}
+	}
+}

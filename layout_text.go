@@ -1,0 +1,357 @@
+package firn
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseLayout reads a layout's text: PRESET[,KEY=VALUE…] or
+// bits=FIELD:WIDTH.FIELD:WIDTH…[,KEY=VALUE…]. Examples:
+//
+//	default
+//	hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z
+//	lable,mode=time-sequential,cluster=3
+//	bits=time:41.node:10.seq:12,unit=1ms,epoch=1767225600000
+//
+// Presets lists the names and their keys. Every layout has the key epoch, in
+// Unix milliseconds or as RFC 3339. A layout of one's own also has unit, the
+// length of a tick as a Go duration (1ms where it is left out; its epoch is
+// then 1970). Its fields are named from the top bit down:
+//
+//	time:W     W bits of the time in ticks; time~:W has them in reversed order
+//	node:W     W bits of the node number
+//	seq:W      W bits of the sequence
+//	const:W=V  W bits that are always V, decimal or 0x hex
+//	rand:W     W random bits
+//
+// time, node and seq may come in several pieces, the highest bits first.
+// Widths of up to 64 bits in all make a 64-bit ID, and of up to 128 a 128-bit
+// one; what they do not fill is zero bits on top.
+//
+// The error is a *ParseError whose Reason lists all faults at once.
+func ParseLayout(s string) (Layout, error) {
+	l, faults := parseLayout(s)
+	if len(faults) > 0 {
+		return Layout{}, &ParseError{What: "layout", Text: s, Pos: -1, Reason: joinFaults(faults)}
+	}
+	return l, nil
+}
+
+// joinFaults puts all faults into one line.
+func joinFaults(faults []error) string {
+	return strings.ReplaceAll(errors.Join(faults...).Error(), "\n", "; ")
+}
+
+// MustParseLayout is ParseLayout for texts that are known to be right, such as
+// constants of a program. It panics on an error.
+func MustParseLayout(s string) Layout {
+	l, err := ParseLayout(s)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// String is the layout's text, from which ParseLayout makes the same layout:
+// the preset and those keys that differ from its defaults.
+func (l Layout) String() string {
+	if l.size == 0 {
+		return "invalid"
+	}
+	p := l.presetOf()
+	if p == nil {
+		return fmt.Sprintf("bits=%s,unit=%v,epoch=%s", l.bitsText(), l.unit, l.epochText())
+	}
+	var b strings.Builder
+	b.WriteString(p.name)
+	for _, k := range p.keys {
+		if v := k.show(&l); v != k.byDefault {
+			b.WriteString("," + k.name + "=" + v)
+		}
+	}
+	if l.epoch != p.epoch {
+		b.WriteString(",epoch=" + l.epochText())
+	}
+	return b.String()
+}
+
+// MarshalText is String; the zero Layout is an error.
+func (l Layout) MarshalText() ([]byte, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	return []byte(l.String()), nil
+}
+
+// UnmarshalText is ParseLayout; on an error l keeps its value.
+func (l *Layout) UnmarshalText(text []byte) error {
+	v, err := ParseLayout(string(text))
+	if err == nil {
+		*l = v
+	}
+	return err
+}
+
+// Fields is the layout spelled out by its bits, whatever its name: the text
+// that ParseLayout reads after bits=.
+func (l Layout) Fields() string { return l.bitsText() }
+
+func (l *Layout) bitsText() string {
+	var b strings.Builder
+	for i, p := range l.pieces[:l.n] {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(p.field.String())
+		if p.reverse {
+			b.WriteByte('~')
+		}
+		fmt.Fprintf(&b, ":%d", p.width)
+		if p.field == fieldConst {
+			fmt.Fprintf(&b, "=%d", l.consts.shr(p.pos).lo&mask(p.width))
+		}
+	}
+	return b.String()
+}
+
+func (l *Layout) epochText() string {
+	t := l.Epoch()
+	if l.epoch%1000 == 0 && t.Year() >= 1 && t.Year() <= 9999 {
+		return t.Format(time.RFC3339)
+	}
+	return strconv.FormatInt(l.epoch, 10)
+}
+
+func parseLayout(s string) (l Layout, faults []error) {
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	if s == "" {
+		fault("it is empty: say %q, another preset (%s), or bits=…", "default", presetNames())
+		return l, faults
+	}
+	head, rest, more := strings.Cut(s, ",")
+	given := make(args)
+	if more {
+		for part := range strings.SplitSeq(rest, ",") {
+			key, value, ok := strings.Cut(part, "=")
+			switch {
+			case !ok || key == "":
+				fault("%s should be key=value", quoteShort(part))
+			case given[key] != "":
+				fault("%s is given twice", quoteShort(key))
+			case value == "":
+				fault("%s has no value", quoteShort(key))
+			default:
+				given[key] = value
+			}
+		}
+	}
+
+	var fields string
+	if own, ok := strings.CutPrefix(head, "bits="); ok {
+		fields = own
+		l.unit = time.Millisecond
+		if text, ok := given["unit"]; ok {
+			unit, err := time.ParseDuration(text)
+			if err != nil || unit <= 0 || unit > maxUnit {
+				fault("unit is %s, not a duration of more than 0 and at most %v, such as 1ms", quoteShort(text), maxUnit)
+			}
+			l.unit = unit
+		}
+		faults = append(faults, unknownKeys(given, "a layout of one's own", "unit", "epoch")...)
+	} else {
+		i := slices.IndexFunc(presets[:], func(p preset) bool { return p.name == head })
+		if i < 0 {
+			fault("there is no preset %s: it is one of %s, or bits=…", quoteShort(head), presetNames())
+			return l, faults
+		}
+		p := &presets[i]
+		l.preset, l.size, l.epoch, l.unit = uint8(i+1), p.size, p.epoch, p.unit
+		if l.unit == 0 {
+			l.unit = time.Millisecond
+		}
+		known := []string{"epoch"}
+		settings := make(args)
+		for _, k := range p.keys {
+			known = append(known, k.name)
+			settings[k.name] = k.byDefault
+			if v, ok := given[k.name]; ok {
+				settings[k.name] = v
+			}
+		}
+		faults = append(faults, unknownKeys(given, p.name, known...)...)
+		var err error
+		if fields, err = p.bits(settings); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if text, ok := given["epoch"]; ok {
+		epoch, err := parseEpoch(text)
+		if err != nil {
+			faults = append(faults, err)
+		}
+		l.epoch = epoch
+	}
+	if len(faults) > 0 && l.preset != 0 {
+		return l, faults // the preset's bits would only add to the noise
+	}
+	return l, append(faults, l.setPieces(fields)...)
+}
+
+func unknownKeys(given args, what string, known ...string) (faults []error) {
+	var names []string
+	for key := range given {
+		if !slices.Contains(known, key) {
+			names = append(names, key)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		faults = append(faults, fmt.Errorf("%s is no key of %s: it has %s", quoteShort(name), what, strings.Join(known, ", ")))
+	}
+	return faults
+}
+
+// maxUnit bounds a tick; a longer one would be no order at all.
+const maxUnit = 24 * time.Hour
+
+// parseEpoch reads Unix milliseconds or RFC 3339, from the year 1 to 9999.
+func parseEpoch(s string) (int64, error) {
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		t, terr := time.Parse(time.RFC3339Nano, s)
+		if terr != nil {
+			return 0, fmt.Errorf("epoch is %s, neither Unix milliseconds nor a time such as 2026-01-01T00:00:00Z", quoteShort(s))
+		}
+		if t.Nanosecond()%1e6 != 0 {
+			return 0, fmt.Errorf("epoch is %s, which is not a whole number of milliseconds", quoteShort(s))
+		}
+		ms = t.UnixMilli()
+	}
+	if t := time.UnixMilli(ms).UTC(); t.Year() < 1 || t.Year() > 9999 {
+		return 0, fmt.Errorf("epoch is %s, outside the years 1 to 9999", quoteShort(s))
+	}
+	return ms, nil
+}
+
+// setPieces reads the fields and fills in the layout's pieces and widths.
+func (l *Layout) setPieces(fields string) (faults []error) {
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	var consts [maxPieces]uint64
+	total, n := 0, 0
+	for part := range strings.SplitSeq(fields, ".") {
+		p, value, err := parsePiece(part)
+		switch {
+		case err != nil:
+			faults = append(faults, err)
+			continue
+		case n == maxPieces:
+			fault("there are more than %d fields", maxPieces)
+			return faults
+		}
+		l.pieces[n], consts[n] = p, value
+		total += int(p.width)
+		n++
+	}
+	l.n = uint8(n)
+	switch {
+	case l.size != 0: // a preset's own
+	case total > 128:
+		fault("the widths add up to %d bits: take away %d to fit 128 (or %d to fit 64)", total, total-128, total-64)
+		return faults
+	case total > 64:
+		l.size = 128
+	default:
+		l.size = 64
+	}
+
+	widths := map[field]int{}
+	pos := 0
+	for i := n - 1; i >= 0; i-- { // from the lowest bit up
+		p := &l.pieces[i]
+		p.pos, p.low = uint8(pos), uint8(widths[p.field])
+		if p.field == fieldConst {
+			p.low = 0
+			l.consts = l.consts.or(wide{0, consts[i]}.shl(p.pos))
+		}
+		widths[p.field] += int(p.width)
+		pos += int(p.width)
+	}
+	for _, f := range []field{fieldTime, fieldNode} {
+		if widths[f] > 64 {
+			fault("%s has %d bits in all: the most is 64", f, widths[f])
+		}
+	}
+	if w := widths[fieldSeq]; w > maxSeqBits {
+		fault("seq has %d bits in all: the most is %d", w, maxSeqBits)
+	}
+	if widths[fieldTime] == 0 {
+		fault("there is no time field: an ID without time has no order")
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	l.timeBits, l.nodeBits = uint8(widths[fieldTime]), uint8(widths[fieldNode])
+	l.seqBits, l.randBits = uint8(widths[fieldSeq]), uint8(widths[fieldRand])
+	if _, err := l.timeOf(mask(l.timeBits)); err != nil {
+		fault("%d bits of time in ticks of %v reach beyond what a time can say: take fewer bits or a finer unit", l.timeBits, l.unit)
+	}
+	return faults
+}
+
+// maxSeqBits leaves at least one of a generator's 63 bits to the tick.
+const maxSeqBits = 62
+
+// parsePiece reads one field of a layout: name:width, or const:width=value.
+func parsePiece(s string) (p piece, value uint64, err error) {
+	name, width, ok := strings.Cut(s, ":")
+	if !ok {
+		return p, 0, fmt.Errorf("field %s should be name:width", quoteShort(s))
+	}
+	most := 64
+	name, p.reverse = strings.CutSuffix(name, "~")
+	switch name {
+	case "time":
+		p.field = fieldTime
+	case "node":
+		p.field = fieldNode
+	case "seq":
+		p.field = fieldSeq
+	case "const":
+		p.field = fieldConst
+	case "rand":
+		p.field, most = fieldRand, 128
+	default:
+		return p, 0, fmt.Errorf("there is no field %s: it is one of time, time~, node, seq, const, rand", quoteShort(name))
+	}
+	if p.reverse && p.field != fieldTime {
+		return p, 0, fmt.Errorf("field %s cannot be reversed: only time can", name)
+	}
+	width, text, hasValue := strings.Cut(width, "=")
+	n, err := strconv.ParseUint(width, 10, 8)
+	if err != nil || n > uint64(most) || strconv.FormatUint(n, 10) != width {
+		return p, 0, fmt.Errorf("the width of field %s is %s, not a number from 0 to %d", name, quoteShort(width), most)
+	}
+	p.width = uint8(n)
+	if hasValue != (p.field == fieldConst) {
+		if hasValue {
+			return p, 0, fmt.Errorf("field %s has a value: only const has one", name)
+		}
+		return p, 0, fmt.Errorf("field const:%s needs a value: const:%s=0", width, width)
+	}
+	if !hasValue {
+		return p, 0, nil
+	}
+	digits, base := text, 10
+	if hex, ok := strings.CutPrefix(text, "0x"); ok {
+		digits, base = hex, 16
+	}
+	value, err = strconv.ParseUint(digits, base, 64)
+	if err != nil || value > mask(p.width) {
+		return p, 0, fmt.Errorf("the value of const:%s is %s, not a number from 0 to %d", width, quoteShort(text), mask(p.width))
+	}
+	return p, value, nil
+}

@@ -1,0 +1,204 @@
+package firn
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// The functions in this file find a node number without a store. None of them
+// can tell whether another process has the same number: that is for whoever
+// set the number, numbered the hosts or built the network card. Two generators
+// with one number at one time make the same IDs. A store of grants is safe.
+
+// ParseNode reads a node number for the layout: a plain number, or the pieces
+// that the preset itself names, such as "datacenter=9,worker=7" for flake-idgen.
+// Pieces that are left out are 0. Every fault is an error; nothing is masked.
+func (l Layout) ParseNode(s string) (uint64, error) {
+	if err := l.check(); err != nil {
+		return 0, err
+	}
+	fail := func(format string, a ...any) (uint64, error) {
+		return 0, &ParseError{What: "node", Text: s, Pos: -1, Reason: fmt.Sprintf(format, a...)}
+	}
+	if !strings.Contains(s, "=") {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return fail("it is not a number from 0 to %d%s", l.MaxNode(), l.orPieces())
+		}
+		if err != nil || n > l.MaxNode() {
+			return 0, &RangeError{Field: "node", Value: s, Min: "0", Max: strconv.FormatUint(l.MaxNode(), 10)}
+		}
+		return n, nil
+	}
+	given := make(map[string]uint64)
+	for part := range strings.SplitSeq(s, ",") {
+		name, text, _ := strings.Cut(part, "=")
+		width, ok := l.nodePieceWidth(name)
+		if !ok {
+			return fail("the layout %s has no node piece %s%s", l, quoteShort(name), l.orPieces())
+		}
+		if _, twice := given[name]; twice {
+			return fail("%s is given twice", name)
+		}
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || n > mask(width) {
+			return fail("%s is %s, not a number from 0 to %d", name, quoteShort(text), mask(width))
+		}
+		given[name] = n
+	}
+	var node uint64
+	for _, p := range l.presetOf().nodeParts {
+		node = node<<p.width | given[p.name]
+	}
+	return node, nil
+}
+
+func (l *Layout) nodePieceWidth(name string) (uint8, bool) {
+	if p := l.presetOf(); p != nil {
+		for _, part := range p.nodeParts {
+			if part.name == name {
+				return part.width, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// orPieces says how else a node of the layout can be written.
+func (l *Layout) orPieces() string {
+	p := l.presetOf()
+	if p == nil || len(p.nodeParts) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("; it can also be written ")
+	for i, part := range p.nodeParts {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s=0..%d", part.name, mask(part.width))
+	}
+	return b.String()
+}
+
+// A NodePart is a piece of a node number that the preset has a name for.
+type NodePart struct {
+	Name  string
+	Value uint64
+}
+
+// NodeParts splits a node number into the pieces that the layout's preset names,
+// datacenter and worker for instance. It is nil where the preset names none.
+func (l Layout) NodeParts(node uint64) []NodePart {
+	p := l.presetOf()
+	if p == nil {
+		return nil
+	}
+	parts := make([]NodePart, len(p.nodeParts))
+	for i := len(parts) - 1; i >= 0; i-- {
+		part := p.nodeParts[i]
+		parts[i] = NodePart{part.name, node & mask(part.width)}
+		node >>= part.width
+	}
+	return parts
+}
+
+// NodeFromEnv reads a node number from an environment variable. It is an error
+// if the variable is not set, is empty or is not a number.
+//
+// It is not safe where an environment is copied: replicas of one container
+// template have the same variables.
+func NodeFromEnv(name string) (uint64, error) {
+	text, ok := os.LookupEnv(name)
+	if !ok {
+		return 0, fmt.Errorf("firn: node number: the environment variable %s is not set", name)
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("firn: node number: the environment variable %s is %s, not a number", name, quoteShort(text))
+	}
+	return n, nil
+}
+
+// NodeFromHostname takes the number at the end of a host name, after a hyphen
+// and without its domain: 7 of "ids-7.ids.default.svc". That is the ordinal of
+// a pod in a Kubernetes StatefulSet. An empty name means this host's.
+//
+// It is not safe when a pod is force-deleted from a host that cannot be
+// reached: then two pods with one ordinal can run. Nor is it when a pod comes
+// back on a host whose clock is behind, or across two StatefulSets.
+func NodeFromHostname(name string) (uint64, error) {
+	if name == "" {
+		var err error
+		if name, err = os.Hostname(); err != nil {
+			return 0, fmt.Errorf("firn: node number: read the host name: %w", err)
+		}
+	}
+	host, _, _ := strings.Cut(name, ".")
+	i := strings.LastIndexByte(host, '-')
+	n, err := strconv.ParseUint(host[i+1:], 10, 64)
+	if i < 0 || err != nil {
+		return 0, fmt.Errorf("firn: node number: the host name %s does not end in a hyphen and a number, as those of a StatefulSet do (ids-7)", quoteShort(name))
+	}
+	return n, nil
+}
+
+// NodeFromInterface takes the 48-bit MAC address of a network interface, as
+// Boundary's flake does; its layout has room for it. An empty name means the
+// first interface, in the order of their indexes, whose address is good.
+//
+// A zero address, one of a group, and one that is locally administered are
+// refused: the last kind is made up by software (containers, virtual
+// machines, private Wi-Fi) and often the same on many hosts. With allowLocal
+// locally administered addresses are taken.
+//
+// It is not safe for two processes on one host, nor for cloned virtual machines.
+func NodeFromInterface(name string, allowLocal bool) (uint64, error) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return 0, fmt.Errorf("firn: node number: list the network interfaces: %w", err)
+	}
+	var refused []string
+	for _, i := range interfaces {
+		if name != "" && i.Name != name {
+			continue
+		}
+		node, err := nodeFromMAC(i.HardwareAddr, allowLocal)
+		if err == nil {
+			return node, nil
+		}
+		refused = append(refused, fmt.Sprintf("%s: %v", i.Name, err))
+	}
+	if name != "" && len(refused) == 0 {
+		var names []string
+		for _, i := range interfaces {
+			names = append(names, i.Name)
+		}
+		return 0, fmt.Errorf("firn: node number: there is no network interface %s: it is one of %s", quoteShort(name), strings.Join(names, ", "))
+	}
+	return 0, fmt.Errorf("firn: node number: no network interface with a usable address (%s)", strings.Join(refused, "; "))
+}
+
+// nodeFromMAC is the number of an EUI-48 address: IEEE 802, big-endian.
+func nodeFromMAC(mac net.HardwareAddr, allowLocal bool) (uint64, error) {
+	if len(mac) != 6 {
+		return 0, fmt.Errorf("it has an address of %d bytes, not 6", len(mac))
+	}
+	var n uint64
+	for _, b := range mac {
+		n = n<<8 | uint64(b)
+	}
+	switch {
+	case n == 0:
+		return 0, errors.New("its address is zero")
+	case mac[0]&1 != 0:
+		return 0, fmt.Errorf("its address %s is that of a group", mac)
+	case mac[0]&2 != 0 && !allowLocal:
+		return 0, fmt.Errorf("its address %s is locally administered, so another host may have it too", mac)
+	}
+	return n, nil
+}

@@ -1,0 +1,104 @@
+package firn
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+)
+
+func TestParseNode(t *testing.T) {
+	flake := MustParseLayout("flake-idgen")
+	for in, want := range map[string]uint64{
+		"0": 0, "1023": 1023, "datacenter=9,worker=7": 295, "worker=7,datacenter=9": 295, "worker=31": 31, "datacenter=1": 32,
+	} {
+		if got, err := flake.ParseNode(in); err != nil || got != want {
+			t.Errorf("ParseNode(%q) = %v, %v, want %v", in, got, err, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"1024": "out of range 0..1023", "-1": "not a number from 0 to 1023; it can also be written datacenter=0..31,worker=0..31",
+		"99999999999999999999": "out of range", "": "not a number", "datacenter=32": "0 to 31", "worker=": "0 to 31",
+		"machine=1": `no node piece "machine"`, "worker=1,worker=2": "given twice", "worker=1,": `no node piece ""`, "worker=1,7": `"7"`,
+	} {
+		if got, err := flake.ParseNode(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseNode(%q) = %v, %v, want an error with %q", in, got, err, want)
+		}
+	}
+	var r *RangeError
+	if _, err := flake.ParseNode("1024"); !errors.As(err, &r) {
+		t.Errorf("ParseNode(1024): %v is no RangeError", err)
+	}
+	if _, err := Default().ParseNode("worker=1"); err == nil {
+		t.Error("the default layout has no worker")
+	}
+	got := flake.NodeParts(295)
+	if len(got) != 2 || got[0] != (NodePart{"datacenter", 9}) || got[1] != (NodePart{"worker", 7}) {
+		t.Errorf("NodeParts(295) = %v", got)
+	}
+	if got := Default().NodeParts(295); len(got) != 0 {
+		t.Errorf("NodeParts of default = %v", got)
+	}
+}
+
+func TestNodeFromEnv(t *testing.T) {
+	t.Setenv("FIRN_TEST_NODE", "17")
+	if got, err := NodeFromEnv("FIRN_TEST_NODE"); got != 17 || err != nil {
+		t.Errorf("got %v, %v, want 17", got, err)
+	}
+	for _, bad := range []string{"", " 17", "-1", "x"} {
+		t.Setenv("FIRN_TEST_NODE", bad)
+		if got, err := NodeFromEnv("FIRN_TEST_NODE"); err == nil || !strings.Contains(err.Error(), "FIRN_TEST_NODE") {
+			t.Errorf("%q: got %v, %v, want an error that names the variable", bad, got, err)
+		}
+	}
+	if _, err := NodeFromEnv("FIRN_TEST_NO_SUCH"); err == nil || !strings.Contains(err.Error(), "not set") {
+		t.Errorf("got %v, want that it is not set", err)
+	}
+}
+
+func TestNodeFromHostname(t *testing.T) {
+	for host, want := range map[string]uint64{
+		"ids-0": 0, "ids-7.ids.default.svc.cluster.local": 7, "a-b-123": 123,
+	} {
+		if got, err := NodeFromHostname(host); err != nil || got != want {
+			t.Errorf("NodeFromHostname(%q) = %v, %v, want %v", host, got, err, want)
+		}
+	}
+	for _, host := range []string{"ids", "ids7", "17", "ids-", "ids-x7", "ids-7x", "ids--", "ids.example-7"} {
+		if got, err := NodeFromHostname(host); err == nil || !strings.Contains(err.Error(), host) {
+			t.Errorf("NodeFromHostname(%q) = %v, %v, want an error", host, got, err)
+		}
+	}
+}
+
+func TestNodeFromMAC(t *testing.T) {
+	for _, test := range []struct {
+		mac        string
+		allowLocal bool
+		want       uint64
+		err        string
+	}{
+		{"10:9a:dd:5e:0e:8f", false, 18257324936847, ""}, // of Boundary's README
+		{"02:42:ac:11:00:02", false, 0, "locally administered"},
+		{"02:42:ac:11:00:02", true, 0x0242ac110002, ""},
+		{"00:00:00:00:00:00", true, 0, "zero"},
+		{"01:00:5e:00:00:01", true, 0, "group"},
+		{"02:00:5e:10:00:00:00:01", true, 0, "8 bytes, not 6"},
+	} {
+		mac, err := net.ParseMAC(test.mac)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := nodeFromMAC(mac, test.allowLocal)
+		if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%s, allowLocal %v: got %#x, %v, want %#x, %q", test.mac, test.allowLocal, got, err, test.want, test.err)
+		}
+	}
+	if _, err := nodeFromMAC(nil, true); err == nil {
+		t.Error("no address at all was taken")
+	}
+	if _, err := NodeFromInterface("no-such-interface", true); err == nil || !strings.Contains(err.Error(), "it is one of") {
+		t.Errorf("NodeFromInterface: got %v, want an error that lists the interfaces", err)
+	}
+}

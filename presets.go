@@ -1,0 +1,285 @@
+package firn
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A preset is a named layout: its bits, and what else is known of the format.
+type preset struct {
+	name     string
+	about    string
+	bits     func(args) (string, error) // in the grammar of ParseLayout
+	keys     []presetKey                // beside epoch, which all have
+	unit     time.Duration              // zero: 1 ms
+	epoch    int64                      // Unix milliseconds
+	size     uint8                      // zero: what the bits need
+	maxAhead time.Duration              // zero: 1 s
+
+	nodeParts  []namedBits      // what the format itself calls the pieces of its node
+	constNames map[uint8]string // position in the ID → what the constant there means
+	format     Format           // how the format writes its IDs; zero: as ID or ID128 does
+}
+
+// A presetKey is a setting of a preset. show gives back its text from a layout.
+type presetKey struct {
+	name, byDefault, about string
+	show                   func(*Layout) string
+}
+
+// namedBits is a piece of a node number with a name of its own.
+type namedBits struct {
+	name  string
+	width uint8
+}
+
+// args are the settings of a layout text; a key that was not given has its default.
+type args map[string]string
+
+// number reads the setting key, which must lie in lo..hi.
+func (a args) number(key string, lo, hi uint64) (uint64, error) {
+	n, err := strconv.ParseUint(a[key], 10, 64)
+	if err != nil || n < lo || n > hi {
+		return 0, fmt.Errorf("%s is %s, not a number from %d to %d", key, quoteShort(a[key]), lo, hi)
+	}
+	return n, nil
+}
+
+// plain is a preset whose bits cannot be set.
+func plain(bits string) func(args) (string, error) {
+	return func(args) (string, error) { return bits, nil }
+}
+
+// firnEpoch is 2026-01-01T00:00:00Z.
+const firnEpoch = 1767225600000
+
+// presets is the one table of named layouts. Widths and epochs are those of
+// the formats' own documents and code; the vectors in testdata/vectors were
+// made by the real systems.
+var presets = [...]preset{
+	{
+		name: "default", about: "Firn's own: 41 bits of time since 2026, 10 of node, 12 of sequence",
+		epoch: firnEpoch,
+		bits: func(a args) (string, error) {
+			node, seq, err := nodeAndSeq(a)
+			return fmt.Sprintf("time:%d.node:%d.seq:%d", 63-node-seq, node, seq), err
+		},
+		keys: []presetKey{keyNodeBits("10"), keySeqBits("12")},
+	},
+	{
+		name: "hazelcast", about: "Hazelcast's Flake ID generator: time, sequence, and the node lowest",
+		epoch: 1514764800000, maxAhead: 15 * time.Second,
+		bits: func(a args) (string, error) {
+			node, seq, err := nodeAndSeq(a)
+			return fmt.Sprintf("time:%d.seq:%d.node:%d", 63-node-seq, seq, node), err
+		},
+		keys: []presetKey{keyNodeBits("16"), keySeqBits("6")},
+	},
+	{
+		// All 64 bits are used, so IDs pass 2^63 after 34.8 years.
+		name: "snowcast", about: "snowcast on Hazelcast: the node bits follow from the number of nodes",
+		epoch: 1388534400000, // 2014-01-01, the epoch of its own example
+		bits: func(a args) (string, error) {
+			nodes, err := a.number("nodes", 128, 8192)
+			width := uint8(7)
+			for 1<<width < nodes {
+				width++
+			}
+			return fmt.Sprintf("time:41.node:%d.seq:%d", width, 23-width), err
+		},
+		keys: []presetKey{{
+			name: "nodes", byDefault: "8192", about: "how many nodes there may be, 128..8192; rounded up to a power of two",
+			show: func(l *Layout) string { return strconv.FormatUint(1<<l.nodeBits, 10) },
+		}},
+	},
+	{
+		name: "boundary", about: "Boundary's flake: 128 bits with a MAC address as node",
+		bits: plain("time:64.node:48.seq:16"),
+	},
+	{
+		name: "flake-idgen", about: "flake-idgen for Node.js: the node is a datacenter and a worker",
+		bits:      plain("time:42.node:10.seq:12"),
+		nodeParts: []namedBits{{"datacenter", 5}, {"worker", 5}},
+	},
+	{
+		// The generator id got three more bits on top after the mode bit had
+		// been placed: that is why the node comes in two pieces.
+		name: "lable", about: "LableOrg's unique IDs: spread over the key space, or sequential in time",
+		bits: func(a args) (string, error) {
+			time, mode, fault := "time~:42", 0, error(nil)
+			switch a["mode"] {
+			case "spread":
+			case "time-sequential":
+				time, mode = "time:42", 1
+			default:
+				fault = fmt.Errorf("mode is %s, not spread or time-sequential", quoteShort(a["mode"]))
+			}
+			cluster, err := a.number("cluster", 0, 15)
+			return fmt.Sprintf("%s.seq:6.node:3.const:1=%d.node:8.const:4=%d", time, mode, cluster), errors.Join(fault, err)
+		},
+		keys: []presetKey{{
+			name: "mode", byDefault: "spread", about: "spread turns the 42 bits of the time round, time-sequential leaves them",
+			show: func(l *Layout) string {
+				if l.consts.lo>>12&1 == 1 {
+					return "time-sequential"
+				}
+				return "spread"
+			},
+		}, {
+			name: "cluster", byDefault: "0", about: "the cluster, 0..15",
+			show: func(l *Layout) string { return strconv.FormatUint(l.consts.lo&15, 10) },
+		}},
+		constNames: map[uint8]string{12: "the mode", 0: "the cluster"},
+	},
+	{
+		name: "twitter", about: "Twitter's snowflake of 2010, and X today",
+		epoch: 1288834974657, bits: plain("time:41.node:10.seq:12"),
+		nodeParts: []namedBits{{"datacenter", 5}, {"worker", 5}},
+	},
+	{
+		name: "discord", about: "Discord's snowflakes: the node is a worker and a process",
+		epoch: 1420070400000, bits: plain("time:42.node:10.seq:12"),
+		nodeParts: []namedBits{{"worker", 5}, {"process", 5}},
+	},
+	{
+		name: "instagram", about: "Instagram's IDs from PostgreSQL: the node is a logical shard",
+		epoch: 1314220021721, bits: plain("time:41.node:13.seq:10"),
+		nodeParts: []namedBits{{"shard", 13}},
+	},
+	{
+		name: "sonyflake", about: "Sony's sonyflake: ticks of 10 ms",
+		epoch: 1409529600000, unit: 10 * time.Millisecond, bits: plain("time:39.seq:8.node:16"),
+		nodeParts: []namedBits{{"machine", 16}},
+	},
+	{
+		// A row's 16 bits are a hash of the table's name plus a counter.
+		name: "mastodon", about: "Mastodon's IDs: milliseconds and 16 bits of sequence, no node",
+		bits: plain("time:48.seq:16"),
+	},
+	{
+		name: "js53", about: "exact in a JavaScript number: 53 bits",
+		epoch: firnEpoch, bits: plain("time:41.node:5.seq:7"),
+	},
+	{
+		// RFC 9562, section 5.7; the counter is its method 1 (6.2).
+		name: "uuidv7", about: "a standard UUIDv7 whose random part begins with sequence and node",
+		bits:       plain("time:48.const:4=7.seq:12.const:2=2.node:16.rand:46"),
+		constNames: map[uint8]string{76: "the version", 62: "the variant"},
+		format:     UUID,
+	},
+	{
+		name: "ulid", about: "a standard ULID whose random part begins with sequence and node",
+		bits: plain("time:48.seq:12.node:16.rand:52"), format: Base32,
+	},
+	{
+		name: "xid", about: "rs/xid, to read: seconds, machine and process as node, a counter",
+		unit: time.Second, size: 96, bits: plain("time:32.node:40.seq:24"),
+		nodeParts: []namedBits{{"machine", 24}, {"process", 16}},
+	},
+	{
+		name: "objectid", about: "MongoDB's ObjectID, to read: seconds, a random number per process, a counter",
+		unit: time.Second, size: 96, bits: plain("time:32.node:40.seq:24"),
+		nodeParts: []namedBits{{"process", 40}}, format: Hex,
+	},
+	{
+		name: "ksuid", about: "segment's KSUID, to read: seconds and 128 random bits",
+		unit: time.Second, size: 160, epoch: 1400000000000, bits: plain("time:32.rand:128"),
+	},
+}
+
+func keyNodeBits(byDefault string) presetKey {
+	return presetKey{
+		name: "node-bits", byDefault: byDefault, about: "width of the node; the time has what is left of 63 bits",
+		show: func(l *Layout) string { return strconv.Itoa(int(l.nodeBits)) },
+	}
+}
+
+func keySeqBits(byDefault string) presetKey {
+	return presetKey{
+		name: "seq-bits", byDefault: byDefault, about: "width of the sequence",
+		show: func(l *Layout) string { return strconv.Itoa(int(l.seqBits)) },
+	}
+}
+
+// nodeAndSeq reads node-bits and seq-bits, which share 63 bits with the time.
+func nodeAndSeq(a args) (node, seq uint64, err error) {
+	node, nodeErr := a.number("node-bits", 0, 62)
+	seq, seqErr := a.number("seq-bits", 0, 62)
+	if err := errors.Join(nodeErr, seqErr); err != nil {
+		return 0, 0, err
+	}
+	if node+seq > 62 {
+		return 0, 0, fmt.Errorf("node-bits %d and seq-bits %d are %d bits, which leaves none of 63 for the time: take away %d", node, seq, node+seq, node+seq-62)
+	}
+	return node, seq, nil
+}
+
+// presetOf is the preset that the layout was made from, or nil.
+func (l *Layout) presetOf() *preset {
+	if l.preset == 0 {
+		return nil
+	}
+	return &presets[l.preset-1]
+}
+
+// Preset is the name that the layout's text begins with, or "" for a layout
+// that is spelled out by its bits.
+func (l Layout) Preset() string {
+	if p := l.presetOf(); p != nil {
+		return p.name
+	}
+	return ""
+}
+
+// Format is how the layout's own format writes an ID: Hex for ObjectIDs, for
+// instance. Decimal stands for 64-bit IDs, UUID for those of 128 bits.
+func (l Layout) Format() Format {
+	if p := l.presetOf(); p != nil && p.format != Decimal {
+		return p.format
+	}
+	if l.size == 128 {
+		return UUID
+	}
+	return Decimal
+}
+
+// A PresetInfo describes a named layout.
+type PresetInfo struct {
+	Name   string
+	About  string // one line
+	Keys   []PresetKey
+	Layout Layout // with every key at its default
+}
+
+// A PresetKey describes a setting of a named layout, beside epoch, which every
+// layout has.
+type PresetKey struct{ Name, Default, About string }
+
+// Presets lists the named layouts, Firn's own first.
+func Presets() iter.Seq[PresetInfo] {
+	return func(yield func(PresetInfo) bool) {
+		for i := range presets {
+			p := &presets[i]
+			info := PresetInfo{Name: p.name, About: p.about, Layout: MustParseLayout(p.name)}
+			for _, k := range p.keys {
+				info.Keys = append(info.Keys, PresetKey{k.name, k.byDefault, k.about})
+			}
+			if !yield(info) {
+				return
+			}
+		}
+	}
+}
+
+// presetNames lists the names for an error message.
+func presetNames() string {
+	var names []string
+	for i := range presets {
+		names = append(names, presets[i].name)
+	}
+	return strings.Join(names, ", ")
+}

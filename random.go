@@ -1,0 +1,23 @@
+package firn
+
+import (
+	"math/bits"
+	"math/rand/v2"
+)
+
+// randomWide is 128 bits of the runtime's generator (ChaCha8, seeded by the
+// system). Nothing rests on them: IDs are unique by their time, sequence and
+// node, and random bits are only what UUIDs and ULIDs have there.
+func randomWide() wide { return wide{rand.Uint64(), rand.Uint64()} }
+
+// mix gives each slot of a batch random bits of its own from the batch's seed,
+// by the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+func mix(seed wide, slot uint64) wide {
+	return wide{finalize(seed.hi + slot*0x9e3779b97f4a7c15), finalize(seed.lo ^ bits.Reverse64(slot*0xd1342543de82ef95))}
+}
+
+func finalize(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

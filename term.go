@@ -1,0 +1,88 @@
+package firn
+
+import "sync/atomic"
+
+// sealed is the bit of a term's word that says that it makes no more slots.
+const sealed = 1 << 63
+
+// A term is a generator's life under one grant: its node number and its own
+// count of slots. A slot is judged by the limit of the term it was taken from,
+// whatever other term the generator has by then.
+type term struct {
+	grant    Grant
+	composer *composer
+
+	// first is the first slot that may be used; where the term is static it is
+	// only known at the first call, and never below first.
+	first  uint64
+	static bool
+
+	// origin is the word that the term began with: first, or 0 if static.
+	origin uint64
+
+	// word is the next slot, 63 bits, and on top the bit sealed. Zero in a
+	// static term means that it has not started. It only grows, and never past
+	// limit.
+	word atomic.Uint64
+
+	// limit is the slot at which the grant, or the layout, ends. It only grows.
+	limit atomic.Uint64
+
+	// debt remembers the last reservation that ran ahead of the clock.
+	debt atomic.Pointer[debt]
+
+	// skipped counts slots that the clock passed by unused, so that the number
+	// of IDs made is word - origin - skipped. Whoever moves the word over unused
+	// slots adds 1 to pulls before and to pulled after, so that a reader of both
+	// can tell whether skipped belongs to the word it has seen.
+	skipped       atomic.Uint64
+	pulls, pulled atomic.Uint64
+}
+
+// A debt is a reservation of slots (from, to] made at clock now.
+type debt struct {
+	from, to uint64
+	now      reading
+}
+
+// begin sets the first slot and, unless the term is static, the word.
+func (t *term) begin(first uint64) {
+	t.first = first
+	if !t.static {
+		t.origin = first
+		t.word.Store(first)
+	}
+}
+
+// swap moves the word from v over the slots [s, s+n), and reports whether it
+// had still been v.
+func (t *term) swap(v, s, n uint64) bool {
+	if s == v {
+		return t.word.CompareAndSwap(v, s+n)
+	}
+	t.pulls.Add(1)
+	ok := t.word.CompareAndSwap(v, s+n)
+	if ok {
+		t.skipped.Add(s - v)
+	}
+	t.pulled.Add(1)
+	return ok
+}
+
+// made is how many slots were taken.
+func (t *term) made() uint64 {
+	for range 1000 {
+		done := t.pulled.Load()
+		v, skipped := t.word.Load()&^sealed, t.skipped.Load()
+		if t.pulls.Load() == done {
+			return v - t.origin - skipped
+		}
+	}
+	return 0 // never seen: it takes a thousand moves of the clock in between
+}
+
+// end is the exclusive end of the slots taken, and whether any was.
+func (t *term) end() (slot uint64, any bool) {
+	v := t.word.Load() &^ sealed
+	return v, v > t.first && v != 0
+}
