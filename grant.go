@@ -17,8 +17,9 @@ type Grant struct {
 // a number from a configuration, for instance. It has no limits in time.
 //
 // A generator of a static grant starts one tick after its first call's clock
-// plus MaxAhead, so a process that is restarted at once repeats nothing. That
-// rests on the clock: if it is set back while the process is down, or if two
-// processes have the number at the same time, IDs can repeat. Only a number
-// held through a store is safe from both.
+// plus MaxAhead, so a process that is restarted at once, with a MaxAhead no
+// smaller than before, repeats nothing. That rests on the clock: if it is set
+// back while the process is down, or if two processes have the number at the
+// same time, IDs can repeat. Only a number held through a store is safe from
+// both.
 func StaticGrant(node uint64) Grant { return Grant{Node: node} }
