@@ -599,20 +599,82 @@ func TestSealAgainstNext(t *testing.T) {
 	}
 }
 
-func TestWaitersLearnOfSealAndExtend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, _ := newAtNoon(t, "default", Options{})
-		for range 4096 {
-			mustNext(t, g)
+// A call that waits for long learns at once that there is no more to wait for,
+// or that there is another grant.
+func TestWaitersLearnOfSealAndSwitch(t *testing.T) {
+	for want, change := range map[error]func(*Generator) error{
+		ErrSealed: func(g *Generator) error { g.Seal(); return nil },
+		nil:       func(g *Generator) error { return g.Switch(Grant{Node: 6, From: noon}) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			synctestNow()
+			g, err := NewGenerator(Default(), Grant{Node: 5, From: noon.Add(time.Hour)}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error)
+			go func() { _, err := g.Next(t.Context()); done <- err }()
+			synctest.Wait()
+			if err := change(g); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; !errors.Is(err, want) || time.Since(noon) != 0 {
+				t.Errorf("a waiting Next got %v after %v, want %v at once", err, time.Since(noon), want)
+			}
+		})
+	}
+}
+
+// MaxAhead and the clock may end inside a tick; what counts is their sum.
+func TestMaxAheadInsideATick(t *testing.T) {
+	g, clock := newAtNoon(t, "bits=time:44.node:10.seq:0,epoch=2026-01-01T00:00:00Z", Options{MaxAhead: 1500 * time.Microsecond})
+	for _, step := range []struct {
+		after time.Duration
+		want  int // IDs, one a tick
+	}{{0, 2}, {499 * time.Microsecond, 0}, {time.Microsecond, 1}, {999 * time.Microsecond, 0}, {time.Microsecond, 1}} {
+		clock.Add(step.after)
+		n := 0
+		for ; ; n++ {
+			if _, err := g.TryNext(); err != nil {
+				break
+			}
 		}
-		done := make(chan error)
-		go func() { _, err := g.Next(t.Context()); done <- err }()
-		synctest.Wait()
-		g.Seal()
-		if err := <-done; !errors.Is(err, ErrSealed) {
-			t.Errorf("a waiting Next got %v, want ErrSealed", err)
+		if n != step.want {
+			t.Errorf("%v later: got %d IDs, want %d", step.after, n, step.want)
 		}
-	})
+	}
+}
+
+// Each of many callers gets IDs of its own: where they add to the word, and,
+// with ticks of a microsecond, where they pull it to the clock.
+func TestManyCallers(t *testing.T) {
+	const callers, each = 8, 20_000
+	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us"} {
+		g, err := NewGenerator(MustParseLayout(layout), Grant{Node: 5, From: time.Unix(1, 0)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := make([]ID, callers*each)
+		var wg sync.WaitGroup
+		for mine := range slices.Chunk(ids, each) {
+			wg.Go(func() {
+				for i := range mine {
+					mine[i], _ = g.Next(t.Context())
+				}
+				if !slices.IsSorted(mine) {
+					t.Errorf("%s: a caller's IDs are not in order", layout)
+				}
+			})
+		}
+		wg.Wait()
+		slices.Sort(ids)
+		if n := len(slices.Compact(slices.Clone(ids))); n != callers*each || ids[0] == 0 {
+			t.Errorf("%s: %d different IDs, want %d", layout, n, callers*each)
+		}
+		if got := g.Stats().IDs; got != callers*each {
+			t.Errorf("%s: Stats().IDs = %d, want %d", layout, got, callers*each)
+		}
+	}
 }
 
 func TestNextBatch(t *testing.T) {

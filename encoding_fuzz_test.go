@@ -1,0 +1,358 @@
+package firn_test
+
+import (
+	"encoding/json"
+	"math/big"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/firnid/firn"
+)
+
+// encFuzzIDTexts are texts that are IDs or almost are.
+var encFuzzIDTexts = []string{
+	"", "0", "1", "-1", "+1", " 1", "1 ", "1_0", "1.0", "1e3", "007", "0x", "0x0", "0xff", "0xFF", "0Xff", "0x0x1", "ff",
+	"18446744073709551615", "18446744073709551616", "99999999999999999999", "018446744073709551615",
+	"0xffffffffffffffff", "0x10000000000000000", "0x00000000000000001",
+	"340282366920938463463374607431768211455", "340282366920938463463374607431768211456", "999999999999999999999999999999999999999",
+	"0xffffffffffffffffffffffffffffffff", "0x100000000000000000000000000000000",
+	"0198f3a0-5b7c-7f00-a1b2-c3d4e5f60718", "0198F3A0-5B7C-7F00-A1B2-C3D4E5F60718", "0198f3a05b7c7f00a1b2c3d4e5f60718",
+	"{0198f3a0-5b7c-7f00-a1b2-c3d4e5f60718}", "0198f3a0-5b7c-7f00-a1b2-c3d4e5f6071", "0198f3a0-5b7c-7f00-a1b2-c3d4e5f6071g",
+	"null", `"1"`, "OIl", "LygHa16AHYF", "LygHa16AHYG", "jpXCZedGfVQ", "FZZZZZZZZZZZZ", "fzzzzzzzzzzzz", "G000000000000", "3W5E11264SGSF",
+	"12\xff4", "12é", "\x00", "12345678", "1234567890123456",
+}
+
+// encFuzzNumber reads s as ParseID and ParseID128 should, with math/big: nil
+// where s is no ID of that many bits.
+func encFuzzNumber(s string, bits int) *big.Int {
+	digits, base, width := s, 10, 20
+	if bits == 128 {
+		width = 39
+	}
+	if bits == 128 && len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		digits, base, width = s[:8]+s[9:13]+s[14:18]+s[19:23]+s[24:], 16, 32
+	} else if rest, ok := strings.CutPrefix(s, "0x"); ok {
+		digits, base, width = rest, 16, bits/4
+	}
+	if digits == "" || len(digits) > width || strings.Trim(digits, "0123456789abcdefABCDEF") != "" {
+		return nil
+	}
+	n, ok := new(big.Int).SetString(digits, base)
+	if !ok || n.BitLen() > bits {
+		return nil
+	}
+	return n
+}
+
+// encFuzzParse checks one text against encFuzzNumber, and its error.
+func encFuzzParse[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse func(string) (T, error), s string) {
+	id, err := parse(s)
+	want := encFuzzNumber(s, k.bits)
+	if want == nil {
+		encFuzzCheckError(t, err, k.name, s)
+		if id != *new(T) {
+			t.Errorf("Parse(%q) = %v with an error", s, id)
+		}
+	} else if err != nil || k.number(id).Cmp(want) != 0 {
+		t.Errorf("Parse(%q) = %v, %v, want %v", s, id, err, want)
+	}
+
+	// UnmarshalText is the same, and leaves the receiver alone on error.
+	was := k.of(7, 7)
+	got := was
+	if textErr := P(&got).UnmarshalText([]byte(s)); (textErr == nil) != (err == nil) || err == nil && got != id || err != nil && got != was {
+		t.Errorf("UnmarshalText(%q) = %v, %v, but Parse = %v, %v", s, got, textErr, id, err)
+	}
+	if err != nil {
+		return
+	}
+	if back, err := parse(id.String()); err != nil || back != id {
+		t.Errorf("Parse(%q) = %v, %v, want %v", id.String(), back, err, id)
+	}
+}
+
+// encFuzzCheckError checks that err is a *ParseError whose position, if it has
+// one, is inside the text and named in the message.
+func encFuzzCheckError(t *testing.T, err error, what, text string) {
+	t.Helper()
+	parse, ok := err.(*firn.ParseError)
+	if !ok {
+		t.Fatalf("%s from %q: error %v, want a *ParseError", what, text, err)
+	}
+	if parse.Pos >= len(text) || parse.Pos < -1 || !strings.HasPrefix(text, parse.Text) || parse.Reason == "" {
+		t.Fatalf("%s from %q: %#v", what, text, parse)
+	}
+	if (parse.Pos >= 0) != strings.Contains(parse.Reason, "at offset ") {
+		t.Fatalf("%s from %q: Pos %d, but %v", what, text, parse.Pos, err)
+	}
+}
+
+func FuzzParseID(f *testing.F) {
+	for _, s := range encFuzzIDTexts {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) { encFuzzParse(t, encKind64, firn.ParseID, s) })
+}
+
+func FuzzParseID128(f *testing.F) {
+	for _, s := range encFuzzIDTexts {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) { encFuzzParse(t, encKind128, firn.ParseID128, s) })
+}
+
+// encFuzzFormats returns every Format, found once.
+var encFuzzFormats = sync.OnceValue(encFormats)
+
+// encFuzzFormat picks one of all formats.
+func encFuzzFormat(n uint16) firn.Format {
+	all := encFuzzFormats()
+	return all[int(n)%len(all)]
+}
+
+// What Parse reads is what Append writes, but for leading zeros and the case
+// of letters; and it reads it the same as math/big.
+func FuzzFormatParse(f *testing.F) {
+	for i, s := range encFuzzIDTexts {
+		for j := range encFuzzFormats() {
+			if i%7 == j%7 {
+				f.Add(uint16(j), s)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, n uint16, s string) {
+		format := encFuzzFormat(n)
+		encFuzzFormatParse(t, encKind64, format, s)
+		encFuzzFormatParse(t, encKind128, format, s)
+		if g, err := firn.ParseFormat(s); err == nil {
+			if h, err := firn.ParseFormat(g.String()); err != nil || h != g {
+				t.Errorf("ParseFormat(%q) = %v, which parses as %v, %v", s, g, h, err)
+			}
+		} else if _, ok := err.(*firn.ParseError); !ok {
+			t.Errorf("ParseFormat(%q): error %T", s, err)
+		}
+	})
+}
+
+func encFuzzFormatParse[T comparable](t *testing.T, k encKind[T], format firn.Format, s string) {
+	id, err := k.parse(format, s)
+	if want := encFuzzFormatNumber(k, format, s); want == nil {
+		encFuzzCheckError(t, err, format.String()+" "+k.name, s)
+		return
+	} else if err != nil || k.number(id).Cmp(want) != 0 {
+		t.Fatalf("%v: Parse(%q) = %v, %v, want %v", format, s, id, err, want)
+	}
+	if back, err := k.parse(format, string(k.append(format, nil, id))); err != nil || back != id {
+		t.Fatalf("%v: Parse(%q) = %v, which parses as %v, %v", format, s, id, back, err)
+	}
+}
+
+// encFuzzFormatNumber reads s as Parse should, with math/big: nil where it should
+// refuse it.
+func encFuzzFormatNumber[T comparable](k encKind[T], format firn.Format, s string) *big.Int {
+	switch format {
+	case firn.Raw:
+		if len(s) != k.bits/8 {
+			return nil
+		}
+		return new(big.Int).SetBytes([]byte(s))
+	case firn.UUID:
+		if k.bits == 64 || !strings.Contains(s, "-") {
+			return nil
+		}
+		return encFuzzNumber(s, 128)
+	}
+	digits := encDigits(format)
+	if format.Fixed() == firn.Hex {
+		s = strings.TrimPrefix(s, "0x")
+	}
+	if s == "" || len(s) > len(k.append(format.Fixed(), nil, k.of(0, 0))) {
+		return nil
+	}
+	if len(digits) <= 36 {
+		// Letters of either case, but not the two others that fold to K and S.
+		s = strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' {
+				return r - 'a' + 'A'
+			}
+			return r
+		}, s)
+		digits = strings.ToUpper(digits)
+	}
+	n := new(big.Int)
+	for i := range len(s) {
+		d := strings.IndexByte(digits, s[i])
+		if d < 0 {
+			return nil
+		}
+		n.Mul(n, big.NewInt(int64(len(digits)))).Add(n, big.NewInt(int64(d)))
+	}
+	if n.BitLen() > k.bits {
+		return nil
+	}
+	return n
+}
+
+// What Append writes is what Parse reads, and sorts as the number does.
+func FuzzFormatRoundTrip(f *testing.F) {
+	for j := range encFuzzFormats() {
+		f.Add(uint16(j), uint64(0), uint64(0), uint64(1), uint64(1)<<63)
+		f.Add(uint16(j), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)-1)
+	}
+	f.Fuzz(func(t *testing.T, n uint16, hi, lo, hi2, lo2 uint64) {
+		format := encFuzzFormat(n)
+		encFuzzRoundTrip(t, encKind128, format, firn.ID128FromUint64s(hi, lo), firn.ID128FromUint64s(hi2, lo2))
+		if format != firn.UUID {
+			encFuzzRoundTrip(t, encKind64, format, firn.ID(lo), firn.ID(lo2))
+		}
+	})
+}
+
+func encFuzzRoundTrip[T comparable](t *testing.T, k encKind[T], format firn.Format, a, b T) {
+	text := func(id T) string {
+		s := string(k.append(format, nil, id))
+		if got, err := k.parse(format, s); err != nil || got != id {
+			t.Fatalf("%v: Parse(%q) = %v, %v, want %v", format, s, got, err, id)
+		}
+		if digits := encDigits(format); digits != "" {
+			want := encBig(k.number(id), digits)
+			if format == format.Fixed() {
+				want = strings.Repeat(digits[:1], len(s)-len(want)) + want
+			}
+			if s != want {
+				t.Fatalf("%v: Append(%v) = %q, want %q", format, id, s, want)
+			}
+		}
+		return s
+	}
+	x, y := text(a), text(b)
+	if format.Sortable() && strings.Compare(x, y) != k.compare(a, b) {
+		t.Fatalf("%v: %q and %q do not sort as %v and %v", format, x, y, a, b)
+	}
+}
+
+// UnmarshalJSON reads what encoding/json and ParseID would together.
+func FuzzIDJSON(f *testing.F) {
+	for _, s := range encFuzzIDTexts {
+		quoted, err := json.Marshal(s)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add([]byte(s))
+		f.Add(quoted)
+	}
+	for _, s := range []string{`"\u0031"`, `"\u00310"`, `"\ud83d\ude00"`, `"\n1"`, `"1\/"`, `"\\"`, `""`, `"`, `"\"`, `true`, `{}`, `[]`, `-0`, `1E3`, `0.0`, `01`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		encFuzzJSON(t, encKind64, firn.ParseID, data)
+		encFuzzJSON(t, encKind128, firn.ParseID128, data)
+	})
+}
+
+func encFuzzJSON[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse func(string) (T, error), data []byte) {
+	was := k.of(7, 7)
+	direct := was
+	if err := P(&direct).UnmarshalJSON(data); err != nil && direct != was {
+		t.Fatalf("UnmarshalJSON(%q): %v, but it sets %v", data, err, direct)
+	} else if err == nil && !json.Valid(data) && !strings.ContainsAny(string(data), "\"") {
+		t.Fatalf("UnmarshalJSON(%q) = %v, which is not JSON", data, direct)
+	}
+
+	got := was
+	err := json.Unmarshal(data, P(&got))
+	if !json.Valid(data) {
+		if err == nil {
+			t.Fatalf("json.Unmarshal(%q) = %v, want an error", data, got)
+		}
+		return
+	}
+	var want T
+	var wantErr error
+	decoder := json.NewDecoder(strings.NewReader(string(data)))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	switch v := v.(type) {
+	case nil:
+		want = was
+	case string:
+		want, wantErr = parse(v)
+	case json.Number:
+		want, wantErr = parse(v.String())
+	default:
+		wantErr = &firn.ParseError{}
+	}
+	if (err == nil) != (wantErr == nil) || err == nil && got != want || err != nil && got != was {
+		t.Fatalf("json.Unmarshal(%q) = %v, %v, want %v, %v", data, got, err, want, wantErr)
+	}
+	if err != nil {
+		if _, ok := err.(*firn.ParseError); !ok {
+			t.Fatalf("json.Unmarshal(%q): error %T: %v", data, err, err)
+		}
+		return
+	}
+	out, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back T
+	if err := json.Unmarshal(out, P(&back)); err != nil || back != got {
+		t.Fatalf("json.Unmarshal(%s) = %v, %v, want %v", out, back, err, got)
+	}
+}
+
+// Scan reads text as ParseID does, bytes of the ID's size as the ID, and what
+// Value gives.
+func FuzzScan(f *testing.F) {
+	for i, s := range encFuzzIDTexts {
+		f.Add([]byte(s), int64(i))
+		f.Add([]byte(s), int64(-i))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, n int64) {
+		encFuzzScan(t, encKind64, firn.ParseID, data, n)
+		encFuzzScan(t, encKind128, firn.ParseID128, data, n)
+	})
+}
+
+func encFuzzScan[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse func(string) (T, error), data []byte, n int64) {
+	was := k.of(7, 7)
+	scan := func(src any) (T, error) {
+		got := was
+		err := P(&got).Scan(src)
+		if err != nil && got != was {
+			t.Fatalf("Scan(%#v): %v, but it sets %v", src, err, got)
+		}
+		return got, err
+	}
+	want, wantErr := parse(string(data))
+	if got, err := scan(string(data)); (err == nil) != (wantErr == nil) || err == nil && got != want {
+		t.Fatalf("Scan(%q) = %v, %v, want %v, %v", data, got, err, want, wantErr)
+	}
+	got, err := scan(data)
+	if len(data) == k.bits/8 {
+		if err != nil || k.number(got).Cmp(new(big.Int).SetBytes(data)) != 0 {
+			t.Fatalf("Scan(%x) = %v, %v, want these bytes", data, got, err)
+		}
+	} else if (err == nil) != (wantErr == nil) || err == nil && got != want {
+		t.Fatalf("Scan([]byte(%q)) = %v, %v, want %v, %v", data, got, err, want, wantErr)
+	}
+	if err == nil {
+		if v, err := got.Value(); err == nil {
+			if back, err := scan(v); err != nil || back != got {
+				t.Fatalf("Scan(%v) = %v, %v, want %v", v, back, err, got)
+			}
+		} else if k.bits == 128 || k.number(got).BitLen() < 64 {
+			t.Fatalf("Value of %v: %v", got, err)
+		}
+	}
+	if got, err := scan(n); (err == nil) != (n >= 0) || err == nil && k.number(got).Cmp(big.NewInt(n)) != 0 {
+		t.Fatalf("Scan(%d) = %v, %v", n, got, err)
+	}
+	if got, err := scan(uint64(n)); err != nil || k.number(got).Cmp(new(big.Int).SetUint64(uint64(n))) != 0 {
+		t.Fatalf("Scan(uint64(%d)) = %v, %v", uint64(n), got, err)
+	}
+}

@@ -1,0 +1,661 @@
+package firn_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/firnid/firn"
+)
+
+// encFormats returns every Format there is.
+func encFormats() []firn.Format {
+	var list []firn.Format
+	for n := range math.MaxUint16 + 1 {
+		if f := firn.Format(n); f.Fits(128) == nil {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// An encKind is one of the two types of ID, for laws that hold for both.
+type encKind[T comparable] struct {
+	name    string
+	bits    int
+	of      func(hi, lo uint64) T
+	number  func(T) *big.Int
+	compare func(a, b T) int
+	append  func(firn.Format, []byte, T) []byte
+	parse   func(firn.Format, string) (T, error)
+	bitText func(b []byte, id T, group int, sep byte) []byte
+}
+
+var encKind64 = encKind[firn.ID]{
+	name:    "ID",
+	bits:    64,
+	of:      func(_, lo uint64) firn.ID { return firn.ID(lo) },
+	number:  func(id firn.ID) *big.Int { return new(big.Int).SetUint64(uint64(id)) },
+	compare: func(a, b firn.ID) int { return encSign(a < b, a > b) },
+	append:  firn.Format.Append,
+	parse:   firn.Format.Parse,
+	bitText: firn.AppendBits,
+}
+
+var encKind128 = encKind[firn.ID128]{
+	name:    "ID128",
+	bits:    128,
+	of:      firn.ID128FromUint64s,
+	number:  func(id firn.ID128) *big.Int { return new(big.Int).SetBytes(id[:]) },
+	compare: firn.ID128.Compare,
+	append:  firn.Format.Append128,
+	parse:   firn.Format.Parse128,
+	bitText: firn.AppendBits128,
+}
+
+func encSign(less, more bool) int {
+	switch {
+	case less:
+		return -1
+	case more:
+		return 1
+	}
+	return 0
+}
+
+// samples returns numbers at which widths and words change, and some others.
+func (k encKind[T]) samples() []T {
+	var list []T
+	for i := range 64 {
+		for d := range uint64(3) {
+			v := uint64(1)<<i + d - 1
+			list = append(list, k.of(0, v), k.of(v, 0), k.of(v, math.MaxUint64), k.of(v, v))
+		}
+	}
+	rnd := rand.New(rand.NewPCG(64, 128))
+	for range 300 {
+		hi, lo := rnd.Uint64()>>rnd.UintN(64), rnd.Uint64()>>rnd.UintN(64)
+		list = append(list, k.of(hi, lo), k.of(0, lo))
+	}
+	slices.SortFunc(list, k.compare)
+	return slices.Compact(list)
+}
+
+// digits returns the alphabet of f by its definition, "" for those that are
+// not a number base.
+func encDigits(f firn.Format) string {
+	const all = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	without := func(s, letters string) string {
+		return strings.Map(func(r rune) rune {
+			if strings.ContainsRune(letters, r) {
+				return -1
+			}
+			return r
+		}, s)
+	}
+	name, _, _ := strings.Cut(f.String(), "-")
+	switch name {
+	case "dec":
+		return all[:10]
+	case "hex":
+		return strings.ToLower(all[:16])
+	case "bin":
+		return all[:2]
+	case "base32":
+		return without(all[:36], "ILOU")
+	case "base58":
+		return without(all, "0IOl")
+	}
+	for n := 2; n <= 62; n++ {
+		if name == fmt.Sprint("base", n) || name == fmt.Sprint("flake", n) {
+			return all[:n]
+		}
+	}
+	return ""
+}
+
+// encBig returns the short text of v in those digits, computed by math/big.
+func encBig(v *big.Int, digits string) string {
+	const from = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // math/big's
+	return strings.Map(func(r rune) rune {
+		return rune(digits[strings.IndexRune(from, r)])
+	}, v.Text(len(digits)))
+}
+
+func TestFormatLaws(t *testing.T) {
+	t.Run("ID", func(t *testing.T) { encLaws(t, encKind64) })
+	t.Run("ID128", func(t *testing.T) { encLaws(t, encKind128) })
+}
+
+func encLaws[T comparable](t *testing.T, k encKind[T]) {
+	samples := k.samples()
+	count := 0
+	for _, f := range encFormats() {
+		if err := f.Fits(k.bits); err != nil {
+			if f != firn.UUID || k.bits != 64 {
+				t.Errorf("%v: Fits(%d) = %v, want nil", f, k.bits, err)
+			}
+			continue
+		}
+		count++
+		digits := encDigits(f)
+		width := len(k.append(f.Fixed(), nil, samples[len(samples)-1]))
+		var last string
+		for i, id := range samples {
+			text := string(k.append(f, nil, id))
+			if got, err := k.parse(f, text); err != nil || got != id {
+				t.Fatalf("%v: Parse(%q) = %v, %v, want %v", f, text, got, err, id)
+			}
+			if got, want := k.append(f, []byte("id="), id), "id="+text; string(got) != want {
+				t.Fatalf("%v: Append(%q) = %q, want %q", f, "id=", got, want)
+			}
+			if digits != "" {
+				short := encBig(k.number(id), digits)
+				fixed := strings.Repeat(digits[:1], width-len(short)) + short
+				if got := string(k.append(f.Short(), nil, id)); got != short {
+					t.Fatalf("%v: Append(%v) = %q, want %q", f.Short(), id, got, short)
+				}
+				if got := string(k.append(f.Fixed(), nil, id)); got != fixed {
+					t.Fatalf("%v: Append(%v) = %q, want %q", f.Fixed(), id, got, fixed)
+				}
+				// Texts between the two are read, none that is longer.
+				for _, zeros := range []int{0, 1, width - len(short) - 1, width - len(short), width - len(short) + 1} {
+					if zeros < 0 {
+						continue
+					}
+					s := strings.Repeat(digits[:1], zeros) + short
+					got, err := k.parse(f, s)
+					if len(s) <= width && (err != nil || got != id) {
+						t.Fatalf("%v: Parse(%q) = %v, %v, want %v", f, s, got, err, id)
+					}
+					if len(s) > width && err == nil {
+						t.Fatalf("%v: Parse(%q) = %v, want an error: the width is %d", f, s, got, width)
+					}
+				}
+			}
+			if f.Sortable() {
+				if len(text) != width {
+					t.Fatalf("%v: Append(%v) = %q, %d bytes long, want %d", f, id, text, len(text), width)
+				}
+				if i > 0 && last >= text {
+					t.Fatalf("%v: %q of %v is not after %q of %v", f, text, id, last, samples[i-1])
+				}
+			}
+			last = text
+		}
+	}
+	t.Logf("%d formats, %d IDs in each", count, len(samples))
+}
+
+// An Append must not touch what lies beyond the bytes it returns.
+func TestAppendStaysInside(t *testing.T) {
+	for _, f := range encFormats() {
+		for _, id := range []firn.ID{0, 1, math.MaxUint64} {
+			room := bytes.Repeat([]byte{'#'}, 200)
+			if f.Fits(64) == nil {
+				got := f.Append(room[:1], id)
+				if rest := room[len(got):]; string(rest) != strings.Repeat("#", len(rest)) {
+					t.Errorf("%v: Append(%v) wrote beyond its end: %q", f, id, room)
+				}
+			}
+			room = bytes.Repeat([]byte{'#'}, 200)
+			got := f.Append128(room[:1], firn.ID128FromUint64s(0, uint64(id)))
+			if rest := room[len(got):]; string(rest) != strings.Repeat("#", len(rest)) {
+				t.Errorf("%v: Append128(%v) wrote beyond its end: %q", f, id, room)
+			}
+		}
+	}
+}
+
+func TestFormatAllocs(t *testing.T) {
+	b := make([]byte, 0, 128)
+	id, wide := firn.ID(math.MaxUint64), firn.ID128FromUint64s(math.MaxUint64, math.MaxUint64)
+	none := func(what string, f firn.Format, call func()) {
+		t.Helper()
+		if n := testing.AllocsPerRun(100, call); n != 0 {
+			t.Errorf("%v: %s allocates %v times, want 0", f, what, n)
+		}
+	}
+	for _, f := range encFormats() {
+		if f.Fits(64) == nil {
+			text := string(f.Append(nil, id))
+			none("Append", f, func() { b = f.Append(b[:0], id) })
+			none("Parse", f, func() { id, _ = f.Parse(text) })
+		}
+		text := string(f.Append128(nil, wide))
+		none("Append128", f, func() { b = f.Append128(b[:0], wide) })
+		none("Parse128", f, func() { wide, _ = f.Parse128(text) })
+	}
+}
+
+// Two formats that write alike are the same value.
+func TestFormatsDiffer(t *testing.T) {
+	seen := make(map[string]firn.Format)
+	for _, f := range encFormats() {
+		var all []byte
+		for _, id := range encKind128.samples() {
+			all = append(f.Append128(all, id), ' ')
+		}
+		if g, ok := seen[string(all)]; ok {
+			t.Errorf("%v and %v write alike and are not equal", f, g)
+		}
+		seen[string(all)] = f
+	}
+}
+
+func TestFormatNames(t *testing.T) {
+	names := map[string]string{ // as given: as printed
+		"dec": "dec", "hex": "hex", "bin": "bin", "uuid": "uuid", "raw": "raw",
+		"base32": "base32", "base36": "base36", "base58": "base58", "base62": "base62",
+		"flake32": "flake32", "flake58": "flake58", "flake16": "base16", "flake62": "base62",
+		"base2": "base2", "base3": "base3", "base16": "base16", "base61": "base61",
+		"base10": "dec", "flake10": "dec", "base10-fixed": "dec-fixed", "bin-short": "base2", "base2-fixed": "bin",
+		"dec-fixed": "dec-fixed", "dec-short": "dec", "hex-fixed": "hex", "hex-short": "hex-short",
+		"base32-short": "base32-short", "base32-fixed": "base32", "base62-fixed": "base62-fixed", "base62-short": "base62",
+		"flake32-fixed": "flake32-fixed", "uuid-fixed": "uuid", "raw-fixed": "raw",
+	}
+	for s, want := range names {
+		f, err := firn.ParseFormat(s)
+		if err != nil || f.String() != want {
+			t.Errorf("ParseFormat(%q) = %v, %v, want %s", s, f, err, want)
+		}
+	}
+	seen := make(map[string]bool)
+	for _, f := range encFormats() {
+		s := f.String()
+		if seen[s] {
+			t.Errorf("two formats have the name %s", s)
+		}
+		seen[s] = true
+		if got, err := firn.ParseFormat(s); err != nil || got != f {
+			t.Errorf("ParseFormat(%q) = %v, %v, want the format that printed it", s, got, err)
+		}
+		if fixed, short := f.Fixed(), f.Short(); fixed.Fixed() != fixed || short.Short() != short ||
+			fixed.Short() != short || short.Fixed() != fixed || f != fixed && f != short {
+			t.Errorf("%v: Fixed and Short give %v and %v", f, fixed, short)
+		}
+		if f.Sortable() != (f == f.Fixed()) {
+			t.Errorf("%v: Sortable() = %t", f, f.Sortable())
+		}
+	}
+	for n := 2; n <= 62; n++ {
+		f, err := firn.Base(n)
+		if err != nil {
+			t.Fatalf("Base(%d): %v", n, err)
+		}
+		g, err := firn.ParseFormat(fmt.Sprint("flake", n))
+		if err != nil || f != g {
+			t.Errorf("ParseFormat(flake%d) = %v, %v, want %v", n, g, err, f)
+		}
+		g, err = firn.ParseFormat(fmt.Sprint("base", n))
+		if err != nil || (f == g) != (n != 32 && n != 58) {
+			t.Errorf("ParseFormat(base%d) = %v, %v; Base(%d) is %v", n, g, err, n, f)
+		}
+	}
+	if want := 9*2 - 2 + 57*2; len(seen) != want {
+		t.Errorf("there are %d formats, want %d", len(seen), want)
+	}
+	if f := *new(firn.Format); f != firn.Decimal {
+		t.Errorf("the zero Format is %v, want dec", f)
+	}
+}
+
+func TestParseFormatErrors(t *testing.T) {
+	for _, s := range []string{
+		"", "-", "base", "flake", "base0", "base1", "base63", "base062", "base+62", "base-62", "flake63", "base99999999999999999999",
+		"Hex", "DEC", "hex ", " hex", "decimal", "base62-", "base62-Fixed", "base62-fixed-fixed", "base62-fixed-short",
+		"uuid-short", "raw-short", "hex_short", "62", "Format(9)",
+	} {
+		f, err := firn.ParseFormat(s)
+		var parse *firn.ParseError
+		if !errors.As(err, &parse) || parse.What != "format" || parse.Text != s || f != 0 {
+			t.Errorf("ParseFormat(%q) = %v, %v, want a *ParseError", s, f, err)
+			continue
+		}
+		for _, want := range []string{"dec", "hex", "base62", "flake58", "uuid", "raw", "-fixed", "-short"} {
+			if !strings.Contains(parse.Reason, want) {
+				t.Errorf("ParseFormat(%q): %v: does not mention %s", s, err, want)
+			}
+		}
+		f = firn.Base58
+		if err := f.UnmarshalText([]byte(s)); err == nil || f != firn.Base58 {
+			t.Errorf("UnmarshalText(%q) = %v and sets %v, want an error that leaves base58", s, err, f)
+		}
+	}
+	for _, n := range []int{math.MinInt, -1, 0, 1, 63, 1000, math.MaxInt} {
+		var bad *firn.RangeError
+		if f, err := firn.Base(n); !errors.As(err, &bad) || bad.Min != "2" || bad.Max != "62" || f != 0 {
+			t.Errorf("Base(%d) = %v, %v, want a *RangeError", n, f, err)
+		}
+	}
+}
+
+func TestFormatAsText(t *testing.T) {
+	type config struct{ Format firn.Format }
+	data, err := json.Marshal(config{firn.Base62.Fixed()})
+	if want := `{"Format":"base62-fixed"}`; err != nil || string(data) != want {
+		t.Errorf("json.Marshal = %s, %v, want %s", data, err, want)
+	}
+	var c config
+	if err := json.Unmarshal(data, &c); err != nil || c.Format != firn.Base62.Fixed() {
+		t.Errorf("json.Unmarshal(%s) = %v, %v", data, c, err)
+	}
+
+	flags := flag.NewFlagSet("firn", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	var f firn.Format
+	flags.TextVar(&f, "format", firn.Hex, "how IDs are written")
+	if f != firn.Hex {
+		t.Errorf("the default is %v, want hex", f)
+	}
+	if err := flags.Parse([]string{"-format", "base58"}); err != nil || f != firn.Base58 {
+		t.Errorf("-format base58 gives %v, %v", f, err)
+	}
+	if err := flags.Parse([]string{"-format", "base63"}); err == nil || f != firn.Base58 {
+		t.Errorf("-format base63 gives %v, %v, want an error", f, err)
+	}
+}
+
+func TestNotAFormat(t *testing.T) {
+	valid := make(map[firn.Format]bool)
+	for _, f := range encFormats() {
+		valid[f] = true
+	}
+	count := 0
+	for n := range math.MaxUint16 + 1 {
+		f := firn.Format(n)
+		if valid[f] {
+			continue
+		}
+		count++
+		if want := fmt.Sprintf("Format(%d)", n); f.String() != want {
+			t.Fatalf("Format(%d).String() = %s, want %s", n, f, want)
+		}
+		if text, err := f.MarshalText(); err == nil {
+			t.Fatalf("%v: MarshalText = %s, want an error", f, text)
+		}
+		if f.Sortable() || f.Fits(64) == nil {
+			t.Fatalf("%v is not a format, but is sortable or fits", f)
+		}
+		if id, err := f.Parse("1"); err == nil || !strings.Contains(err.Error(), "is not a format") {
+			t.Fatalf("%v: Parse = %v, %v, want an error", f, id, err)
+		}
+		if id, err := f.Parse128("1"); err == nil || !strings.Contains(err.Error(), "is not a format") {
+			t.Fatalf("%v: Parse128 = %v, %v, want an error", f, id, err)
+		}
+	}
+	t.Logf("%d formats, %d numbers that are none", len(valid), count)
+
+	panics := func(what string, call func()) {
+		t.Helper()
+		defer func() {
+			if got := fmt.Sprint(recover()); !strings.Contains(got, what) {
+				t.Errorf("panic %q, want one with %q", got, what)
+			}
+		}()
+		call()
+	}
+	panics("Format(513) is not a format", func() { firn.Format(513).Append(nil, 1) })
+	panics("Format(513) is not a format", func() { firn.Format(513).Append128(nil, firn.ID128{}) })
+	panics("format uuid is for 128-bit IDs", func() { firn.UUID.Append(nil, 1) })
+}
+
+func TestFits(t *testing.T) {
+	for _, bits := range []int{-1, 0, 1, 63, 65, 127, 129} {
+		if err := firn.Hex.Fits(bits); err == nil {
+			t.Errorf("hex: Fits(%d) = nil, want an error", bits)
+		}
+	}
+	if err := firn.UUID.Fits(64); err == nil || !strings.Contains(err.Error(), "128-bit") {
+		t.Errorf("uuid: Fits(64) = %v, want an error", err)
+	}
+}
+
+// Widths of the fixed forms, as documented.
+func TestFixedWidths(t *testing.T) {
+	for name, want := range map[string][2]int{
+		"dec": {20, 39}, "hex": {16, 32}, "bin": {64, 128}, "base32": {13, 26}, "base36": {13, 25},
+		"base58": {11, 22}, "base62": {11, 22}, "raw": {8, 16}, "base3": {41, 81},
+	} {
+		f, err := firn.ParseFormat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f = f.Fixed()
+		if got := [2]int{len(f.Append(nil, 1)), len(f.Append128(nil, firn.ID128{}))}; got != want {
+			t.Errorf("%v: widths are %v, want %v", f, got, want)
+		}
+	}
+}
+
+// The rows were printed by Boundary's own flake, on Erlang.
+func TestBoundaryBases(t *testing.T) {
+	data, err := os.ReadFile("testdata/vectors/boundary-bases.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, wide, negative := 0, 0, 0
+	for line := range bytes.Lines(data) {
+		var row struct {
+			Int  string
+			Base int
+			Text string
+		}
+		if err := json.Unmarshal(line, &row); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		count++
+		f, err := firn.Base(row.Base)
+		if err != nil {
+			t.Fatalf("Base(%d): %v", row.Base, err)
+		}
+		digits, isNegative := strings.CutPrefix(row.Int, "-")
+		n, ok := new(big.Int).SetString(digits, 10)
+		if !ok {
+			t.Fatalf("%s: not a number", line)
+		}
+		var b [16]byte
+		n.FillBytes(b[:])
+		id := firn.ID128(b)
+		text := string(f.Append128(nil, id))
+		if isNegative {
+			negative++
+			if "-"+text != row.Text {
+				t.Errorf("base %d of %s = -%s, want %s", row.Base, row.Int, text, row.Text)
+			}
+			if got, err := f.Parse128(row.Text); err == nil || !strings.Contains(err.Error(), "sign") {
+				t.Errorf("base %d: Parse128(%q) = %v, %v, want an error about the sign", row.Base, row.Text, got, err)
+			}
+			if got, err := f.Parse(row.Text); err == nil || !strings.Contains(err.Error(), "sign") {
+				t.Errorf("base %d: Parse(%q) = %v, %v, want an error about the sign", row.Base, row.Text, got, err)
+			}
+			continue
+		}
+		if text != row.Text {
+			t.Errorf("base %d of %s = %s, want %s", row.Base, row.Int, text, row.Text)
+		}
+		if got, err := f.Parse128(row.Text); err != nil || got != id {
+			t.Errorf("base %d: Parse128(%q) = %v, %v, want %v", row.Base, row.Text, got, err, id)
+		}
+		if !n.IsUint64() {
+			wide++
+			if got, err := f.Parse(row.Text); err == nil {
+				t.Errorf("base %d: Parse(%q) = %v, want an error", row.Base, row.Text, got)
+			}
+			continue
+		}
+		small := firn.ID(n.Uint64())
+		if got := string(f.Append(nil, small)); got != row.Text {
+			t.Errorf("base %d of %v = %s, want %s", row.Base, small, got, row.Text)
+		}
+		if got, err := f.Parse(row.Text); err != nil || got != small {
+			t.Errorf("base %d: Parse(%q) = %v, %v, want %v", row.Base, row.Text, got, err, small)
+		}
+	}
+	if count != 409 {
+		t.Errorf("%d rows, want 409", count)
+	}
+	t.Logf("%d rows: %d of more than 64 bits, %d negative", count, wide, negative)
+}
+
+func TestFormatParseErrors(t *testing.T) {
+	for _, test := range []struct {
+		format string
+		bits   int
+		text   string
+		pos    int
+		want   []string
+	}{
+		{"dec", 64, "", -1, []string{"empty", "1 to 20 digits"}},
+		{"dec", 64, "-1", 0, []string{"'-' at offset 0", "sign", "IDs have none"}},
+		{"dec", 64, "+1", 0, []string{"'+' at offset 0", "sign"}},
+		{"dec", 64, "1-1", 1, []string{"'-' at offset 1", "decimal digit"}},
+		{"dec", 64, "12a4", 2, []string{"'a' at offset 2", "decimal digit"}},
+		{"dec", 64, "12é4", 2, []string{"'é' at offset 2"}},
+		{"dec", 64, "12\xff4", 2, []string{"byte 0xff at offset 2"}},
+		{"dec", 64, "12\n", 2, []string{`'\n' at offset 2`}},
+		{"dec", 64, "1 2", 1, []string{"' ' at offset 1"}},
+		{"dec", 64, "1_2", 1, []string{"'_' at offset 1"}},
+		{"dec", 64, "0x12", 1, []string{"'x' at offset 1"}},
+		{"dec", 64, "18446744073709551616", -1, []string{"more than the greatest 64-bit ID, 18446744073709551615"}},
+		{"dec", 64, "018446744073709551615", -1, []string{"21 digits", "at most 20"}},
+		{"dec", 128, "340282366920938463463374607431768211456", -1, []string{"greatest 128-bit ID, 340282366920938463463374607431768211455"}},
+		{"hex", 64, "0x", -1, []string{"nothing follows the 0x", "1 to 16"}},
+		{"hex", 64, "0x12g", 4, []string{"'g' at offset 4", "hexadecimal digit"}},
+		{"hex", 64, "0X12", 1, []string{"'X' at offset 1", "hexadecimal digit"}},
+		{"hex", 64, "0x00000000000000001", -1, []string{"17 digits", "at most 16"}},
+		{"hex", 128, "-ff", 0, []string{"sign"}},
+		{"base16", 64, "0xff", 1, []string{"'x' at offset 1", "base16", "0123456789ABCDEF"}},
+		{"bin", 64, "102", 2, []string{"'2' at offset 2", "of bin", "they are 01"}},
+		{"base32", 64, "0123O", 4, []string{"'O' at offset 4", "Crockford", "leaves out I, L, O and U"}},
+		{"base32", 64, "l", 0, []string{"'l' at offset 0", "leaves out I, L, O and U"}},
+		{"base32", 64, "iu", 0, []string{"'i' at offset 0", "leaves out I, L, O and U"}},
+		{"base32", 64, "0U", 1, []string{"'U' at offset 1", "leaves out I, L, O and U"}},
+		{"base32", 64, "0-1", 1, []string{"'-' at offset 1", "base32", "0123456789ABCDEFGHJKMNPQRSTVWXYZ"}},
+		{"base32", 64, "G000000000000", -1, []string{"greatest 64-bit ID, FZZZZZZZZZZZZ"}},
+		{"base32", 128, "80000000000000000000000000", -1, []string{"greatest 128-bit ID, 7ZZZZZZZZZZZZZZZZZZZZZZZZZ"}},
+		{"base58", 64, "10", 1, []string{"'0' at offset 1", "base58", "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"}},
+		{"base58", 64, "OIl", 0, []string{"'O' at offset 0"}},
+		{"base58", 64, "jpXCZedGfVR", -1, []string{"greatest 64-bit ID, jpXCZedGfVQ"}},
+		{"base62", 64, "LygHa16AHYG", -1, []string{"greatest 64-bit ID, LygHa16AHYF"}},
+		{"base62", 64, "LygHa16AHYF0", -1, []string{"12 digits", "at most 11"}},
+		{"base62-fixed", 64, "a.b", 1, []string{"'.' at offset 1", "base62-fixed"}},
+		{"base36", 64, "3w5e11264sgsg", -1, []string{"greatest 64-bit ID, 3W5E11264SGSF"}},
+		{"flake32", 64, "W", 0, []string{"'W' at offset 0", "flake32", "UV"}},
+		{"uuid", 64, "00000000-0000-0000-0000-000000000001", -1, []string{"for 128-bit IDs"}},
+		{"uuid", 128, "", -1, []string{"0 characters", "8-4-4-4-12"}},
+		{"uuid", 128, "00000000-0000-0000-0000-00000000000", -1, []string{"35 characters", "8-4-4-4-12"}},
+		{"uuid", 128, "00000000-0000-0000-0000-0000000000001", -1, []string{"37 characters"}},
+		{"uuid", 128, "{0000000-0000-0000-0000-000000000000}", 0, []string{"'{' at offset 0"}},
+		{"uuid", 128, "00000000+0000-0000-0000-000000000000", 8, []string{"'+' at offset 8", "should be '-'"}},
+		{"uuid", 128, "00000000-0000-0000-0000-00000000000g", 35, []string{"'g' at offset 35", "hexadecimal"}},
+		{"uuid", 128, "0000000-00000-0000-0000-000000000000", 7, []string{"'-' at offset 7"}},
+		{"uuid", 128, "0000000é-0000-0000-0000-00000000000", 7, []string{"'é' at offset 7"}},
+		{"raw", 64, "1234567", -1, []string{"7 bytes", "exactly 8"}},
+		{"raw", 128, "12345678", -1, []string{"8 bytes", "exactly 16"}},
+	} {
+		f, err := firn.ParseFormat(test.format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		what := test.format + " ID"
+		if test.bits == 64 {
+			_, err = f.Parse(test.text)
+		} else {
+			what += "128"
+			_, err = f.Parse128(test.text)
+		}
+		encCheckError(t, err, what, test.text, test.pos, test.want...)
+	}
+}
+
+// encCheckError checks that err is a *ParseError that says these things.
+func encCheckError(t *testing.T, err error, what, text string, pos int, want ...string) {
+	t.Helper()
+	var parse *firn.ParseError
+	if !errors.As(err, &parse) {
+		t.Errorf("%s from %q: error %v, want a *ParseError", what, text, err)
+		return
+	}
+	if parse.What != what || parse.Text != text || parse.Pos != pos {
+		t.Errorf("%s from %q: What %q, Text %q, Pos %d, want Pos %d: %v", what, text, parse.What, parse.Text, parse.Pos, pos, err)
+	}
+	for _, s := range want {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%s from %q: %v: want %q in it", what, text, err, s)
+		}
+	}
+}
+
+// A ParseError neither keeps a long text alive nor shares the caller's bytes.
+func TestParseErrorKeepsCopy(t *testing.T) {
+	var id firn.ID
+	text := []byte("12x")
+	err := id.UnmarshalText(text)
+	copy(text, "zzz")
+	encCheckError(t, err, "ID", "12x", 2)
+
+	_, err = firn.ParseID(strings.Repeat("0", 1<<20) + "x")
+	var parse *firn.ParseError
+	if !errors.As(err, &parse) || len(parse.Text) > 1000 || parse.Pos != 1<<20 || len(err.Error()) > 1000 {
+		t.Errorf("ParseID of a long text: %v", err)
+	}
+}
+
+func TestAppendBits(t *testing.T) {
+	t.Run("ID", func(t *testing.T) { encBitLaws(t, encKind64) })
+	t.Run("ID128", func(t *testing.T) { encBitLaws(t, encKind128) })
+
+	// The ID of flake-idgen's examples: 42 bits of time, 10 of node, 12 of
+	// sequence, in bytes and in uneven groups.
+	id := firn.ID(0x62f3f95a00430001)
+	for _, test := range []struct {
+		group int
+		sep   byte
+		want  string
+	}{
+		{0, ' ', "0110001011110011111110010101101000000000010000110000000000000001"},
+		{8, ' ', "01100010 11110011 11111001 01011010 00000000 01000011 00000000 00000001"},
+		{12, '-', "0110-001011110011-111110010101-101000000000-010000110000-000000000001"},
+		{63, '_', "0_110001011110011111110010101101000000000010000110000000000000001"},
+		{64, '_', "0110001011110011111110010101101000000000010000110000000000000001"},
+		{1000, '_', "0110001011110011111110010101101000000000010000110000000000000001"},
+		{-1, '_', "0110001011110011111110010101101000000000010000110000000000000001"},
+	} {
+		if got := firn.AppendBits(nil, id, test.group, test.sep); string(got) != test.want {
+			t.Errorf("AppendBits(%#x, %d, %q) = %s, want %s", uint64(id), test.group, test.sep, got, test.want)
+		}
+	}
+}
+
+func encBitLaws[T comparable](t *testing.T, k encKind[T]) {
+	for _, id := range k.samples() {
+		plain := string(k.append(firn.Binary, nil, id))
+		for group := 0; group <= k.bits+1; group++ {
+			text := string(k.bitText([]byte("="), id, group, ' '))
+			if got := strings.ReplaceAll(text, " ", ""); got != "="+plain {
+				t.Fatalf("AppendBits(%v, %d) = %s, want the bits %s", id, group, text, plain)
+			}
+			for i, part := range strings.Split(text[1:], " ") {
+				if group > 0 && len(part) != group && (i > 0 || len(part) != k.bits%group) {
+					t.Fatalf("AppendBits(%v, %d) = %s: group %q", id, group, text, part)
+				}
+			}
+		}
+	}
+	b := make([]byte, 0, 300)
+	id := k.of(math.MaxUint64, 1)
+	if n := testing.AllocsPerRun(100, func() { b = k.bitText(b[:0], id, 1, '.') }); n != 0 {
+		t.Errorf("AppendBits of %s allocates %v times, want 0", k.name, n)
+	}
+}

@@ -1,0 +1,153 @@
+package firn_test
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/firnid/firn"
+)
+
+// A handler answers with IDs in JSON: they are strings, because JavaScript
+// rounds numbers above 2^53. Requests may hold strings or exact integers.
+func ExampleID() {
+	type order struct {
+		ID     firn.ID `json:"id"`
+		Parent firn.ID `json:"parent,omitzero"`
+	}
+	data, _ := json.Marshal(order{ID: 7130316800004390912})
+	fmt.Println(string(data))
+
+	var o order
+	err := json.Unmarshal([]byte(`{"id": 7130316800004390913, "parent": "0x62f3f95a00430000"}`), &o)
+	fmt.Println(o.ID, o.Parent, err)
+
+	err = json.Unmarshal([]byte(`{"id": 7.130316800004391e18}`), &o)
+	fmt.Println(err)
+	// Output:
+	// {"id":"7130316800004390912"}
+	// 7130316800004390913 7130316800004390912 <nil>
+	// firn: parse ID "7.130316800004391e18": '.' at offset 1 begins a fraction; IDs are integers
+}
+
+// A bigint column holds IDs below 2^63, and NULL for none.
+func ExampleID_Scan() {
+	// What a driver would send for the columns id and parent of a row.
+	var id, parent firn.ID
+	for dest, column := range map[sql.Scanner]any{&id: int64(7130316800004390912), &parent: nil} {
+		if err := dest.Scan(column); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println(id, parent.IsZero())
+
+	value, err := id.Value()
+	fmt.Printf("%T %v %v\n", value, value, err)
+
+	_, err = firn.ID(1 << 63).Value()
+	fmt.Println(err)
+	// Output:
+	// 7130316800004390912 true
+	// int64 7130316800004390912 <nil>
+	// firn: ID 9223372036854775808 is out of range 0..9223372036854775807 in SQL's bigint: store its String in a numeric column, or its MarshalBinary in a bytea or binary(8) column
+}
+
+// What a user typed is read strictly, and the error says where it is wrong.
+func ExampleParseID() {
+	for _, s := range []string{"7130316800004390912", "0x62f3f95a00430000", "7130 316", "62f3f95a00430000", "99999999999999999999"} {
+		id, err := firn.ParseID(s)
+		if parse := new(firn.ParseError); errors.As(err, &parse) {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(id)
+	}
+	// Output:
+	// 7130316800004390912
+	// 7130316800004390912
+	// firn: parse ID "7130 316": ' ' at offset 4 is not a decimal digit
+	// firn: parse ID "62f3f95a00430000": 'f' at offset 2 is not a decimal digit; hexadecimal begins with 0x
+	// firn: parse ID "99999999999999999999": it is more than the greatest 64-bit ID, 18446744073709551615
+}
+
+// An ID of 128 bits in the forms that other systems have for it: a uuid column,
+// the base 32 that ULIDs are written in, and the base 62 of Boundary's flake,
+// which made this one.
+func ExampleID128() {
+	id, err := firn.ParseID128("31359464925324684491273709518848")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(id)
+	fmt.Println(string(firn.Base32.Append128(nil, id)))
+	fmt.Println(string(firn.Base62.Append128(nil, id)))
+
+	type UUID [16]byte // as in github.com/google/uuid
+	u := UUID(id)
+	fmt.Printf("%x %t\n", u[:8], firn.ID128(u) == id)
+	// Output:
+	// 0000018b-cfe5-6800-ffff-ffffffff8000
+	// 00000RQKZ5D00FZZZZZZZZZ000
+	// AboKHPfZvePUStfgB6
+	// 0000018bcfe56800 true
+}
+
+// Short IDs for links, and keys for a store that sorts its keys as bytes: both
+// are base 62, but only texts of a fixed width sort as the IDs do.
+func ExampleFormat() {
+	ids := []firn.ID{35, 4096, 7130316800004390912}
+	format, err := firn.ParseFormat("base62-fixed") // from a flag or a file
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, f := range []firn.Format{firn.Base62, format} {
+		var texts []string
+		for _, id := range ids {
+			texts = append(texts, string(f.Append(nil, id)))
+		}
+		fmt.Println(f, texts, f.Sortable(), slices.IsSorted(texts))
+	}
+
+	// A letter that Crockford's alphabet leaves out is not guessed at.
+	_, err = firn.Base32.Parse("65WZSB8O46000")
+	fmt.Println(err)
+	// Output:
+	// base62 [Z 144 8UivRod9Ci0] false false
+	// base62-fixed [0000000000Z 00000000144 8UivRod9Ci0] true true
+	// firn: parse base32 ID "65WZSB8O46000": 'O' at offset 7 is not a digit: Crockford's alphabet leaves out I, L, O and U: 0123456789ABCDEFGHJKMNPQRSTVWXYZ
+}
+
+// All texts of one ID.
+func ExampleFormat_Append() {
+	id := firn.ID(0x62f3f95a00430000)
+	for _, name := range []string{"dec", "hex", "base32", "base36", "base58", "base62", "base16", "base2"} {
+		f, err := firn.ParseFormat(name)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		text := string(f.Append(nil, id))
+		back, err := f.Parse(text)
+		fmt.Println(name, text, back == id, err)
+	}
+	// Output:
+	// dec 7130316800004390912 true <nil>
+	// hex 62f3f95a00430000 true <nil>
+	// base32 65WZSB8046000 true <nil>
+	// base36 1I67YCTFQFRPC true <nil>
+	// base58 HYyAJT2by4K true <nil>
+	// base62 8UivRod9Ci0 true <nil>
+	// base16 62F3F95A00430000 true <nil>
+	// base2 110001011110011111110010101101000000000010000110000000000000000 true <nil>
+}
+
+// The bits of one of flake-idgen's IDs, in groups as biguint-format prints them.
+func ExampleAppendBits() {
+	fmt.Println(string(firn.AppendBits(nil, 0x62f3f95a00430001, 8, ' ')))
+	// Output:
+	// 01100010 11110011 11111001 01011010 00000000 01000011 00000000 00000001
+}

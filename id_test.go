@@ -1,0 +1,445 @@
+package firn_test
+
+import (
+	"bytes"
+	"database/sql"
+	"database/sql/driver"
+	"encoding"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/firnid/firn"
+)
+
+// What both types of ID are, as values and by pointer.
+type (
+	idtValue interface {
+		comparable
+		fmt.Stringer
+		encoding.TextAppender
+		encoding.TextMarshaler
+		encoding.BinaryAppender
+		encoding.BinaryMarshaler
+		json.Marshaler
+		driver.Valuer
+		IsZero() bool
+	}
+	idtPointer[T any] interface {
+		*T
+		encoding.TextUnmarshaler
+		encoding.BinaryUnmarshaler
+		json.Unmarshaler
+		sql.Scanner
+	}
+)
+
+func TestIDLaws(t *testing.T) {
+	t.Run("ID", func(t *testing.T) { idtLaws(t, encKind64, firn.ParseID) })
+	t.Run("ID128", func(t *testing.T) { idtLaws(t, encKind128, firn.ParseID128) })
+}
+
+// idtLaws checks that every way to write an ID can be read back, that the ways
+// agree with each other and that order is kept.
+func idtLaws[T idtValue, P idtPointer[T]](t *testing.T, k encKind[T], parse func(string) (T, error)) {
+	must := func(b []byte, err error) []byte {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	samples := k.samples()
+	var last []byte
+	for i, id := range samples {
+		text := id.String()
+		if got := string(must(id.MarshalText())); got != text {
+			t.Fatalf("MarshalText = %q, want %q", got, text)
+		}
+		if got := string(must(id.AppendText([]byte("id=")))); got != "id="+text {
+			t.Fatalf("AppendText = %q, want %q", got, "id="+text)
+		}
+		if got, want := string(must(id.MarshalJSON())), `"`+text+`"`; got != want {
+			t.Fatalf("MarshalJSON = %s, want %s", got, want)
+		}
+		raw := must(id.MarshalBinary())
+		if want := k.number(id).FillBytes(make([]byte, k.bits/8)); !bytes.Equal(raw, want) {
+			t.Fatalf("MarshalBinary of %v = %x, want %x", id, raw, want)
+		}
+		if got := must(id.AppendBinary([]byte("id="))); string(got) != "id="+string(raw) {
+			t.Fatalf("AppendBinary of %v = %x", id, got)
+		}
+		if i > 0 && (k.compare(samples[i-1], id) >= 0 || bytes.Compare(last, raw) >= 0) {
+			t.Fatalf("%v is not after %v, or its bytes are not", id, samples[i-1])
+		}
+		last = raw
+		if k.compare(id, id) != 0 || id.IsZero() != (k.number(id).Sign() == 0) {
+			t.Fatalf("%v: Compare with itself = %d, IsZero = %t", id, k.compare(id, id), id.IsZero())
+		}
+
+		// Every text there is for this number.
+		dec := k.number(id).String()
+		hex := k.number(id).Text(16)
+		texts := []string{
+			text, dec,
+			strings.Repeat("0", len(encKindMax(k))-len(dec)) + dec,
+			"0x" + hex, "0x" + strings.ToUpper(hex),
+			"0x" + strings.Repeat("0", k.bits/4-len(hex)) + hex,
+		}
+		if k.bits == 128 {
+			texts = append(texts, strings.ToUpper(text))
+		}
+		for _, s := range texts {
+			if got, err := parse(s); err != nil || got != id {
+				t.Fatalf("Parse(%q) = %v, %v, want %v", s, got, err, id)
+			}
+			var got T
+			if err := P(&got).UnmarshalText([]byte(s)); err != nil || got != id {
+				t.Fatalf("UnmarshalText(%q) = %v, %v, want %v", s, got, err, id)
+			}
+			got = *new(T)
+			if err := P(&got).UnmarshalJSON([]byte(`"` + s + `"`)); err != nil || got != id {
+				t.Fatalf("UnmarshalJSON(%q) = %v, %v, want %v", s, got, err, id)
+			}
+			got = *new(T)
+			if err := P(&got).Scan(s); err != nil || got != id {
+				t.Fatalf("Scan(%q) = %v, %v, want %v", s, got, err, id)
+			}
+			got = *new(T)
+			if err := P(&got).Scan([]byte(s)); len(s) != k.bits/8 && (err != nil || got != id) {
+				t.Fatalf("Scan([]byte(%q)) = %v, %v, want %v", s, got, err, id)
+			}
+		}
+		var got T
+		if err := P(&got).UnmarshalJSON([]byte(dec)); err != nil || got != id {
+			t.Fatalf("UnmarshalJSON(%s) = %v, %v, want %v", dec, got, err, id)
+		}
+		got = *new(T)
+		if err := P(&got).UnmarshalBinary(raw); err != nil || got != id {
+			t.Fatalf("UnmarshalBinary(%x) = %v, %v, want %v", raw, got, err, id)
+		}
+		got = *new(T)
+		if err := P(&got).Scan(raw); err != nil || got != id {
+			t.Fatalf("Scan(%x) = %v, %v, want %v", raw, got, err, id)
+		}
+		if v, err := id.Value(); err == nil {
+			got = *new(T)
+			if !driver.IsValue(v) {
+				t.Fatalf("Value of %v = %T, which is not a driver.Value", id, v)
+			}
+			if err := P(&got).Scan(v); err != nil || got != id {
+				t.Fatalf("Scan(%v) = %v, %v, want %v", v, got, err, id)
+			}
+		} else if k.bits == 128 || k.number(id).BitLen() < 64 {
+			t.Fatalf("Value of %v: %v", id, err)
+		}
+	}
+	t.Logf("%d IDs", len(samples))
+}
+
+// encKindMax returns the greatest ID in decimal.
+func encKindMax[T comparable](k encKind[T]) string {
+	return k.number(k.of(math.MaxUint64, math.MaxUint64)).String()
+}
+
+// What cannot be read leaves the receiver as it was, whichever way it comes.
+func TestUnmarshalLeavesReceiver(t *testing.T) {
+	t.Run("ID", func(t *testing.T) { idtLeaves(t, firn.ID(7), 8) })
+	t.Run("ID128", func(t *testing.T) { idtLeaves(t, firn.ID128FromUint64s(7, 7), 16) })
+}
+
+func idtLeaves[T idtValue, P idtPointer[T]](t *testing.T, was T, size int) {
+	id := was
+	check := func(what string, in any, err error) {
+		t.Helper()
+		if err == nil || id != was {
+			t.Errorf("%s(%#v): error %v, and the receiver is %v, want an error and %v", what, in, err, id, was)
+		}
+		id = was
+	}
+	for _, s := range []string{
+		"", " ", "-1", "+1", "1 ", " 1", "1_0", "1.0", "1e3", "abc", "0x", "0X1", "x1", "0b1", "null", "ff", "١",
+		strings.Repeat("9", 20), strings.Repeat("9", 39), strings.Repeat("0", 40), "0x" + strings.Repeat("0", 33),
+		"00000000-0000-0000-0000-00000000000", "urn:uuid:00000000-0000-0000-0000-000000000000", "\x00", "1\x00",
+	} {
+		if size == 16 && s == strings.Repeat("9", 20) {
+			continue // an ID of 128 bits
+		}
+		check("UnmarshalText", s, P(&id).UnmarshalText([]byte(s)))
+		check("Scan", s, P(&id).Scan(s))
+		check("Scan", []byte(s), P(&id).Scan([]byte(s)))
+		quoted, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("UnmarshalJSON", string(quoted), P(&id).UnmarshalJSON(quoted))
+	}
+	for _, s := range []string{
+		"", "-1", "-0", "1.0", "1e3", "1E3", "0.5", "01", "00", "true", "false", "{}", "[]", "[1]", `{"id":1}`, `"`, `"1`, `1"`,
+		`"\"1\""`, `"\n"`, `"\u00310`, `"\ud83d\ude00"`, `"\u"`, `"\`, `"\"`, "nul", "nullnull", " 1", "1 ", "1_0", "0x1", "+1", "NaN",
+		strings.Repeat("9", 40),
+	} {
+		check("UnmarshalJSON", s, P(&id).UnmarshalJSON([]byte(s)))
+	}
+	for _, n := range []int{0, 1, size - 1, size + 1, 2 * size, 100} {
+		check("UnmarshalBinary", n, P(&id).UnmarshalBinary(make([]byte, n)))
+	}
+	for _, v := range []any{
+		int64(-1), int64(math.MinInt64), 1.0, true, int(1), int32(1), uint32(1), [8]byte{}, [16]byte{}, struct{}{}, new(int64), json.Number("1"),
+	} {
+		err := P(&id).Scan(v)
+		check("Scan", v, err)
+		if _, isInt := v.(int64); !isInt && err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%T", v)) {
+			t.Errorf("Scan(%#v): %v: want the type %T in it", v, err, v)
+		}
+	}
+
+	// Null is no error: in JSON it leaves the receiver, in SQL it means no ID.
+	if err := P(&id).UnmarshalJSON([]byte("null")); err != nil || id != was {
+		t.Errorf("UnmarshalJSON(null) = %v, and the receiver is %v, want %v", err, id, was)
+	}
+	if err := P(&id).Scan(nil); err != nil || !id.IsZero() {
+		t.Errorf("Scan(nil) = %v, and the receiver is %v, want zero", err, id)
+	}
+	if v, err := id.Value(); v != nil || err != nil {
+		t.Errorf("Value of the zero ID = %v, %v, want nil", v, err)
+	}
+}
+
+func TestParseIDErrors(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		pos  int
+		want []string
+	}{
+		{"", -1, []string{"empty", "64-bit ID has 1 to 20 digits"}},
+		{"-1", 0, []string{"'-' at offset 0", "IDs have none"}},
+		{"+1", 0, []string{"'+' at offset 0", "IDs have none"}},
+		{"1-2", 1, []string{"'-' at offset 1"}},
+		{" 1", 0, []string{"' ' at offset 0", "decimal"}},
+		{"1_000", 1, []string{"'_' at offset 1"}},
+		{"1,000", 1, []string{"',' at offset 1"}},
+		{"123x", 3, []string{"'x' at offset 3"}},
+		{"12AB", 2, []string{"'A' at offset 2", "begins with 0x"}},
+		{"0X1f", 1, []string{"'X' at offset 1", "begins with 0x"}},
+		{"0x", -1, []string{"nothing follows the 0x", "1 to 16 digits"}},
+		{"0x-1", 2, []string{"'-' at offset 2", "hexadecimal"}},
+		{"0x0x1", 3, []string{"'x' at offset 3"}},
+		{"0x12345678901234567", -1, []string{"17 digits", "at most 16"}},
+		{"18446744073709551616", -1, []string{"more than the greatest 64-bit ID, 18446744073709551615"}},
+		{"99999999999999999999", -1, []string{"more than the greatest 64-bit ID"}},
+		{"018446744073709551615", -1, []string{"21 digits", "at most 20"}},
+		{"৪২", 0, []string{"'৪' at offset 0"}},
+		{"4\xc3", 1, []string{"byte 0xc3 at offset 1"}},
+	} {
+		id, err := firn.ParseID(test.text)
+		if id != 0 {
+			t.Errorf("ParseID(%q) = %v with an error, want 0", test.text, id)
+		}
+		encCheckError(t, err, "ID", test.text, test.pos, test.want...)
+	}
+}
+
+func TestIDJSONErrors(t *testing.T) {
+	for _, test := range []struct {
+		json, text string
+		pos        int
+		want       []string
+	}{
+		{`-1`, `-1`, 0, []string{"'-' at offset 0", "sign"}},
+		{`1.5`, `1.5`, 1, []string{"'.' at offset 1", "fraction"}},
+		{`12e3`, `12e3`, 2, []string{"'e' at offset 2", "exponent"}},
+		{`12E3`, `12E3`, 2, []string{"'E' at offset 2", "exponent"}},
+		{`18446744073709551616`, `18446744073709551616`, -1, []string{"more than the greatest"}},
+		{`true`, `true`, 0, []string{"'t' at offset 0", "string or an integer"}},
+		{`{}`, `{}`, 0, []string{"'{' at offset 0", "string or an integer"}},
+		{`[1]`, `[1]`, 0, []string{"'[' at offset 0", "string or an integer"}},
+		{`""`, ``, -1, []string{"empty"}},
+		{`"1.5"`, `1.5`, 1, []string{"'.' at offset 1", "decimal digit"}},
+		{`"\u00311x"`, `11x`, 2, []string{"'x' at offset 2"}},
+		{`"\u0031é"`, `1é`, 1, []string{"'é' at offset 1"}},
+	} {
+		var id firn.ID
+		encCheckError(t, json.Unmarshal([]byte(test.json), &id), "ID", test.text, test.pos, test.want...)
+	}
+}
+
+func TestIDJSON(t *testing.T) {
+	type record struct {
+		ID     firn.ID             `json:"id"`
+		Parent firn.ID             `json:"parent,omitzero"`
+		Ptr    *firn.ID            `json:"ptr"`
+		Names  map[firn.ID]string  `json:"names"`
+		Wide   map[firn.ID128]bool `json:"wide"`
+	}
+	in := record{
+		ID:    math.MaxUint64,
+		Names: map[firn.ID]string{9007199254740993: "above 2^53"},
+		Wide:  map[firn.ID128]bool{firn.ID128FromUint64s(1, 2): true},
+	}
+	data, err := json.Marshal(in)
+	want := `{"id":"18446744073709551615","ptr":null,"names":{"9007199254740993":"above 2^53"},"wide":{"00000000-0000-0001-0000-000000000002":true}}`
+	if err != nil || string(data) != want {
+		t.Fatalf("json.Marshal = %s, %v, want %s", data, err, want)
+	}
+	var out record
+	if err := json.Unmarshal(data, &out); err != nil || fmt.Sprint(out) != fmt.Sprint(in) {
+		t.Errorf("json.Unmarshal(%s) = %v, %v, want %v", data, out, err, in)
+	}
+
+	// Numbers above 2^53 are read exactly; null and escapes as in all of JSON.
+	data = []byte(`{"id": 9007199254740993, "parent": null, "ptr": "\u0030\u0078fF"}`)
+	out = record{Parent: 5}
+	if err := json.Unmarshal(data, &out); err != nil || out.ID != 9007199254740993 || out.Parent != 5 || *out.Ptr != 255 {
+		t.Errorf("json.Unmarshal(%s) = %+v, %v", data, out, err)
+	}
+	if err := json.Unmarshal([]byte(`{"names": {"x": "no ID"}}`), &out); err == nil {
+		t.Error("json.Unmarshal takes the map key x for an ID")
+	}
+}
+
+func TestIDFlag(t *testing.T) {
+	flags := flag.NewFlagSet("firn", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	var id firn.ID
+	var wide firn.ID128
+	flags.TextVar(&id, "id", firn.ID(5), "an ID")
+	flags.TextVar(&wide, "wide", firn.ID128{}, "a wide ID")
+	if err := flags.Parse([]string{"-id", "0xff", "-wide", "00000000-0000-0001-0000-000000000002"}); err != nil {
+		t.Fatal(err)
+	}
+	if id != 255 || wide != firn.ID128FromUint64s(1, 2) {
+		t.Errorf("the flags are %v and %v", id, wide)
+	}
+	if got := flags.Lookup("id").DefValue; got != "5" {
+		t.Errorf("the default is %s, want 5", got)
+	}
+	if err := flags.Parse([]string{"-id", "-1"}); err == nil || !strings.Contains(err.Error(), "sign") {
+		t.Errorf("-id -1: error %v, want one about the sign", err)
+	}
+}
+
+func TestIDSlog(t *testing.T) {
+	id, wide := firn.ID(math.MaxUint64), firn.ID128FromUint64s(1, 2)
+	plain := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	var out bytes.Buffer
+	slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})).Info("made", "id", id, "wide", wide)
+	slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})).Info("made", "id", id, "wide", wide)
+	want := "level=INFO msg=made id=18446744073709551615 wide=00000000-0000-0001-0000-000000000002\n" +
+		`{"level":"INFO","msg":"made","id":"18446744073709551615","wide":"00000000-0000-0001-0000-000000000002"}` + "\n"
+	if out.String() != want {
+		t.Errorf("slog wrote\n%swant\n%s", &out, want)
+	}
+}
+
+func TestIDGob(t *testing.T) {
+	type record struct {
+		ID   firn.ID
+		Wide firn.ID128
+	}
+	in := record{math.MaxUint64, firn.ID128FromUint64s(1, 2)}
+	var buf bytes.Buffer
+	if err := gob.NewEncoder(&buf).Encode(in); err != nil {
+		t.Fatal(err)
+	}
+	var out record
+	if err := gob.NewDecoder(&buf).Decode(&out); err != nil || out != in {
+		t.Errorf("gob gives %v, %v, want %v", out, err, in)
+	}
+}
+
+func TestIDSQL(t *testing.T) {
+	for _, test := range []struct {
+		id   firn.ID
+		want driver.Value
+	}{
+		{0, nil}, {1, int64(1)}, {math.MaxInt64, int64(math.MaxInt64)},
+	} {
+		if got, err := test.id.Value(); err != nil || got != test.want {
+			t.Errorf("%v: Value = %v, %v, want %v", test.id, got, err, test.want)
+		}
+	}
+	for _, id := range []firn.ID{1 << 63, math.MaxUint64} {
+		v, err := id.Value()
+		var bad *firn.RangeError
+		if v != nil || !errors.As(err, &bad) {
+			t.Errorf("%v: Value = %v, %v, want a *RangeError", id, v, err)
+			continue
+		}
+		for _, want := range []string{id.String(), "bigint", "numeric", "bytea"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: Value: %v: want %s in it", id, err, want)
+			}
+		}
+	}
+
+	// What drivers send for a column.
+	for _, test := range []struct {
+		src  any
+		want firn.ID
+	}{
+		{nil, 0},
+		{int64(0), 0},
+		{int64(math.MaxInt64), math.MaxInt64},
+		{uint64(math.MaxUint64), math.MaxUint64},
+		{"18446744073709551615", math.MaxUint64},
+		{[]byte("18446744073709551615"), math.MaxUint64},     // numeric, or bigint in MySQL's text protocol
+		{[]byte("7130316800004390912"), 7130316800004390912}, // 19 digits
+		{[]byte("1234567"), 1234567},                         // 7 digits: text
+		{[]byte("123456789"), 123456789},                     // 9 digits: text
+		{[]byte("12345678"), 0x3132333435363738},             // 8 bytes: the ID itself
+		{[]byte{0x62, 0xf3, 0xf9, 0x5a, 0, 0x43, 0, 0}, 0x62f3f95a00430000},
+	} {
+		id := firn.ID(99)
+		if err := id.Scan(test.src); err != nil || id != test.want {
+			t.Errorf("Scan(%v) = %v, %v, want %v", test.src, id, err, test.want)
+		}
+	}
+	var id firn.ID
+	var bad *firn.RangeError
+	if err := id.Scan(int64(-5)); !errors.As(err, &bad) || bad.Value != "-5" || bad.Min != "0" {
+		t.Errorf("Scan(-5): error %v, want a *RangeError", err)
+	}
+}
+
+func TestIDAllocs(t *testing.T) {
+	id, wide := firn.ID(math.MaxUint64), firn.ID128FromUint64s(math.MaxUint64, math.MaxUint64)
+	b := make([]byte, 0, 64)
+	text, wideText := id.String(), wide.String()
+	textBytes, wideBytes := []byte(text), []byte(wideText)
+	quoted, wideQuoted := []byte(`"`+text+`"`), []byte(`"`+wideText+`"`)
+	digits := []byte(encKindMax(encKind128))
+	for name, call := range map[string]func(){
+		"ID.AppendText":         func() { b, _ = id.AppendText(b[:0]) },
+		"ID.AppendBinary":       func() { b, _ = id.AppendBinary(b[:0]) },
+		"ParseID":               func() { id, _ = firn.ParseID(text) },
+		"ID.UnmarshalText":      func() { _ = id.UnmarshalText(textBytes) },
+		"ID.UnmarshalJSON":      func() { _ = id.UnmarshalJSON(quoted) },
+		"ID.UnmarshalJSON int":  func() { _ = id.UnmarshalJSON(textBytes) },
+		"ID128.AppendText":      func() { b, _ = wide.AppendText(b[:0]) },
+		"ID128.AppendBinary":    func() { b, _ = wide.AppendBinary(b[:0]) },
+		"ParseID128":            func() { wide, _ = firn.ParseID128(wideText) },
+		"ID128.UnmarshalText":   func() { _ = wide.UnmarshalText(wideBytes) },
+		"ID128.UnmarshalJSON":   func() { _ = wide.UnmarshalJSON(wideQuoted) },
+		"ID128.UnmarshalJSON 2": func() { _ = wide.UnmarshalJSON(digits) },
+	} {
+		if n := testing.AllocsPerRun(100, call); n != 0 {
+			t.Errorf("%s allocates %v times, want 0", name, n)
+		}
+	}
+	if id != math.MaxUint64 || wide.String() != wideText {
+		t.Errorf("the IDs are %v and %v now", id, wide)
+	}
+}
