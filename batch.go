@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// number is what batches and prefetchers need of an ID.
-type number[I any] interface {
+// AnyID is the constraint of what is there for ID and for ID128.
+type AnyID[I any] interface {
 	ID | ID128
 	fromWide(wide) I
 	plus(uint64) I
@@ -38,14 +38,14 @@ type Run = RunOf[ID]
 type Run128 = RunOf[ID128]
 
 // A RunOf is a Run or a Run128.
-type RunOf[I number[I]] struct {
+type RunOf[I AnyID[I]] struct {
 	First I
 	Step  uint64 // 1 where Count is 1 and the layout has no step
 	Count int    // at least 1
 }
 
 // A BatchOf is a Batch or a Batch128.
-type BatchOf[I number[I]] struct {
+type BatchOf[I AnyID[I]] struct {
 	// Either the slots [slot, slot+n) of a composer …
 	composer *composer
 	slot     uint64
@@ -59,7 +59,7 @@ type BatchOf[I number[I]] struct {
 
 // BatchFromRuns is the batch of these IDs, for a Source that has them from
 // elsewhere. Runs without IDs are left out.
-func BatchFromRuns[I number[I]](runs ...RunOf[I]) BatchOf[I] {
+func BatchFromRuns[I AnyID[I]](runs ...RunOf[I]) BatchOf[I] {
 	var b BatchOf[I]
 	for _, r := range runs {
 		if r.Count > 0 {
@@ -71,7 +71,7 @@ func BatchFromRuns[I number[I]](runs ...RunOf[I]) BatchOf[I] {
 }
 
 // newBatch is the batch of n slots.
-func newBatch[I number[I]](c *composer, slot uint64, n int) BatchOf[I] {
+func newBatch[I AnyID[I]](c *composer, slot uint64, n int) BatchOf[I] {
 	b := BatchOf[I]{composer: c, slot: slot, n: n}
 	if !c.random.isZero() {
 		b.seed = randomWide()
@@ -110,10 +110,9 @@ func (b BatchOf[I]) All() iter.Seq[I] {
 // Runs is the batch as runs of IDs at equal distances, in order: one for each
 // tick where the node lies below the sequence, and fewer where time and
 // sequence are one number in the ID. It is nil for an empty batch and for a
-// layout that has no runs, because its IDs have random bits or a step that 64
-// bits cannot hold.
+// layout that has none (see Layout.HasRuns).
 func (b BatchOf[I]) Runs() []RunOf[I] {
-	if c := b.composer; c != nil && (!c.random.isZero() || c.runShift > 63) {
+	if b.composer != nil && !b.composer.hasRuns() {
 		return nil
 	}
 	return slices.Collect(b.eachRun())

@@ -40,7 +40,7 @@ func TestRuns(t *testing.T) {
 	}
 	for layout, want := range map[string]bool{"uuidv7": false, "ulid": false, "boundary": true, "bits=seq:8.time:48.node:64": false} {
 		l := MustParseLayout(layout)
-		if b := newBatch[ID128](newComposer(&l, 0), 5, 10); (b.Runs() != nil) != want || b.Len() != 10 {
+		if b := newBatch[ID128](newComposer(&l, 0), 5, 10); (b.Runs() != nil) != want || l.HasRuns() != want || b.Len() != 10 {
 			t.Errorf("%s: Runs = %v, want any: %v", layout, b.Runs(), want)
 		}
 	}

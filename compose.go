@@ -69,6 +69,15 @@ func (c *composer) add(m move) {
 	c.n++
 }
 
+// HasRuns reports whether batches of the layout can be written as runs: IDs at
+// equal distances. They cannot where IDs have random bits, or where the step
+// from one to the next is 2^64 or more.
+func (l Layout) HasRuns() bool {
+	return l.size == 64 && l.randBits == 0 || l.size == 128 && newComposer(&l, 0).hasRuns()
+}
+
+func (c *composer) hasRuns() bool { return c.random.isZero() && c.runShift < 64 }
+
 // wide is the ID of a slot, with its random bits zero.
 func (c *composer) wide(slot uint64) wide {
 	w := c.base

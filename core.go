@@ -34,6 +34,7 @@ type core struct {
 	mu       sync.Mutex    // guards what follows, and changes of term
 	isSealed bool          // no term will follow
 	changed  chan struct{} // closed, and replaced, by Extend, Switch and Seal
+	floor    uint64        // the first slot above all ticks that earlier terms used
 	before   uint64        // IDs made in earlier terms
 	reported uint64        // IDs at the last Stats
 }
@@ -252,8 +253,12 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 }
 
 // takeAll takes n slots at once, whatever MaxAhead says, and tells how long to
-// hold them. With patient set it refuses, with the error to wait by, while
-// waiting would shorten the hold.
+// hold them by Hazelcast's formula: whole ticks from the clock's tick to the
+// end of the batch, exclusive, less MaxAhead.
+//
+// With patient set, the hold is what take would make the last slot wait. It
+// refuses, with the error to wait by, as long as waiting shortens the hold:
+// until MaxAhead allows the batch, or the generator is no further than its clock.
 func (c *core) takeAll(n uint64, patient bool) (t *term, slot uint64, hold time.Duration, err error) {
 	for {
 		v, err := c.look()
@@ -266,13 +271,16 @@ func (c *core) takeAll(n uint64, patient bool) (t *term, slot uint64, hold time.
 			}
 			return nil, 0, 0, c.over(v)
 		}
-		// Hazelcast's formula: whole ticks from the clock's tick to the end of
-		// the batch, exclusive, less MaxAhead.
 		seqBits := c.layout.seqBits
-		clock := min(v.now.tick, c.lastTick) << seqBits
-		hold = max(0, span((v.slot+n-clock)>>seqBits, c.layout.unit)-c.maxAhead)
-		if own := c.ownHold(n); patient && hold > own {
-			return nil, 0, 0, c.notYet(v, v.slot+n, own)
+		if patient {
+			last := v.slot + n - 1
+			hold = max(0, c.until(last>>seqBits, v.now))
+			if own := max(0, c.until(v.now.tick+(n-1)>>seqBits, v.now)); hold > own {
+				return nil, 0, 0, c.notYet(v, last, own)
+			}
+		} else {
+			clock := min(v.now.tick, c.lastTick) << seqBits
+			hold = max(0, span((v.slot+n-clock)>>seqBits, c.layout.unit)-c.maxAhead)
 		}
 		if v.slot+n > v.ahead {
 			v.term.debt.Store(&debt{from: v.slot, to: v.slot + n, now: v.now})
@@ -283,9 +291,9 @@ func (c *core) takeAll(n uint64, patient bool) (t *term, slot uint64, hold time.
 	}
 }
 
-// ownHold is how long n slots must be held that begin at the clock.
+// ownHold is the most that n slots must be held that begin at the clock.
 func (c *core) ownHold(n uint64) time.Duration {
-	return max(0, span(n>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
+	return max(0, span((n-1)>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
 }
 
 // over says why no slot at or above limit is to be had.
@@ -353,7 +361,7 @@ func (c *core) doAfter(ctx context.Context, err error, try func() error) error {
 		changed := c.changed
 		c.mu.Unlock()
 		if cause := sleep(ctx, wait, changed); cause != nil {
-			err = fmt.Errorf("%v: %w", err, cause)
+			err = fmt.Errorf("%w: %w", err, cause)
 			break
 		}
 		if err = try(); err == nil {
@@ -423,7 +431,7 @@ func (c *core) next(ctx context.Context, n int) (t *term, slot uint64, err error
 		own = c.ownHold(uint64(n))
 	}
 	if deadline, ok := ctx.Deadline(); ok && own > 0 && time.Until(deadline) < own {
-		return nil, 0, fmt.Errorf("firn: a batch of %d IDs takes %v at this layout's rate: %w", n, own, context.DeadlineExceeded)
+		return nil, 0, fmt.Errorf("%w: %d IDs take %v: %w", ErrBatchTooLarge, n, own, context.DeadlineExceeded)
 	}
 	var hold time.Duration
 	err = c.do(ctx, func() (err error) {
@@ -442,7 +450,7 @@ func (c *core) next(ctx context.Context, n int) (t *term, slot uint64, err error
 }
 
 // fill fills dst with IDs, in pieces as they become free.
-func fill[I number[I]](ctx context.Context, c *core, dst []I) error {
+func fill[I AnyID[I]](ctx context.Context, c *core, dst []I) error {
 	for len(dst) > 0 {
 		var t *term
 		var slot, n uint64
@@ -493,8 +501,9 @@ func (c *core) Switch(g Grant) error {
 		return err
 	}
 	if slot, any := c.seal(old); any {
-		t.begin(max(t.first, c.roundUp(slot)))
+		c.floor = c.roundUp(slot)
 	}
+	t.begin(max(t.first, c.floor))
 	c.before += old.made()
 	c.term.Store(t)
 	c.notify()
@@ -502,8 +511,10 @@ func (c *core) Switch(g Grant) error {
 }
 
 // Seal ends the generator: no ID is made after it returns. It gives the
-// exclusive end of the times used, which is the grant's From if no ID was made
-// under it. Sealing again changes nothing and gives the same.
+// exclusive end of the times used, under the current grant or earlier ones, or
+// the grant's From where that is later: whoever has the node number next must
+// not begin before. It is the zero time if a static grant was never used.
+// Sealing again changes nothing and gives the same.
 func (c *core) Seal() (until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -511,10 +522,15 @@ func (c *core) Seal() (until time.Time) {
 	t := c.term.Load()
 	slot, any := c.seal(t)
 	c.notify()
-	if !any {
-		return t.grant.From
+	if any {
+		c.floor = c.roundUp(slot)
 	}
-	until, _ = c.layout.timeOf(c.roundUp(slot) >> c.layout.seqBits)
+	until = t.grant.From
+	if c.floor > 0 {
+		if used, _ := c.layout.timeOf(c.floor >> c.layout.seqBits); used.After(until) {
+			until = used
+		}
+	}
 	return until
 }
 

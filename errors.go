@@ -25,6 +25,10 @@ var (
 	// layout with more time bits, a coarser unit or a later epoch.
 	ErrTimeOver = errors.New("firn: the layout has no time left")
 
+	// ErrBatchTooLarge means that a batch takes longer than the context's
+	// deadline leaves, even from a generator that is idle. Nothing was taken.
+	ErrBatchTooLarge = errors.New("firn: so large a batch takes longer than the deadline leaves")
+
 	// ErrBeforeEpoch is matched by a ClockError of a clock that stands before
 	// the layout's epoch.
 	ErrBeforeEpoch = errors.New("firn: the clock is before the layout's epoch")

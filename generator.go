@@ -41,7 +41,8 @@ func (g *Generator) TryNext() (ID, error) {
 
 // Next makes the next ID. Where TryNext has a *WaitError, Next waits; so it
 // does where the clock went back by up to MaxLag. The context is looked at only
-// when there is something to wait for; a call that it ends has taken nothing.
+// when there is something to wait for; a call that it ends has taken nothing,
+// and its error matches both the context's and what it was waiting for.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
 	id, err := g.TryNext()
 	if err == nil {
@@ -84,8 +85,9 @@ func (g *Generator) Reserve(n int) (Batch, time.Duration, error) {
 // NextBatch makes the next n IDs, n ≥ 1, at consecutive slots, and waits as
 // Next does. It waits first and takes then, so a call that its context ends
 // has taken nothing, with one exception: a batch that is too large for MaxAhead
-// is taken when the clock has caught up, and held for the time that Reserve
-// tells. Such a call fails at once if its context's deadline comes earlier.
+// is taken when the clock has caught up, and held until its last ID is no more
+// than MaxAhead before the clock. Such a call fails at once, with
+// ErrBatchTooLarge, if its context's deadline comes earlier.
 func (g *Generator) NextBatch(ctx context.Context, n int) (Batch, error) {
 	t, slot, err := g.next(ctx, n)
 	if err != nil {

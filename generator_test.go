@@ -113,8 +113,8 @@ func TestCancelledCallsTakeNothing(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			err := call(ctx)
 			cancel()
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("got %v, want the context's error", err)
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrExhausted) {
+				t.Fatalf("got %v, want the context's error and ErrExhausted", err)
 			}
 		}
 		clock.Add(time.Millisecond)
@@ -191,12 +191,32 @@ func TestSwitchStartsAboveTheLastTick(t *testing.T) {
 		t.Errorf("Stats().IDs = %d, want %d", got, 4096+10+3)
 	}
 
+	// So it is when a grant was never used in between, and Seal knows it too.
+	for range 3 {
+		if err := g.Switch(Grant{Node: 8, From: noon}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := g.TryNext(); !errors.Is(err, ErrExhausted) {
+		t.Fatalf("got %v, want a wait for the tick above the last one used", err)
+	}
+	clock.Add(time.Millisecond)
+	_, p = mustNext(t, g)
+	wantParts(t, p, noon.Add(1002*time.Millisecond), 8, 0)
+
 	// A grant that is wrong leaves the generator as it was.
 	if err := g.Switch(Grant{Node: 1024}); err == nil {
 		t.Error("Switch to node 1024 succeeded")
 	}
 	_, p = mustNext(t, g)
-	wantParts(t, p, noon.Add(1001*time.Millisecond), 8, 1)
+	wantParts(t, p, noon.Add(1002*time.Millisecond), 8, 1)
+
+	if err := g.Switch(Grant{Node: 8, From: noon}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := g.Seal(), noon.Add(1003*time.Millisecond); !got.Equal(want) {
+		t.Errorf("Seal of a grant not used = %v, want the end of what earlier ones used, %v", got, want)
+	}
 }
 
 func TestClockThatJumpsTo2050HarmsNothing(t *testing.T) {
@@ -689,7 +709,7 @@ func TestNextBatch(t *testing.T) {
 		}
 		// Within MaxAhead at once, then waiting first and taking then.
 		start := time.Now()
-		for i, want := range []time.Duration{0, 0, 5 * time.Millisecond, 10 * time.Millisecond} {
+		for i, want := range []time.Duration{0, 0, 4 * time.Millisecond, 9 * time.Millisecond} {
 			b, err := g.NextBatch(t.Context(), 5*4096)
 			if err != nil || b.Len() != 5*4096 || time.Since(start) != want {
 				t.Errorf("batch %d: %d IDs, %v after %v, want %v", i, b.Len(), err, time.Since(start), want)
@@ -699,12 +719,21 @@ func TestNextBatch(t *testing.T) {
 		time.Sleep(time.Second)
 		start = time.Now()
 		b, err := g.NextBatch(t.Context(), 100*4096)
-		if err != nil || time.Since(start) != 90*time.Millisecond {
-			t.Errorf("a large batch: %v after %v, want 90ms", err, time.Since(start))
+		if err != nil || time.Since(start) != 89*time.Millisecond {
+			t.Errorf("a large batch: %v after %v, want 89ms", err, time.Since(start))
 		}
 		ids := slices.Collect(b.All())
 		if p, _ := g.Layout().Decompose(ids[len(ids)-1]); time.Until(p.Time) > 10*time.Millisecond {
 			t.Errorf("its last ID leads by %v", time.Until(p.Time))
+		}
+		// A tick of a single ID: none is held that Next would give at once.
+		one, err := NewGenerator(MustParseLayout("bits=time:41.node:10"), Grant{Node: 1, From: noon}, &Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start = time.Now()
+		if _, err := one.NextBatch(t.Context(), 1); err != nil || time.Since(start) != 0 {
+			t.Errorf("a batch of one: %v after %v, want it at once", err, time.Since(start))
 		}
 		// With a deadline that comes earlier it fails at once, and nothing is lost.
 		time.Sleep(time.Second)
@@ -712,7 +741,8 @@ func TestNextBatch(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		start = time.Now()
-		if _, err := g.NextBatch(ctx, 100*4096); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 0 || g.Stats().IDs != before {
+		_, err = g.NextBatch(ctx, 100*4096)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrBatchTooLarge) || time.Since(start) != 0 || g.Stats().IDs != before {
 			t.Errorf("too late a deadline: %v after %v, %d IDs taken", err, time.Since(start), g.Stats().IDs-before)
 		}
 	})

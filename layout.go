@@ -144,23 +144,42 @@ func (l Layout) MaxAhead() time.Duration {
 // not made: IDs of 96 and 160 bits.
 func (l Layout) ReadOnly() bool { return l.size != 64 && l.size != 128 }
 
-// Ordered reports whether IDs sort by time: the time lies above everything
-// else that varies, and is not reversed.
+// Ordered reports whether IDs sort by time, and those of one generator strictly
+// increase: the time lies above everything else that varies and is not
+// reversed, and no random bits lie above the sequence.
 func (l Layout) Ordered() bool {
-	left := int(l.timeBits)
+	if !l.timeOnTop() {
+		return false
+	}
+	left := l.seqBits
 	for _, p := range l.pieces[:l.n] {
 		switch p.field {
-		case fieldConst:
-		case fieldTime:
-			if p.reverse && p.width > 1 {
+		case fieldSeq:
+			left -= p.width
+		case fieldRand:
+			if p.width > 0 && left > 0 {
 				return false
 			}
-			left -= int(p.width)
-		default:
-			return left == 0
 		}
 	}
-	return left == 0
+	return true
+}
+
+// timeOnTop reports whether IDs sort by time as far as ticks tell.
+func (l *Layout) timeOnTop() bool {
+	left := l.timeBits
+	for _, p := range l.pieces[:l.n] {
+		switch {
+		case p.width == 0 || p.field == fieldConst:
+		case p.field != fieldTime:
+			return left == 0
+		case p.reverse && p.width > 1:
+			return false
+		default:
+			left -= p.width
+		}
+	}
+	return true
 }
 
 // Compose makes the ID of these parts. The time is cut to the tick it lies in;
@@ -226,7 +245,7 @@ func (l Layout) DecomposeBytes(b []byte) (Parts, error) {
 //
 // A range that begins before the epoch or ends after the last tick is cut to
 // what the layout can hold. It is an error where nothing is left, where no tick
-// begins inside the range, and for a layout that is not Ordered.
+// begins inside the range, and for a layout whose time is not on top.
 func (l Layout) Range(from, to time.Time) (lo, hi ID, err error) {
 	if err := l.need(64, "Range128"); err != nil {
 		return 0, 0, err
@@ -392,7 +411,7 @@ func (l *Layout) constName(p piece) string {
 }
 
 func (l *Layout) rangeWide(from, to time.Time) (lo, hi wide, err error) {
-	if !l.Ordered() {
+	if !l.timeOnTop() {
 		return lo, hi, fmt.Errorf("firn: IDs of layout %s are not in the order of time, so no range of IDs holds a range of time", *l)
 	}
 	if !from.Before(to) {

@@ -290,6 +290,29 @@ func TestRange(t *testing.T) {
 	}
 }
 
+func TestOrdered(t *testing.T) {
+	for layout, want := range map[string][2]bool{ // Ordered, and whether there are ranges
+		"bits=time:41.node:10.seq:12":             {true, true},
+		"bits=const:3=5.time:41.const:2=1.seq:12": {true, true},
+		"bits=rand:0.node:0.time:41.seq:12":       {true, true},
+		"bits=time:20.time:21.seq:6.node:4.seq:6": {true, true},
+		"bits=time:41.seq:12.rand:5":              {true, true},
+		"bits=time:41.rand:5.seq:12":              {false, true}, // in order of ticks, but not inside one
+		"bits=time:41.seq:6.rand:5.seq:6":         {false, true},
+		"bits=time:41.rand:5.node:4":              {true, true},
+		"bits=node:1.time:41.seq:12":              {false, false},
+		"bits=time:40.node:1.time:1.seq:12":       {false, false},
+		"bits=time~:41.seq:12":                    {false, false},
+		"bits=time~:1.time:40.seq:12":             {true, true}, // one bit turned round is itself
+	} {
+		l := MustParseLayout(layout)
+		_, _, err := l.Range(time.UnixMilli(0), time.UnixMilli(10))
+		if got := [2]bool{l.Ordered(), err == nil}; got != want {
+			t.Errorf("%s: Ordered and ranges are %v, want %v", layout, got, want)
+		}
+	}
+}
+
 func TestCapacity(t *testing.T) {
 	l := MustParseLayout("sonyflake")
 	if l.MaxNode() != 65535 || l.MaxSeq() != 255 || l.IDsPerSecond() != 25600 || l.Unit() != 10*time.Millisecond || l.Bits() != 64 || l.ReadOnly() {

@@ -17,7 +17,7 @@ type Source = SourceOf[ID]
 type Source128 = SourceOf[ID128]
 
 // A SourceOf is a Source or a Source128.
-type SourceOf[I number[I]] interface {
+type SourceOf[I AnyID[I]] interface {
 	NextBatch(ctx context.Context, n int) (BatchOf[I], error)
 }
 
@@ -30,7 +30,7 @@ type Prefetcher = PrefetcherOf[ID]
 type Prefetcher128 = PrefetcherOf[ID128]
 
 // A PrefetcherOf is a Prefetcher or a Prefetcher128.
-type PrefetcherOf[I number[I]] struct {
+type PrefetcherOf[I AnyID[I]] struct {
 	source   SourceOf[I]
 	count    int
 	validity time.Duration
@@ -65,7 +65,7 @@ func NewPrefetcher128(source Source128, count int, validity time.Duration) *Pref
 	return newPrefetcher[ID128](source, count, validity)
 }
 
-func newPrefetcher[I number[I]](source SourceOf[I], count int, validity time.Duration) *PrefetcherOf[I] {
+func newPrefetcher[I AnyID[I]](source SourceOf[I], count int, validity time.Duration) *PrefetcherOf[I] {
 	if source == nil || count < 1 {
 		panic(fmt.Sprintf("firn: NewPrefetcher needs a source and a count of at least 1, not %d", count))
 	}
@@ -89,13 +89,13 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 		case <-ctx.Done():
 			return id, ctx.Err()
 		}
-		if p.block.Load() == b { // nobody else has fetched meanwhile
-			err = p.refill(ctx, b)
+		if p.block.Load() != b { // somebody else has fetched meanwhile
+			p.fetch <- struct{}{}
+			continue
 		}
+		id, err = p.refill(ctx, b)
 		p.fetch <- struct{}{}
-		if err != nil {
-			return id, err
-		}
+		return id, err
 	}
 }
 
@@ -114,21 +114,24 @@ func (p *PrefetcherOf[I]) take(b *block[I]) (id I, ok bool) {
 	return b.ids[i], true
 }
 
-// refill puts a new block in place of old.
-func (p *PrefetcherOf[I]) refill(ctx context.Context, old *block[I]) error {
+// refill puts a new block in place of old, and takes its first ID: however
+// short the validity, a call that has fetched gets one.
+func (p *PrefetcherOf[I]) refill(ctx context.Context, old *block[I]) (id I, err error) {
 	batch, err := p.source.NextBatch(ctx, p.count)
 	if err != nil {
-		return err
+		return id, err
 	}
-	if batch.Len() == 0 {
-		return errors.New("firn: the source of a prefetcher gave an empty batch")
+	b := &block[I]{ids: batch.appendTo(nil), arrived: time.Now()}
+	if len(b.ids) == 0 {
+		return id, errors.New("firn: the source of a prefetcher gave an empty batch")
 	}
 	p.fetches.Add(1)
 	if used := old.next.Swap(uint64(len(old.ids))); used < uint64(len(old.ids)) {
 		p.discarded.Add(uint64(len(old.ids)) - used)
 	}
-	p.block.Store(&block[I]{ids: batch.appendTo(nil), arrived: time.Now()})
-	return nil
+	b.next.Store(1)
+	p.block.Store(b)
+	return b.ids[0], nil
 }
 
 // PrefetchStats is what a prefetcher has done since it was made.

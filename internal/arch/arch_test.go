@@ -59,6 +59,7 @@ var imports = []importLine{
 // noExample names the exported types of the root package that need no example
 // of their own, and says why. An example that a reason names must exist.
 var noExample = map[string]string{
+	"AnyID":         "the constraint of the generic types",
 	"BatchOf":       "the generic form of Batch and Batch128",
 	"PrefetcherOf":  "the generic form of Prefetcher and Prefetcher128",
 	"RunOf":         "the generic form of Run and Run128",
