@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
+)
+
+func newConvert(a *app) *cobra.Command {
+	var (
+		from   inspect.Encoding
+		to     = firn.Decimal
+		size   = "auto"
+		groups uint64
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "convert [--from FORMAT] [--to FORMAT] ID…",
+		Short: "Write IDs in another format",
+		Long: `Convert writes IDs in another format. With - it reads them from the standard
+input, one per line; with --from raw it reads bytes. A text that cannot be
+read is an error; the rest goes on, and the exit code is 1.
+
+Whether an ID has 64 or 128 bits is seen from its text: uuid, 32 hexadecimal
+digits, 26 of base32 and 128 of bin have 128 bits; a text in another format
+has 128 where its number needs more than 64. --bits says it where that is
+wrong. A number that is 0 in its upper half has one form for each size:
+
+  firn convert --from dec --to hex --bits 128 7
+
+The formats are dec, hex, bin, base32 (Crockford), base36, base58 (Bitcoin),
+base62, base2 to base62 and flake32, flake58 (0-9A-Za-z), uuid and raw; -fixed
+and -short after a name ask for leading zeros or none.`,
+		Example: `  firn convert --to base62 7130316800004390912
+  firn convert --from base62 --to uuid AboKHPfZvePUStfgB6
+  firn convert --to bin --group 8 0x8c20543b1
+  firn next -n 3 | firn convert --from dec --to hex -`,
+		Args: needArgs("ID", "firn convert --to hex 7130316800004390912, or firn convert --to hex - for lines on the standard input"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := converter{a: a, from: from, to: to, groups: int(groups), asJSON: asJSON}
+			switch size {
+			case "auto":
+			case "64":
+				c.bits = 64
+			case "128":
+				c.bits = 128
+			default:
+				return misuse("", "--bits %q: it is auto, 64 or 128", size)
+			}
+			if err := c.check(cmd, args); err != nil {
+				return err
+			}
+			out := bufio.NewWriterSize(a.stdout, 1<<16)
+			var err error
+			if f, _ := from.Format(); f == firn.Raw {
+				err = c.bytes(out, a.stdin)
+			} else {
+				err = a.records(cmd.Context(), args, out, func(where place, text string, bad error) error {
+					return c.line(out, where, text, bad)
+				})
+			}
+			if err != nil {
+				return err
+			}
+			return c.tally.result(a, "IDs")
+		},
+	}
+	encodingVar(cmd, &from)
+	formatVar(cmd, &to, "to", "", "how to write them (default dec)")
+	cmd.Flags().StringVar(&size, "bits", size, "`SIZE` of the IDs: auto, 64 or 128")
+	numberVar(cmd, &groups, "group", "", "N", "with --to bin: a space after every N bits, counted from the right")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id":"…","format":"…","bits":…} per line`)
+	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
+	return cmd
+}
+
+// A converter writes IDs in another format.
+type converter struct {
+	a      *app
+	from   inspect.Encoding
+	to     firn.Format
+	bits   int // 0: what the text says
+	groups int // bits between spaces; 0: none
+	asJSON bool
+
+	width64 int // the most characters of a 64-bit ID in the format from
+
+	tally tally
+	buf   []byte
+}
+
+// check refuses flags that do not go together.
+func (c *converter) check(cmd *cobra.Command, args []string) error {
+	from, isFormat := c.from.Format()
+	switch {
+	case c.groups > 0 && c.to != firn.Binary:
+		return misuse("", "--group is for --to bin")
+	case c.groups > 64:
+		return misuse("", "--group %d: it is at most 64", c.groups)
+	case c.to == firn.UUID && c.bits == 64:
+		return misuse("", "--to uuid writes IDs of 128 bits")
+	case c.to == firn.UUID:
+		c.bits = 128
+	case c.to == firn.Raw && c.asJSON:
+		return misuse("", "--to raw writes bytes, which --json cannot hold")
+	case c.to == firn.Raw && c.a.lookOf(c.a.stdout).terminal:
+		return misuse("send them to a file or a pipe, or use --to hex", "--to raw writes bytes that a terminal cannot show")
+	}
+	if isFormat && from == firn.Raw {
+		if len(args) != 1 || args[0] != "-" {
+			return misuse("firn convert --from raw --bits 64 -", "--from raw reads bytes from the standard input")
+		}
+		if !cmd.Flags().Changed("bits") || c.bits == 0 {
+			return misuse("--bits 64 or --bits 128", "--from raw: bytes do not say where an ID ends")
+		}
+	}
+	if from.Fits(64) == nil {
+		c.width64 = len(from.Fixed().Append(nil, 0)) // auto: decimal
+	}
+	if c.bits != 0 && isFormat {
+		if err := from.Fits(c.bits); err != nil {
+			return misuse("", "--from %s: %w", from, plain(err))
+		}
+	}
+	return nil
+}
+
+// line converts one text.
+func (c *converter) line(out *bufio.Writer, where place, text string, err error) error {
+	c.tally.all++
+	if err == nil && text == "" {
+		err = errEmptyLine
+	}
+	c.buf = c.buf[:0]
+	if err == nil {
+		err = c.text(text)
+	}
+	if err == nil {
+		_, err = out.Write(c.buf)
+		return err
+	}
+	c.tally.bad++
+	var doubt *inspect.AmbiguousError
+	if errors.As(err, &doubt) {
+		err = fmt.Errorf("%w with --from", err)
+	}
+	if c.asJSON {
+		_, err = out.Write(append(appendError(c.buf[:0], err), '\n'))
+		return err
+	}
+	return c.a.badRecord(out, where, err)
+}
+
+// text appends what a text is in the other format.
+func (c *converter) text(text string) error {
+	// What a format's 64 bits can be is tried first, and decimal where nothing
+	// is said: that is what inspect.Decode says too, in more steps.
+	f, ok := c.from.Format()
+	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64) {
+		id, err := f.Parse(text)
+		if err == nil {
+			c.append(id)
+			return nil
+		}
+		if c.bits == 64 {
+			return err
+		}
+	}
+	b, _, err := inspect.Decode(text, c.from, c.bits)
+	if err != nil {
+		return err
+	}
+	switch len(b) {
+	case 8:
+		id, err := firn.Raw.Parse(string(b))
+		if err != nil {
+			return err
+		}
+		c.append(id)
+	case 16:
+		c.append128(firn.ID128(b))
+	default:
+		return c.appendLong(b)
+	}
+	return nil
+}
+
+func (c *converter) append(id firn.ID) {
+	c.begin()
+	if c.groups > 0 {
+		c.buf = firn.AppendBits(c.buf, id, c.groups, ' ')
+	} else {
+		c.buf = c.to.Append(c.buf, id)
+	}
+	c.end(64)
+}
+
+func (c *converter) append128(id firn.ID128) {
+	c.begin()
+	if c.groups > 0 {
+		c.buf = firn.AppendBits128(c.buf, id, c.groups, ' ')
+	} else {
+		c.buf = c.to.Append128(c.buf, id)
+	}
+	c.end(128)
+}
+
+// appendLong appends an ID of 96 or 160 bits, which have few formats.
+func (c *converter) appendLong(b []byte) error {
+	c.begin()
+	switch c.to {
+	case firn.Decimal:
+		c.buf = new(big.Int).SetBytes(b).Append(c.buf, 10)
+	case firn.Hex:
+		c.buf = fmt.Appendf(c.buf, "%x", b)
+	default:
+		return fmt.Errorf("an ID of %d bits is written as dec or hex only", 8*len(b))
+	}
+	c.end(8 * len(b))
+	return nil
+}
+
+func (c *converter) begin() {
+	if c.asJSON {
+		c.buf = append(c.buf, `{"id":"`...)
+	}
+}
+
+func (c *converter) end(bits int) {
+	switch {
+	case c.asJSON:
+		c.buf = fmt.Appendf(c.buf, "\",\"format\":%q,\"bits\":%d}\n", c.to.String(), bits)
+	case c.to != firn.Raw:
+		c.buf = append(c.buf, '\n')
+	}
+}
+
+// bytes converts IDs that follow each other as bytes.
+func (c *converter) bytes(out *bufio.Writer, r io.Reader) error {
+	in := bufio.NewReaderSize(r, chunkSize)
+	b := make([]byte, c.bits/8)
+	for n := 0; ; n++ {
+		switch k, err := io.ReadFull(in, b); {
+		case err == io.EOF:
+			return out.Flush()
+		case err == io.ErrUnexpectedEOF:
+			if err := out.Flush(); err != nil {
+				return err
+			}
+			return failed("", "the input ends after %d bytes of ID %d, which should have %d", k, n+1, len(b))
+		case err != nil:
+			return failed("", "read the input: %w", err)
+		}
+		c.tally.all++
+		c.buf = c.buf[:0]
+		if c.bits == 64 {
+			id, err := firn.Raw.Parse(string(b))
+			if err != nil {
+				return err
+			}
+			c.append(id)
+		} else {
+			c.append128(firn.ID128(b))
+		}
+		if _, err := out.Write(c.buf); err != nil {
+			return err
+		}
+	}
+}

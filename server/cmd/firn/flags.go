@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
+)
+
+// A value is a flag whose text parse reads.
+type value[T any] struct {
+	v     *T
+	parse func(string) (T, error)
+	show  func(T) string // of the default; nil: there is none to show
+	kind  string
+}
+
+func (f *value[T]) String() string {
+	if f.v == nil || f.show == nil {
+		return ""
+	}
+	return f.show(*f.v)
+}
+
+func (f *value[T]) Set(s string) error {
+	v, err := f.parse(s)
+	if err != nil {
+		return err
+	}
+	*f.v = v
+	return nil
+}
+
+func (f *value[T]) Type() string { return f.kind }
+
+// flagError says what is wrong with the flags, in as few words as it takes.
+func flagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return misuse(cmd.CommandPath()+" --help lists the flags", "%w", err)
+	}
+	text := strings.TrimPrefix(invalid.Unwrap().Error(), "firn: ")
+	hint := cmd.CommandPath() + " --help says what it takes"
+	var parse *firn.ParseError
+	if errors.As(err, &parse) {
+		text = parse.Reason
+	}
+	switch name := invalid.GetFlag().Name; name {
+	case "layout":
+		hint = "firn layout lists the presets"
+	case "from", "to", "format", "time":
+		hint = "" // the error lists what there is
+	}
+	return misuse(hint, "--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), text)
+}
+
+// layoutVar adds --layout. The zero layout as its default means that there is
+// none.
+func layoutVar(cmd *cobra.Command, l *firn.Layout, usage string) {
+	show := func(l firn.Layout) string {
+		if l.IsZero() {
+			return ""
+		}
+		return strconv.Quote(l.String())
+	}
+	cmd.Flags().VarP(&value[firn.Layout]{l, firn.ParseLayout, show, "LAYOUT"}, "layout", "l", usage)
+	complete(cmd, "layout", presetNames)
+}
+
+// formatVar adds a flag for a format. Whether it was given is for Changed to say.
+func formatVar(cmd *cobra.Command, f *firn.Format, name, short, usage string) {
+	cmd.Flags().VarP(&value[firn.Format]{f, firn.ParseFormat, nil, "FORMAT"}, name, short, usage)
+	complete(cmd, name, formatNames)
+}
+
+// encodingVar adds --from.
+func encodingVar(cmd *cobra.Command, e *inspect.Encoding) {
+	show := func(e inspect.Encoding) string { return e.String() }
+	cmd.Flags().Var(&value[inspect.Encoding]{e, inspect.ParseEncoding, show, "FORMAT"}, "from", "how the IDs are written")
+	complete(cmd, "from", func() []string { return append([]string{"auto"}, formatNames()...) })
+}
+
+// timeVar adds a flag for a point in time.
+func timeVar(cmd *cobra.Command, a *app, t *time.Time, name, usage string) {
+	parse := func(s string) (time.Time, error) { return parseTime(s, a.started) }
+	cmd.Flags().Var(&value[time.Time]{t, parse, nil, "TIME"}, name, usage)
+}
+
+// numberVar adds a flag for a whole number, which is decimal: pflag's own reads
+// 010 as 8.
+func numberVar(cmd *cobra.Command, n *uint64, name, short, kind, usage string) {
+	show := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	cmd.Flags().VarP(&value[uint64]{n, parseNumber, show, kind}, name, short, usage)
+}
+
+func parseNumber(s string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, errors.New("it is more than 64 bits can hold")
+	case err != nil:
+		return 0, errors.New("it is not a whole number from 0 up")
+	}
+	return n, nil
+}
+
+func presetNames() []string {
+	var names []string
+	for p := range firn.Presets() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func formatNames() []string {
+	return []string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "base2 to base62", "flake32", "flake58", "uuid", "raw"}
+}
+
+// complete offers words for a flag's value to the shell.
+func complete(cmd *cobra.Command, flag string, words func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return slices.DeleteFunc(words(), func(s string) bool { return strings.Contains(s, " ") }), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(fmt.Sprintf("the command %s has no flag --%s", cmd.Name(), flag))
+	}
+}
+
+// needArgs wants at least one argument, or says with hint what they are.
+func needArgs(what, hint string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return misuse(hint, "there is no %s", what)
+		}
+		return nil
+	}
+}
+
+// noArgs wants none.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return misuse(cmd.CommandPath()+" --help shows how it is used", "%s takes no argument, and %q is one", cmd.CommandPath(), args[0])
+	}
+	return nil
+}

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
+)
+
+func newLayout(a *app) *cobra.Command {
+	var (
+		p       plan
+		doPlan  bool
+		asJSON  bool
+		diagram = "auto"
+	)
+	cmd := &cobra.Command{
+		Use:   "layout [LAYOUT] | layout --plan",
+		Short: "Explain layouts, or find one that fits",
+		Long: `Layout lists the named layouts. With a LAYOUT it shows its bits, how many IDs
+and nodes it has and how long it lasts.
+
+A LAYOUT is a name with settings, such as hazelcast,node-bits=10,seq-bits=12,
+or fields of one's own from the top bit down:
+
+  bits=time:41.node:10.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z
+
+--plan weighs widths for 63 bits (positive in every language) and 53 bits
+(exact in JavaScript). --years counts from now, --rate is IDs per second of
+one node.`,
+		Example: `  firn layout
+  firn layout hazelcast
+  firn layout snowcast,nodes=300
+  firn layout --plan --years 50 --nodes 1000 --rate 1e6`,
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return presetNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			out := bufio.NewWriter(a.stdout)
+			l := a.lookOf(a.stdout)
+			switch {
+			case len(args) > 1:
+				return misuse("join the settings with commas: hazelcast,node-bits=10", "%d layouts are %d too many", len(args), len(args)-1)
+			case doPlan && len(args) == 1:
+				return misuse("leave "+args[0]+" out", "--plan looks for a layout, and %q is one", args[0])
+			case doPlan:
+				p.now = a.now()
+				if err := p.print(out, l, asJSON); err != nil {
+					return err
+				}
+				return out.Flush()
+			}
+			for _, name := range []string{"years", "nodes", "rate", "bits"} {
+				if cmd.Flags().Changed(name) {
+					return misuse("firn layout --plan --"+name+" …", "--%s is for --plan", name)
+				}
+			}
+			if len(args) == 0 {
+				listPresets(out, l, asJSON)
+				return out.Flush()
+			}
+			layout, err := firn.ParseLayout(args[0])
+			if err != nil {
+				return misuse("firn layout lists the presets", "%q: %w", args[0], plain(err))
+			}
+			boxed := l.terminal
+			switch diagram {
+			case "auto":
+			case "always", "never":
+				boxed = diagram == "always"
+			default:
+				return misuse("", "--diagram %q: it is auto, always or never", diagram)
+			}
+			if asJSON {
+				fmt.Fprintf(out, "%s\n", appendLayout(nil, layout))
+			} else {
+				showLayout(out, l, layout, boxed)
+			}
+			return out.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&doPlan, "plan", false, "look for a layout that fits")
+	cmd.Flags().Float64Var(&p.years, "years", 0, "with --plan: how long it must last from now")
+	cmd.Flags().Float64Var(&p.nodes, "nodes", 0, "with --plan: how many nodes there are")
+	cmd.Flags().Float64Var(&p.rate, "rate", 0, "with --plan: IDs per second that a node makes in the long run")
+	cmd.Flags().IntVar(&p.bits, "bits", 0, "with --plan: how many bits an ID may use, up to 128 (default 63 and 53)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per layout")
+	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
+	complete(cmd, "diagram", func() []string { return []string{"auto", "always", "never"} })
+	return cmd
+}
+
+func listPresets(w io.Writer, l look, asJSON bool) {
+	t := table{
+		head:  []string{"layout", "bits", "fields", "from", "to", "nodes", "IDs/s", "about"},
+		right: map[int]bool{1: true, 5: true, 6: true},
+	}
+	for p := range firn.Presets() {
+		if asJSON {
+			fmt.Fprintf(w, "%s\n", appendLayout(nil, p.Layout))
+			continue
+		}
+		x := p.Layout
+		t.add(p.Name, fmt.Sprint(x.Bits()), fields(x), year(x.Epoch()), year(x.Last()), nodes(x), rate(x), p.About)
+	}
+	if asJSON {
+		return
+	}
+	switch {
+	case l.width == 0 || l.width >= 150:
+	case l.width >= 115:
+		t.keep(0, 1, 2, 3, 4, 5, 6)
+	case l.width >= 90:
+		t.keep(0, 2, 4, 5, 6)
+	default:
+		t.keep(0, 2, 5, 6)
+	}
+	t.print(w, l)
+	if l.terminal {
+		fmt.Fprintf(w, "\n%s\n", l.dim("IDs/s is what one node makes in the long run; firn layout NAME shows more"))
+	}
+}
+
+// fields names the widths in short, such as time 41 seq 6 node 16.
+func fields(l firn.Layout) string {
+	var parts []string
+	for _, p := range l.Pieces() {
+		if p.Field == "zero" {
+			continue
+		}
+		name := p.Field
+		if p.Reversed {
+			name += "~"
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", name, p.Width))
+	}
+	return strings.Join(parts, " ")
+}
+
+// year is a date, or a year far away.
+func year(t time.Time) string {
+	switch {
+	case t.Year() > 999_999:
+		return fmt.Sprintf("year %d M", t.Year()/1e6)
+	case t.Year() > 9999:
+		return fmt.Sprintf("year %d", t.Year())
+	}
+	return t.Format(time.DateOnly)
+}
+
+func nodes(l firn.Layout) string {
+	if l.NodeBits() == 0 {
+		return "1"
+	}
+	return power(l.NodeBits())
+}
+
+// power is 2 to the n, in full where that is short.
+func power(n int) string {
+	if n > 20 {
+		return fmt.Sprintf("2^%d", n)
+	}
+	return fmt.Sprint(1 << n)
+}
+
+func rate(l firn.Layout) string {
+	if l.SeqBits() == 0 && l.RandomBits() > 0 {
+		return "-"
+	}
+	return count(l.IDsPerSecond())
+}
+
+// count writes a number of IDs as people say it.
+func count(x float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}} {
+		if x >= u.size {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", math.Floor(x/u.size*10)/10), ".0") + u.name
+		}
+	}
+	return fmt.Sprintf("%.4g", x)
+}
+
+// firstWith says from when on IDs have bit n set: a date, or in words.
+func firstWith(l firn.Layout, n int) (at time.Time, always, never bool) {
+	if l.Bits() != 64 {
+		return at, true, false
+	}
+	highest := -1
+	for _, p := range l.Pieces() {
+		switch {
+		case p.Field == "zero", p.Field == "const" && p.Const == 0:
+			continue
+		}
+		highest = max(highest, p.Pos+p.Width-1)
+	}
+	if highest < n {
+		return at, false, true
+	}
+	if l.Ordered() {
+		if p, err := l.Decompose(firn.ID(1) << n); err == nil && p.Node == 0 && p.Seq == 0 {
+			return p.Time, false, false
+		}
+	}
+	return at, true, false
+}
+
+// showLayout prints all about one layout.
+func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
+	if boxed {
+		box := l.Diagram(nil)
+		if look.width == 0 || boxWidth(box) <= look.width {
+			fmt.Fprintf(w, "%s\n", box)
+		}
+	}
+	var r rows
+	r.add("layout", "%s", look.bold(l.String()))
+	var keys []firn.PresetKey
+	for p := range firn.Presets() {
+		if p.Name == l.Preset() {
+			r.add("about", "%s", p.About)
+			keys = p.Keys
+		}
+	}
+	r.add("bits", "%d: %s", l.Bits(), fields(l))
+	r.add("as fields", "bits=%s,unit=%v,epoch=%s", l.Fields(), l.Unit(), epochText(l))
+	r.add("first", "%s", inspect.Stamp(l.Epoch(), l.Unit()))
+	r.add("last", "%s", inspect.Stamp(l.Last(), l.Unit()))
+	switch {
+	case l.NodeBits() == 0:
+		r.add("nodes", "1: there is no node in it")
+	default:
+		text := fmt.Sprintf("%s (0 to %d)", power(l.NodeBits()), l.MaxNode())
+		if parts := l.NodeParts(0); len(parts) > 0 {
+			var names []string
+			for _, p := range l.NodeParts(l.MaxNode()) {
+				names = append(names, fmt.Sprintf("%s 0 to %d", p.Name, p.Value))
+			}
+			text += ": " + strings.Join(names, ", ")
+		}
+		r.add("nodes", "%s", text)
+	}
+	if l.SeqBits() == 0 {
+		r.add("sequence", "none: a node makes one ID in %v, or what its random bits tell apart", l.Unit())
+	} else {
+		r.add("sequence", "%s IDs in %v, %s a second, for each node", power(l.SeqBits()), l.Unit(), count(l.IDsPerSecond()))
+	}
+	if l.RandomBits() > 0 {
+		r.add("random", "%d bits", l.RandomBits())
+	}
+	r.add("order", "%s", map[bool]string{true: "IDs sort by time", false: "IDs do not sort by time"}[l.Ordered()])
+	if l.Bits() == 64 {
+		r.add("signed", "%s", untilText(l, 63, "never negative as a signed number", "IDs may be negative as signed numbers", "negative as a signed number from %s on"))
+		r.add("JavaScript", "%s", untilText(l, 53, "exact in a JavaScript number (53 bits)", "not exact in a JavaScript number: use strings", "exact in a JavaScript number only before %s: use strings"))
+	}
+	if l.ReadOnly() {
+		r.add("made", "not by Firn: it can only be read")
+	} else {
+		r.add("ahead", "%v: how far a generator runs ahead of the clock by default", l.MaxAhead())
+	}
+	r.add("written", "%s", l.Format())
+	for _, k := range keys {
+		r.add("key", "%s=%s  %s", k.Name, k.Default, k.About)
+	}
+	r.add("key", "epoch=%s  Unix milliseconds or RFC 3339", epochText(l))
+	r.print(w, look)
+}
+
+func untilText(l firn.Layout, bit int, never, always, from string) string {
+	switch at, isAlways, isNever := firstWith(l, bit); {
+	case isNever:
+		return never
+	case isAlways:
+		return always
+	default:
+		return fmt.Sprintf(from, at.Format(time.DateOnly))
+	}
+}
+
+func epochText(l firn.Layout) string {
+	if t := l.Epoch(); t.Nanosecond() == 0 && t.Year() >= 1 && t.Year() <= 9999 {
+		return t.Format(time.RFC3339)
+	}
+	return fmt.Sprint(l.Epoch().UnixMilli())
+}
+
+// appendLayout appends a layout as JSON.
+func appendLayout(b []byte, l firn.Layout) []byte {
+	b = inspect.AppendString(append(b, `{"layout":`...), l.String())
+	b = inspect.AppendString(append(b, `,"fields":`...), l.Fields())
+	b = fmt.Appendf(b, `,"bits":%d,"time_bits":%d,"node_bits":%d,"seq_bits":%d,"random_bits":%d,"unit_ns":%d`,
+		l.Bits(), l.TimeBits(), l.NodeBits(), l.SeqBits(), l.RandomBits(), l.Unit().Nanoseconds())
+	b = inspect.AppendMillis(append(b, `,"epoch_ms":`...), l.Epoch())
+	b = inspect.AppendMillis(append(b, `,"last_ms":`...), l.Last())
+	b = inspect.AppendNumber(append(b, `,"max_node":`...), l.MaxNode())
+	b = inspect.AppendNumber(append(b, `,"max_seq":`...), l.MaxSeq())
+	b = fmt.Appendf(b, `,"ids_per_second":%g,"ordered":%t,"read_only":%t,"format":%q`, l.IDsPerSecond(), l.Ordered(), l.ReadOnly(), l.Format().String())
+	b = appendFrom(append(b, `,"negative_from_ms":`...), l, 63)
+	b = appendFrom(append(b, `,"inexact_in_javascript_from_ms":`...), l, 53)
+	return append(b, '}')
+}
+
+// appendFrom appends from when on IDs have this bit: Unix milliseconds, null for
+// never, 0 for any time.
+func appendFrom(b []byte, l firn.Layout, bit int) []byte {
+	switch at, always, never := firstWith(l, bit); {
+	case never:
+		return append(b, "null"...)
+	case always:
+		return append(b, '0')
+	default:
+		return inspect.AppendMillis(b, at)
+	}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// What a line of input may hold; a longer one is no record of ours.
+const maxLine = 1 << 20
+
+// errLongLine stands for a line that is longer than maxLine.
+var errLongLine = errors.New("the line is longer than 1 MiB")
+
+// lines cuts a stream into lines, without their ends (\n or \r\n). It reads
+// ahead in a goroutine of its own, so that waiting for input can be given up:
+// a read of a terminal or a pipe cannot be stopped. That goroutine ends with
+// the input, or with the program.
+type lines struct {
+	ctx    context.Context
+	chunks chan chunk
+	idle   func() error // called before waiting for input; may be nil
+
+	rest    string // of the chunk, not yet given out
+	partial []byte // the beginning of a line whose end is in the next chunk
+	long    bool   // the line at hand is too long and is skipped
+	ended   bool
+	err     error // why it ended, if not for the end of the input
+	number  int   // of the line given out last
+}
+
+type chunk struct {
+	text string
+	err  error
+}
+
+// chunkSize is large enough that handing over costs nothing per line.
+const chunkSize = 256 << 10
+
+// newLines reads lines from r until it ends or ctx is done. idle is called when
+// all input so far has been used, so that the output can be flushed.
+func newLines(ctx context.Context, r io.Reader, idle func() error) *lines {
+	l := &lines{ctx: ctx, chunks: make(chan chunk, 2), idle: idle}
+	go readChunks(ctx, r, l.chunks)
+	return l
+}
+
+func readChunks(ctx context.Context, r io.Reader, to chan<- chunk) {
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := r.Read(buf)
+		if n == 0 && err == nil {
+			continue
+		}
+		select {
+		case to <- chunk{string(buf[:n]), err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// next gives the next line. ok is false at the end; then l.err says whether it
+// is one. err is errLongLine for a line that was skipped for its length.
+func (l *lines) next() (line string, err error, ok bool) {
+	for {
+		if i := strings.IndexByte(l.rest, '\n'); i >= 0 {
+			line, l.rest = l.rest[:i], l.rest[i+1:]
+			return l.give(line)
+		}
+		l.partial = append(l.partial, l.rest...)
+		l.rest = ""
+		if len(l.partial) > maxLine {
+			l.partial, l.long = l.partial[:0], true
+		}
+		if l.ended {
+			if len(l.partial) == 0 && !l.long {
+				return "", nil, false
+			}
+			return l.give("")
+		}
+		if l.err = l.fill(); l.err != nil {
+			return "", nil, false
+		}
+	}
+}
+
+// give gives out the line that ends with end.
+func (l *lines) give(end string) (string, error, bool) {
+	l.number++
+	line := end
+	if len(l.partial) > 0 {
+		line = string(append(l.partial, end...))
+		l.partial = l.partial[:0]
+	}
+	if l.long || len(line) > maxLine {
+		l.long = false
+		return "", errLongLine, true
+	}
+	return strings.TrimSuffix(line, "\r"), nil, true
+}
+
+// fill waits for the next chunk.
+func (l *lines) fill() error {
+	var c chunk
+	select {
+	case c = <-l.chunks:
+	default:
+		if l.idle != nil {
+			if err := l.idle(); err != nil {
+				return err
+			}
+		}
+		select {
+		case c = <-l.chunks:
+		case <-l.ctx.Done():
+			return context.Cause(l.ctx)
+		}
+	}
+	l.rest = c.text
+	if c.err != nil {
+		l.ended = true
+		if c.err != io.EOF {
+			return failed("", "read the input: %w", c.err)
+		}
+	}
+	return nil
+}
+
+// A place says where a text comes from: an argument, or a line of the input.
+type place struct{ line int }
+
+func (p place) String() string {
+	if p.line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("line %d", p.line)
+}
+
+// records calls do for each argument, and for each line of the standard input
+// where an argument is "-". Errors of do end it; what is wrong with a single
+// record is do's business. The output is flushed when there is no more input
+// for the moment, and at the end.
+func (a *app) records(ctx context.Context, args []string, out *bufio.Writer, do func(p place, text string, bad error) error) error {
+	stdin := false
+	for _, arg := range args {
+		if arg != "-" {
+			if err := do(place{}, arg, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		if stdin {
+			return misuse("", "the standard input (-) can be read only once")
+		}
+		stdin = true
+		in := newLines(ctx, a.stdin, out.Flush)
+		for {
+			text, bad, ok := in.next()
+			if !ok {
+				break
+			}
+			if err := do(place{in.number}, text, bad); err != nil {
+				return err
+			}
+		}
+		if in.err != nil {
+			return errors.Join(in.err, out.Flush())
+		}
+	}
+	return out.Flush()
+}
+
+// A tally counts the records that were bad, and says so at the end.
+type tally struct{ all, bad int }
+
+// result is nil where all was well.
+func (t tally) result(a *app, what string) error {
+	if t.bad == 0 {
+		return nil
+	}
+	if t.all > 1 {
+		fmt.Fprintf(a.stderr, "firn: %d of %d %s could not be read\n", t.bad, t.all, what)
+	}
+	return answerNo()
+}

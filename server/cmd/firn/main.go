@@ -1,0 +1,151 @@
+// Command firn makes, reads and explains unique, time-ordered IDs.
+//
+// It has one file for each subcommand; root.go ties them together. What the
+// commands say about an ID comes from the packages firn and server/inspect.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// version is set by the linker: -ldflags "-X main.version=v1.2.3".
+var version string
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, &app{
+		stdin:  os.Stdin,
+		stdout: os.Stdout,
+		stderr: os.Stderr,
+		now:    time.Now,
+		getenv: os.Getenv,
+	}, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// An app is what the commands see of the world around them.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	now            func() time.Time
+	getenv         func(string) string
+
+	started time.Time // the one now that all times of a command are relative to
+}
+
+// What the program's end says.
+const (
+	exitFine        = 0
+	exitNo          = 1   // the answer is no: not an ID, duplicates found
+	exitMisuse      = 2   // flags or arguments that mean nothing
+	exitFailed      = 3   // could not be done: a file, the network, a store
+	exitInterrupted = 130 // as shells have it after an interrupt
+)
+
+// run runs one command and returns how the program ends.
+func run(ctx context.Context, a *app, args []string) int {
+	a.started = a.now()
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(err)
+	if code == exitInterrupted && ctx.Err() == nil {
+		code = exitFailed
+	}
+	a.report(err)
+	return code
+}
+
+// An exitError is an error with what the program's end says of it.
+type exitError struct {
+	code int
+	err  error  // nil: all has been said
+	hint string // how to do better, or ""
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// misuse is the error for flags or arguments that mean nothing. hint is shown
+// below it; "" is none.
+func misuse(hint string, format string, a ...any) error {
+	return &exitError{exitMisuse, fmt.Errorf(format, a...), hint}
+}
+
+// failed is the error for what could not be done.
+func failed(hint string, format string, a ...any) error {
+	return &exitError{exitFailed, fmt.Errorf(format, a...), hint}
+}
+
+// answerNo ends the program with 1 and no further word.
+func answerNo() error { return &exitError{code: exitNo} }
+
+// exitCode is how the program ends after err.
+func exitCode(err error) int {
+	var e *exitError
+	switch {
+	case err == nil, isBrokenPipe(err):
+		return exitFine
+	case errors.As(err, &e):
+		return e.code
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// isBrokenPipe reports whether the reader of the output has gone: head has its
+// ten lines. Where the system has SIGPIPE, that ends the program before.
+func isBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
+
+// report says an error on stderr, with its hint.
+func (a *app) report(err error) {
+	var e *exitError
+	switch isExit := errors.As(err, &e); {
+	case err == nil, isBrokenPipe(err), isExit && e.err == nil:
+		return
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(a.stderr, "firn: interrupted")
+		return
+	}
+	a.complain("", err)
+	if e != nil && e.hint != "" {
+		fmt.Fprintln(a.stderr, "firn: hint:", e.hint)
+	}
+}
+
+// complain says an error on stderr; where names the place it is about, if any.
+func (a *app) complain(where string, err error) {
+	text := strings.TrimPrefix(err.Error(), "firn: ")
+	if where != "" {
+		text = where + ": " + text
+	}
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			line = "      " + line
+		} else {
+			line = "firn: " + line
+		}
+		fmt.Fprintln(a.stderr, line)
+	}
+}
+
+// note says something on stderr that is not an error.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "firn: note: "+format+"\n", args...)
+}

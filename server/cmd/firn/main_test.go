@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"firn": main})
+}
+
+// TestScripts runs testdata/script: what is typed, and what must come of it.
+// Beside the usual commands there is
+//
+//	exits CODE firn …   runs a program and wants that exit code
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("TZ", "UTC")
+			// Under the race detector a process would sleep for a second
+			// before it ends.
+			e.Setenv("GORACE", "atexit_sleep_ms=0")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg || len(args) < 2 {
+					ts.Fatalf("usage: exits CODE PROGRAM [ARGUMENT…]")
+				}
+				want, err := strconv.Atoi(args[0])
+				ts.Check(err)
+				got := 0
+				err = ts.Exec(args[1], args[2:]...)
+				var exit *exec.ExitError
+				if errors.As(err, &exit) {
+					got = exit.ExitCode()
+				} else {
+					ts.Check(err)
+				}
+				if got != want {
+					ts.Fatalf("%s ends with %d, want %d", strings.Join(args[1:], " "), got, want)
+				}
+			},
+		},
+	})
+}
+
+// runFirn runs a command in this process.
+func runFirn(t testing.TB, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	a := &app{
+		stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs,
+		now:    func() time.Time { return time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC) },
+		getenv: func(string) string { return "" },
+	}
+	code = run(context.Background(), a, args)
+	return out.String(), errs.String(), code
+}
+
+// TestHelp wants a usage, an example and a group for every command.
+func TestHelp(t *testing.T) {
+	root := newRoot(&app{now: time.Now})
+	for _, c := range root.Commands() {
+		if c.Name() == "help" || c.Name() == "completion" {
+			continue
+		}
+		if c.Short == "" || c.Example == "" || c.GroupID == "" {
+			t.Errorf("firn %s has the short help %q, examples %q and group %q: none may be empty", c.Name(), c.Short, c.Example, c.GroupID)
+		}
+		for line := range strings.Lines(c.Example) {
+			if !strings.HasPrefix(line, "  ") || !strings.Contains(line, "firn "+c.Name()) {
+				t.Errorf("firn %s has an example that does not show it: %q", c.Name(), line)
+			}
+		}
+		stdout, stderr, code := runFirn(t, "", c.Name(), "--help")
+		if code != exitFine || stderr != "" || !strings.Contains(stdout, "Usage:\n  firn "+c.Name()) {
+			t.Errorf("firn %s --help ends with %d: %s%s", c.Name(), code, stdout, stderr)
+		}
+		for line := range strings.Lines(stdout) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 135 {
+				t.Errorf("firn %s --help has a line of %d characters: %s", c.Name(), n, line)
+			}
+		}
+	}
+}

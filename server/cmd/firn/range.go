@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
+)
+
+func newRange(a *app) *cobra.Command {
+	var (
+		layout   = firn.Default()
+		from, to time.Time
+		format   firn.Format
+		column   string
+		asJSON   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "range --from TIME --to TIME [--layout LAYOUT]",
+		Short: "Tell which IDs a range of time has",
+		Long: `Range prints the lowest and the highest ID that the time from --from to before
+--to can have; both are inclusive. A database finds the rows of a day by them,
+with the index that the IDs have anyway.
+
+A time is RFC 3339 (2026-11-20T10:00:00Z), a date (its beginning in UTC), Unix
+milliseconds, now, or relative to now: -1h30m, -7d.`,
+		Example: `  firn range --from -1h --to now
+  firn range --layout twitter --from 2024-01-01 --to 2024-01-02 --sql id
+  firn range --layout uuidv7 --from 2026-11-01 --to 2026-12-01 --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, name := range []string{"from", "to"} {
+				if !cmd.Flags().Changed(name) {
+					return misuse("firn range --from 2026-11-20 --to 2026-11-21", "there is no --%s", name)
+				}
+			}
+			if !cmd.Flags().Changed("format") {
+				format = layout.Format()
+			}
+			if layout.ReadOnly() {
+				return misuse("", "layout %s has IDs of %d bits: range knows those of 64 and 128", layout, layout.Bits())
+			}
+			if err := format.Fits(layout.Bits()); err != nil {
+				return misuse("", "--format %s: %w", format, plain(err))
+			}
+			if format == firn.Raw {
+				return misuse("firn range --format hex", "--format raw: range prints text")
+			}
+			ends, err := rangeOf(layout, from, to, format)
+			if err != nil {
+				hint := ""
+				if !from.Before(to) {
+					hint = "--from comes before --to, which is not part of the range"
+				}
+				return misuse(hint, "%w", err)
+			}
+			out := bufio.NewWriter(a.stdout)
+			switch {
+			case column != "":
+				text, err := ends.sql(column, format)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(out, text)
+				if ends.big && a.lookOf(a.stderr).terminal {
+					a.note("IDs of 2^63 and above do not fit SQL's bigint; a numeric column holds them")
+				}
+			case asJSON:
+				fmt.Fprintf(out, "{\"layout\":%s,\"from\":%q,\"to\":%q,\"lo\":%q,\"hi\":%q}\n",
+					inspect.AppendString(nil, layout.String()), stamp(from), stamp(to), ends.lo, ends.hi)
+			default:
+				var r rows
+				r.add("lo", "%s", ends.lo)
+				r.add("hi", "%s", ends.hi)
+				r.add("from", "%s", stamp(from))
+				r.add("to", "%s", stamp(to))
+				r.print(out, a.lookOf(a.stdout))
+			}
+			return out.Flush()
+		},
+	}
+	layoutVar(cmd, &layout, "layout of the IDs")
+	timeVar(cmd, a, &from, "from", "the first moment of the range")
+	timeVar(cmd, a, &to, "to", "the end of the range, not part of it")
+	formatVar(cmd, &format, "format", "f", "how to write the IDs (default the layout's own)")
+	cmd.Flags().StringVar(&column, "sql", "", "print COLUMN BETWEEN lo AND hi for this `COLUMN`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"layout","from","to","lo","hi"}`)
+	return cmd
+}
+
+func stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }
+
+// ends are the lowest and highest ID of a range, as text.
+type ends struct {
+	lo, hi string
+	big    bool // hi does not fit a signed 64-bit number
+}
+
+func rangeOf(l firn.Layout, from, to time.Time, f firn.Format) (e ends, err error) {
+	if l.Bits() == 128 {
+		lo, hi, err := l.Range128(from, to)
+		return ends{string(f.Append128(nil, lo)), string(f.Append128(nil, hi)), false}, err
+	}
+	lo, hi, err := l.Range(from, to)
+	return ends{string(f.Append(nil, lo)), string(f.Append(nil, hi)), hi > math.MaxInt64}, err
+}
+
+// sql is a condition of SQL. Text in a column sorts like the IDs only where all
+// have the same width.
+func (e ends) sql(column string, f firn.Format) (string, error) {
+	if f == firn.Decimal {
+		return fmt.Sprintf("%s BETWEEN %s AND %s", column, e.lo, e.hi), nil
+	}
+	if f != f.Fixed() {
+		return "", misuse("--format "+f.Fixed().String()+", if that is what the column has", "--sql with --format %s: texts of different widths do not sort like the IDs", f)
+	}
+	return fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, e.lo, e.hi), nil
+}

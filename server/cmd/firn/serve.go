@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/httpapi"
+)
+
+// defaultListen is on loopback, as the server has neither TLS nor tokens yet.
+const defaultListen = "127.0.0.1:3476"
+
+// A serving is what the command serve was told.
+type serving struct {
+	listen         string
+	layout         firn.Layout
+	node           string
+	allowLocal     bool
+	maxAhead       time.Duration
+	maxNames       uint64
+	requestTimeout time.Duration
+	drainTimeout   time.Duration
+	logFormat      string
+	insecure       bool
+}
+
+func newServe(a *app) *cobra.Command {
+	s := serving{
+		listen:         defaultListen,
+		layout:         firn.Default(),
+		node:           "0",
+		maxAhead:       maxAhead,
+		maxNames:       10_000,
+		requestTimeout: 10 * time.Second,
+		drainTimeout:   15 * time.Second,
+		logFormat:      "text",
+	}
+	cmd := &cobra.Command{
+		Use:   "serve [--listen ADDRESS] [--layout LAYOUT] [--node NODE]",
+		Short: "Hand out IDs over HTTP",
+		Long: `Serve hands out IDs to programs in every language, over HTTP:
+
+  curl -s http://127.0.0.1:3476/v1/sequencers/orders/next
+  curl -s 'http://127.0.0.1:3476/v1/sequencers/orders/next?count=5&format=base62'
+  curl -s -H 'Accept: text/plain' http://127.0.0.1:3476/v1/sequencers/orders/next
+
+"orders" is a name of your choice: a sequencer. IDs are unique within one name.
+
+The node number is static: nothing but you keeps it apart from those of other
+servers. Two servers with the same node make the same IDs when they run at the
+same time: give each its own --node. One after the other is safe, also right
+after a crash, as long as the clock is not set back while none runs and
+--max-ahead is not made smaller.
+
+There is no TLS and there are no tokens. So serve listens on loopback only, and
+answers only requests to localhost, 127.0.0.0/8 or [::1]; --insecure lifts both.
+
+SIGINT or SIGTERM ends it: requests under way finish first.`,
+		Example: `  firn serve
+  firn serve --layout hazelcast --node 7
+  firn serve --node env:NODE_ID --log-format json
+  firn serve --listen 127.0.0.1:0`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return s.run(cmd.Context(), a)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.listen, "listen", s.listen, "address to listen on; port 0 takes a free one")
+	layoutVar(cmd, &s.layout, "layout of the IDs")
+	f.StringVar(&s.node, "node", s.node, "number of this server: "+nodeUsage)
+	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
+	f.DurationVar(&s.maxAhead, "max-ahead", s.maxAhead, "how far IDs may run ahead of the clock in a burst")
+	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
+	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
+	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
+	f.Var(&value[string]{&s.logFormat, parseLogFormat, func(s string) string { return s }, "FORMAT"}, "log-format", "text or json, on stderr")
+	complete(cmd, "log-format", func() []string { return []string{"text", "json"} })
+	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, without TLS or tokens")
+	return cmd
+}
+
+func parseLogFormat(s string) (string, error) {
+	if s != "text" && s != "json" {
+		return "", errors.New("it is text or json")
+	}
+	return s, nil
+}
+
+// run listens and serves until ctx is done.
+func (s *serving) run(ctx context.Context, a *app) error {
+	backend, err := s.backend()
+	if err != nil {
+		return err
+	}
+	address, err := s.resolve()
+	if err != nil {
+		return err
+	}
+	listener, err := net.ListenTCP("tcp", address)
+	if err != nil {
+		hint := "--listen chooses another address; with port 0 it takes a free one"
+		if errors.Is(err, syscall.EADDRINUSE) {
+			hint = fmt.Sprintf("another program listens there, perhaps another firn serve: stop it, or choose another port with --listen %s",
+				net.JoinHostPort(address.IP.String(), "0"))
+		}
+		return failed(hint, "listen on %s: %w", address, cause(err))
+	}
+	// After the first signal, another one ends the program at once.
+	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
+	defer reset()
+	return s.serve(ctx, a, backend, listener)
+}
+
+// cause is the last error of a chain: "address already in use" is all that a
+// user needs of it.
+func cause(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}
+
+// backend makes the source of IDs, and finds what is wrong with the flags.
+func (s *serving) backend() (httpapi.Backend, error) {
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+		least time.Duration
+	}{
+		{"max-ahead", s.maxAhead, 0},
+		{"request-timeout", s.requestTimeout, time.Millisecond},
+		{"drain-timeout", s.drainTimeout, 0},
+	} {
+		if d.value < d.least {
+			return nil, misuse("", "--%s %v: the least is %v", d.flag, d.value, d.least)
+		}
+	}
+	if s.maxNames < 1 || s.maxNames > 1<<30 {
+		return nil, misuse("", "--max-sequencers %d: it is a number from 1 to %d", s.maxNames, 1<<30)
+	}
+	if s.layout.ReadOnly() {
+		return nil, misuse("firn layout lists what can be made", "IDs of layout %s can be read, but not made", s.layout)
+	}
+	node, err := readNode(s.layout, s.node, s.allowLocal)
+	if err != nil {
+		return nil, err
+	}
+	backend, err := httpapi.NewStatic(httpapi.StaticConfig{
+		Layout:   s.layout,
+		Node:     node,
+		Options:  &firn.Options{MaxAhead: s.maxAhead},
+		MaxNames: int(s.maxNames),
+	})
+	if err != nil {
+		return nil, misuse("", "%w", err)
+	}
+	return backend, nil
+}
+
+// resolve finds the address to listen on. It comes before listening, so that
+// there is no moment at which a wrong one is open.
+func (s *serving) resolve() (*net.TCPAddr, error) {
+	address, err := net.ResolveTCPAddr("tcp", s.listen)
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return nil, failed("write the address as a number, such as "+defaultListen, "--listen %s: %w", s.listen, err)
+	}
+	if err != nil {
+		return nil, misuse("it is HOST:PORT, such as "+defaultListen, "--listen %q: %w", s.listen, cause(err))
+	}
+	if !address.IP.IsLoopback() && !s.insecure {
+		host, _, _ := net.SplitHostPort(s.listen)
+		where := "that is not this machine's own loopback address"
+		if host == "" || address.IP.IsUnspecified() {
+			where = "that is every address of this machine"
+		}
+		return nil, misuse(fmt.Sprintf("use --listen %s, or --insecure where only programs that you trust can reach it",
+			netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(address.Port))),
+			"--listen %s: %s, and there is neither TLS nor a token to keep others out", s.listen, where)
+	}
+	return address, nil
+}
+
+// serve answers requests until ctx is done, and then those that are under way.
+func (s *serving) serve(ctx context.Context, a *app, backend httpapi.Backend, listener net.Listener) error {
+	log := slog.New(slog.NewTextHandler(a.stderr, nil))
+	if s.logFormat == "json" {
+		log = slog.New(slog.NewJSONHandler(a.stderr, nil))
+	}
+	handler := httpapi.NewHandler(httpapi.Config{
+		Backend: backend,
+		Limit:   s.requestTimeout,
+		AnyHost: s.insecure,
+		Log:     log,
+	})
+	server := httpapi.NewServer(handler)
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+
+	log.Warn("static node: another server with the same node makes the same IDs", "node", s.node, "hint", "give each its own --node")
+	if s.insecure {
+		log.Warn("insecure: whoever reaches this address can take IDs, and sees those of others")
+	}
+	url := "http://" + reachable(listener.Addr())
+	log.Info("serving", "url", url, "layout", s.layout.String(), "node", s.node)
+	if a.lookOf(a.stderr).terminal {
+		fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n\n", url, url)
+	}
+
+	select {
+	case err := <-done:
+		return failed("", "serve %s: %w", listener.Addr(), cause(err))
+	case <-ctx.Done():
+	}
+	handler.Drain()
+	log.Info("stopping: requests under way may finish", "limit", s.drainTimeout.String())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drainTimeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		server.Close()
+		<-done
+		return failed("--drain-timeout gives them more time", "requests were cut off that had not finished after %v", s.drainTimeout)
+	}
+	<-done
+	log.Info("stopped")
+	return nil
+}
+
+// reachable is the address under which a program on this machine reaches addr.
+func reachable(addr net.Addr) string {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d", tcp.Port)
+	}
+	return addr.String()
+}

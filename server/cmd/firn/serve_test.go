@@ -1,0 +1,330 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// An output collects what a command prints while it runs.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// serveApp is the world of a serve command that runs in the test.
+func serveApp() (a *app, stdout, stderr *output) {
+	stdout, stderr = new(output), new(output)
+	return &app{
+		stdin:  strings.NewReader(""),
+		stdout: stdout,
+		stderr: stderr,
+		now:    time.Now,
+		getenv: func(string) string { return "" },
+	}, stdout, stderr
+}
+
+// urlIn finds the address in the lines of a log in JSON.
+func urlIn(log io.Reader) (string, error) {
+	lines := bufio.NewScanner(log)
+	for lines.Scan() {
+		var line struct{ Msg, URL string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return "", fmt.Errorf("the log has the line %q: %w", lines.Text(), err)
+		}
+		if line.Msg == "serving" {
+			return line.URL, nil
+		}
+	}
+	return "", fmt.Errorf("the log ended: %w", lines.Err())
+}
+
+// The program as a user starts and stops it: its own process, a free port, a
+// request, and a signal.
+func TestServeProcess(t *testing.T) {
+	if args, ok := os.LookupEnv("FIRN_TEST_SERVE"); ok {
+		os.Args = append([]string{"firn"}, strings.Fields(args)...)
+		main()
+		return
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows cannot send a program SIGTERM")
+	}
+	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestServeProcess$")
+		cmd.Env = append(os.Environ(), "FIRN_TEST_SERVE=serve --listen 127.0.0.1:0 --log-format json --node 7")
+		var stdout bytes.Buffer
+		cmd.Stdout = &stdout
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer cmd.Process.Kill()
+		url, err := urlIn(stderr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(url, ":0") {
+			t.Errorf("the log says %s, not the port that was chosen", url)
+		}
+
+		resp, err := http.Post(url+"/v1/sequencers/orders/next", "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v struct{ IDs []firn.ID }
+		err = json.NewDecoder(resp.Body).Decode(&v)
+		resp.Body.Close()
+		if err != nil || len(v.IDs) != 1 {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		if parts, err := firn.Default().Decompose(v.IDs[0]); err != nil || parts.Node != 7 {
+			t.Errorf("the ID %v has parts %+v, %v, want node 7", v.IDs[0], parts, err)
+		}
+
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		rest, _ := io.ReadAll(stderr)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("after %v: %v, want exit 0", sig, err)
+		}
+		if !strings.Contains(string(rest), `"msg":"stopped"`) {
+			t.Errorf("after %v, the log ends with %s", sig, rest)
+		}
+		if stdout.Len() != 0 {
+			t.Errorf("it printed %s, want nothing", &stdout)
+		}
+	}
+}
+
+// Requests that wait when the server is told to stop get their IDs; those that
+// take longer than the limit are cut off, and that is a failure.
+func TestServeDrain(t *testing.T) {
+	for _, row := range []struct {
+		drain time.Duration
+		code  int
+	}{
+		{2 * time.Minute, exitFine},
+		{10 * time.Second, exitFailed},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
+			a, _, stderr := serveApp()
+			s := serving{
+				layout:         firn.MustParseLayout("bits=time:40.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z"),
+				node:           "0",
+				maxNames:       1,
+				requestTimeout: time.Hour,
+				drainTimeout:   row.drain,
+				logFormat:      "text",
+			}
+			backend, err := s.backend()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			listener := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
+			ended := make(chan error, 1)
+			go func() { ended <- s.serve(ctx, a, backend, listener) }()
+
+			client, server := net.Pipe()
+			listener.conns <- server
+			fmt.Fprintf(client, "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			synctest.Wait()
+			stop()
+			answer, _ := io.ReadAll(client)
+			client.Close()
+			err = <-ended
+			if got := exitCode(err); got != row.code {
+				t.Errorf("drain %v: exit %d (%v), want %d\n%s", row.drain, got, err, row.code, stderr)
+			}
+			if got, want := strings.Contains(string(answer), `{"ids":["`), row.code == exitFine; got != want {
+				t.Errorf("drain %v: the answer is %q", row.drain, answer)
+			}
+			if want := "stopping"; !strings.Contains(stderr.String(), want) {
+				t.Errorf("the log does not say %q: %s", want, stderr)
+			}
+		})
+	}
+}
+
+// pipes is a listener in memory, which a bubble can see.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipes) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// Every way to start it wrongly has its exit code and says what would be right.
+func TestServeErrors(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, row := range []struct {
+		args  []string
+		code  int
+		texts []string
+	}{
+		{[]string{"--listen", taken.Addr().String()}, exitFailed, []string{"already in use", "hint:", "--listen 127.0.0.1:0"}},
+		{[]string{"--listen", ":3476"}, exitMisuse, []string{"every address", "hint: use --listen 127.0.0.1:3476", "--insecure"}},
+		{[]string{"--listen", "0.0.0.0:80"}, exitMisuse, []string{"every address", "127.0.0.1:80"}},
+		{[]string{"--listen", "[::]:80"}, exitMisuse, []string{"every address", "127.0.0.1:80"}},
+		{[]string{"--listen", "192.0.2.1:80"}, exitMisuse, []string{"loopback", "127.0.0.1:80"}},
+		{[]string{"--listen", "3476"}, exitMisuse, []string{"missing port", "HOST:PORT"}},
+		{[]string{"--listen", "127.0.0.1:99999"}, exitMisuse, []string{"invalid port"}},
+		{[]string{"--node", "1024"}, exitMisuse, []string{"0..1023"}},
+		{[]string{"--node", "env:FIRN_TEST_NOT_SET"}, exitMisuse, []string{"FIRN_TEST_NOT_SET", "is not set"}},
+		{[]string{"--layout", "nothing"}, exitMisuse, []string{"there is no preset"}},
+		{[]string{"--layout", "ksuid"}, exitMisuse, []string{"read, but not made"}},
+		{[]string{"--max-ahead", "-1s"}, exitMisuse, []string{"--max-ahead"}},
+		{[]string{"--request-timeout", "0"}, exitMisuse, []string{"--request-timeout"}},
+		{[]string{"--drain-timeout", "-1s"}, exitMisuse, []string{"--drain-timeout"}},
+		{[]string{"--max-sequencers", "0"}, exitMisuse, []string{"--max-sequencers"}},
+		{[]string{"--log-format", "xml"}, exitMisuse, []string{"text or json"}},
+		{[]string{"now"}, exitMisuse, []string{"no argument"}},
+	} {
+		a, stdout, stderr := serveApp()
+		// A command that does not fail as it should is stopped at once.
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		if got := run(ctx, a, append([]string{"serve"}, row.args...)); got != row.code {
+			t.Errorf("serve %q: exit %d, want %d", row.args, got, row.code)
+		}
+		stop()
+		for _, text := range row.texts {
+			if !strings.Contains(stderr.String(), text) {
+				t.Errorf("serve %q says\n%swant %q", row.args, stderr, text)
+			}
+		}
+		if stdout.String() != "" {
+			t.Errorf("serve %q printed %q", row.args, stdout)
+		}
+	}
+}
+
+// The flags reach what they are for.
+func TestServeFlags(t *testing.T) {
+	for _, row := range []struct {
+		args       []string
+		host       string
+		layout     string
+		node       uint64
+		status     int
+		isInsecure bool
+	}{
+		{nil, "localhost", "default", 0, 200, false},
+		{[]string{"--layout", "flake-idgen", "--node", "datacenter=9,worker=7"}, "127.0.0.1", "flake-idgen", 295, 200, false},
+		{[]string{"--layout", "hazelcast", "--node", "12", "--max-ahead", "0"}, "[::1]:3476", "hazelcast", 12, 200, false},
+		{nil, "ids.example", "", 0, 421, false},
+		{[]string{"--insecure"}, "ids.example", "default", 0, 200, true},
+	} {
+		args := append([]string{"serve", "--listen", "localhost:0", "--log-format", "json"}, row.args...)
+		a, _, stderr := serveApp()
+		logs, logsIn := io.Pipe()
+		a.stderr = io.MultiWriter(stderr, logsIn)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan int, 1)
+		go func() {
+			ended <- run(ctx, a, args)
+			logsIn.Close()
+		}()
+		url, err := urlIn(logs)
+		if err != nil {
+			t.Fatalf("%q: %v", row.args, err)
+		}
+		go io.Copy(io.Discard, logs)
+
+		r, _ := http.NewRequest("GET", url+"/v1/sequencers/orders/next?format=dec", nil)
+		r.Host = row.host
+		r.Header.Set("Accept", "text/plain")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != row.status {
+			t.Errorf("%q, Host %s: status %d, want %d: %s", row.args, row.host, resp.StatusCode, row.status, body)
+		}
+		if row.status == 200 {
+			id, err := firn.ParseID(strings.TrimSpace(string(body)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if parts, err := firn.MustParseLayout(row.layout).Decompose(id); err != nil || parts.Node != row.node {
+				t.Errorf("%q: the ID %v has parts %+v, %v, want node %d", row.args, id, parts, err, row.node)
+			}
+		}
+		stop()
+		if got := <-ended; got != exitFine {
+			t.Errorf("%q: exit %d, want 0: %s", row.args, got, stderr)
+		}
+		if n := strings.Count(stderr.String(), "static node"); n != 1 {
+			t.Errorf("%q: the log says %d times that the node is static, want 1:\n%s", row.args, n, stderr)
+		}
+		if got := strings.Contains(stderr.String(), "insecure"); got != row.isInsecure {
+			t.Errorf("%q: the log is\n%s", row.args, stderr)
+		}
+	}
+}
+
+func TestServeHelp(t *testing.T) {
+	a, stdout, _ := serveApp()
+	if got := run(t.Context(), a, []string{"serve", "--help"}); got != exitFine {
+		t.Errorf("exit %d, want 0", got)
+	}
+	for _, text := range []string{"same IDs", "curl", "--insecure", "127.0.0.1:3476", "SIGTERM"} {
+		if !strings.Contains(stdout.String(), text) {
+			t.Errorf("the help does not say %q", text)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+)
+
+// steps notes the steps between keys that strictly increase, so that they can
+// be had again: equal steps as one with their number. What a generator makes in
+// one go takes next to nothing, other IDs some four bytes each. Beyond
+// stepsInMemory they go to a temporary file.
+type steps struct {
+	buf     []byte
+	step    key // the last step, …
+	times   uint64
+	most    int // bytes of buf; 0: stepsInMemory
+	file    *os.File
+	writer  *bufio.Writer
+	written int64
+}
+
+// stepsInMemory bounds the memory of a stream that is in order, however long.
+const stepsInMemory = 16 << 20
+
+// add notes a step. The first is the first key itself, which may be 0.
+func (s *steps) add(step key, first bool) error {
+	if step == s.step && !first {
+		s.times++
+		return nil
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	s.step, s.times = step, 1
+	return nil
+}
+
+// flush writes the last step. Its form:
+//
+//	uvarint(step<<1)               one step
+//	uvarint(step<<1 | 1), uvarint  so many equal steps
+//	0, uvarint hi, lo, times       a step of more than 63 bits, or of 0
+func (s *steps) flush() error {
+	if s.times == 0 {
+		return nil
+	}
+	b := s.buf
+	if s.step.hi != 0 || s.step.lo>>63 != 0 || s.step.lo == 0 {
+		b = append(b, 0)
+		b = binary.AppendUvarint(b, s.step.hi)
+		b = binary.AppendUvarint(b, s.step.lo)
+		b = binary.AppendUvarint(b, s.times)
+	} else if s.times == 1 {
+		b = binary.AppendUvarint(b, s.step.lo<<1)
+	} else {
+		b = binary.AppendUvarint(b, s.step.lo<<1|1)
+		b = binary.AppendUvarint(b, s.times)
+	}
+	s.buf, s.times = b, 0
+	if len(b) < cmp.Or(s.most, stepsInMemory) {
+		return nil
+	}
+	return s.spill()
+}
+
+// spill moves the notes to the temporary file.
+func (s *steps) spill() error {
+	if s.file == nil {
+		f, err := os.CreateTemp("", "firn-check-*")
+		if err != nil {
+			return failed("set TMPDIR to a directory that can be written", "note the order of the IDs: %w", err)
+		}
+		s.file, s.writer = f, bufio.NewWriterSize(f, chunkSize)
+		if runtime.GOOS != "windows" {
+			// Nobody needs its name, and so it is gone however this ends.
+			if err := os.Remove(f.Name()); err != nil {
+				return failed("", "note the order of the IDs: %w", err)
+			}
+		}
+	}
+	n, err := s.writer.Write(s.buf)
+	s.written += int64(n)
+	s.buf = s.buf[:0]
+	if err != nil {
+		return failed("set TMPDIR to a directory with more room", "note the order of the IDs: %w", err)
+	}
+	return nil
+}
+
+// close removes the temporary file.
+func (s *steps) close() error {
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	if runtime.GOOS == "windows" {
+		err = errors.Join(err, os.Remove(s.file.Name()))
+	}
+	s.file = nil
+	return err
+}
+
+// replay reads the steps from the beginning. Nothing may be added any more.
+func (s *steps) replay() (*stepReader, error) {
+	if err := s.flush(); err != nil {
+		return nil, err
+	}
+	if s.file == nil {
+		return &stepReader{r: bufio.NewReader(bytes.NewReader(s.buf))}, nil
+	}
+	if err := s.writer.Flush(); err != nil {
+		return nil, failed("set TMPDIR to a directory with more room", "note the order of the IDs: %w", err)
+	}
+	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read the order of the IDs: %w", err)
+	}
+	all := io.MultiReader(io.LimitReader(s.file, s.written), bytes.NewReader(s.buf))
+	return &stepReader{r: bufio.NewReaderSize(all, chunkSize)}, nil
+}
+
+// A stepReader gives the steps one by one.
+type stepReader struct {
+	r     *bufio.Reader
+	step  key
+	times uint64
+	given uint64
+}
+
+func (r *stepReader) next() (step key, ok bool, err error) {
+	if r.times == 0 {
+		v, err := binary.ReadUvarint(r.r)
+		if err == io.EOF {
+			return key{}, false, nil
+		}
+		r.step, r.times = key{0, v >> 1}, 1
+		switch {
+		case err != nil:
+		case v == 0:
+			var errs [3]error
+			r.step.hi, errs[0] = binary.ReadUvarint(r.r)
+			r.step.lo, errs[1] = binary.ReadUvarint(r.r)
+			r.times, errs[2] = binary.ReadUvarint(r.r)
+			err = errors.Join(errs[:]...)
+		case v&1 == 1:
+			r.times, err = binary.ReadUvarint(r.r)
+		}
+		if err != nil {
+			return key{}, false, fmt.Errorf("read the order of the IDs: %w", err)
+		}
+	}
+	r.times--
+	r.given++
+	return r.step, true, nil
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// A look is how output may look: what colours and boxes the reader can see.
+// The zero look is for pipes and files.
+type look struct {
+	terminal bool
+	colour   bool
+	width    int // in columns; 0 where nobody knows
+}
+
+// lookOf says how output to w may look. NO_COLOR and TERM=dumb are respected.
+func (a *app) lookOf(w io.Writer) look {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return look{}
+	}
+	l := look{terminal: true, colour: a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+		l.width = width
+	}
+	return l
+}
+
+func (l look) paint(code, s string) string {
+	if !l.colour || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (l look) bold(s string) string   { return l.paint("1", s) }
+func (l look) dim(s string) string    { return l.paint("2", s) }
+func (l look) red(s string) string    { return l.paint("31", s) }
+func (l look) green(s string) string  { return l.paint("32", s) }
+func (l look) yellow(s string) string { return l.paint("33", s) }
+
+// rows are lines of a key and a value. Printed, the values stand below each
+// other.
+type rows struct {
+	keys, values []string
+}
+
+func (r *rows) add(key, format string, a ...any) {
+	r.keys = append(r.keys, key)
+	r.values = append(r.values, fmt.Sprintf(format, a...))
+}
+
+// print writes the rows. A key that is empty, or the same as the one above,
+// is not repeated on a terminal.
+func (r *rows) print(w io.Writer, l look) {
+	width := 0
+	for _, k := range r.keys {
+		width = max(width, len(k))
+	}
+	for i, k := range r.keys {
+		if l.terminal && i > 0 && r.keys[i-1] == k {
+			k = ""
+		}
+		fmt.Fprintf(w, "%s  %s\n", l.dim(fmt.Sprintf("%-*s", width, k)), r.values[i])
+	}
+}
+
+// A table is rows of cells; columns are as wide as their widest cell.
+type table struct {
+	head  []string
+	rows  [][]string
+	right map[int]bool // columns of numbers
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// keep leaves only these columns, for a terminal that is too narrow for all.
+func (t *table) keep(columns ...int) {
+	pick := func(row []string) (kept []string) {
+		for _, i := range columns {
+			kept = append(kept, row[i])
+		}
+		return kept
+	}
+	right := make(map[int]bool)
+	for to, from := range columns {
+		right[to] = t.right[from]
+	}
+	t.head, t.right = pick(t.head), right
+	for i := range t.rows {
+		t.rows[i] = pick(t.rows[i])
+	}
+}
+
+func (t *table) print(w io.Writer, l look) {
+	widths := make([]int, len(t.head))
+	for _, row := range append([][]string{t.head}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	line := func(row []string, style func(string) string) {
+		var b strings.Builder
+		for i, cell := range row {
+			fill := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			if t.right[i] {
+				b.WriteString(fill + cell)
+			} else {
+				b.WriteString(cell + fill)
+			}
+		}
+		fmt.Fprintln(w, style(strings.TrimRight(b.String(), " ")))
+	}
+	line(t.head, l.dim)
+	for _, row := range t.rows {
+		line(row, func(s string) string { return s })
+	}
+}
+
+// group writes a count with spaces between groups of three digits.
+func group(n uint64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + " " + s[i:]
+	}
+	return s
+}

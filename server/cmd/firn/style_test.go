@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// goneWriter is a pipe whose reader has gone.
+type goneWriter struct{}
+
+func (goneWriter) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// shown is what inspect shows of an ID to a reader with this look.
+func shown(t *testing.T, l look, layout, id string) string {
+	t.Helper()
+	p := idPrinter{
+		a:    &app{now: func() time.Time { return time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC) }},
+		look: l, diagram: l.terminal,
+	}
+	if layout != "" {
+		p.o.Layout = firn.MustParseLayout(layout)
+	}
+	var b bytes.Buffer
+	if err := p.print(&b, id, false); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestTerminal looks at what only a terminal shows: boxes, colours, and lists
+// where boxes are too wide.
+func TestTerminal(t *testing.T) {
+	const colour = "\x1b["
+	wide := shown(t, look{terminal: true, colour: true, width: 100}, "", "117398450593894403")
+	for _, want := range []string{colour + "1mdefault", "┌───┬", "│ 0 │ time 27989971779 ", "│ node 329 │ seq 3 ", "age       " + colour, "28 seconds ago"} {
+		if want == "age       "+colour {
+			continue // the key is dimmed, and its value plain
+		}
+		if !strings.Contains(wide, want) {
+			t.Errorf("a terminal does not show %q:\n%s", want, wide)
+		}
+	}
+	if plain := shown(t, look{terminal: true, width: 100}, "", "117398450593894403"); strings.Contains(plain, colour) || !strings.Contains(plain, "┌───┬") {
+		t.Errorf("a terminal without colours shows\n%s", plain)
+	}
+	narrow := shown(t, look{terminal: true, width: 50}, "uuidv7", "017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
+	if strings.Contains(narrow, "┌") || !strings.Contains(narrow, "127..80  time    1645557742000") {
+		t.Errorf("a narrow terminal shows\n%s", narrow)
+	}
+	pipe := shown(t, look{}, "", "117398450593894403")
+	if strings.Contains(pipe, colour) || strings.Contains(pipe, "┌") || strings.Count(pipe, "\nfor  ") < 2 {
+		t.Errorf("a pipe gets\n%s", pipe)
+	}
+	for line := range strings.Lines(narrow) {
+		if n := len([]rune(line)); n > 51 {
+			t.Errorf("a terminal of 50 columns gets a line of %d: %s", n, line)
+		}
+	}
+
+	for _, width := range []int{80, 120, 200} {
+		var b bytes.Buffer
+		listPresets(&b, look{terminal: true, width: width}, false)
+		for line := range strings.Lines(b.String()) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > width {
+				t.Errorf("a terminal of %d columns gets a line of %d: %s", width, n, line)
+			}
+		}
+	}
+}
+
+func TestLookOf(t *testing.T) {
+	a := &app{getenv: func(string) string { return "" }}
+	if l := a.lookOf(new(bytes.Buffer)); l != (look{}) {
+		t.Errorf("lookOf a buffer = %+v, want the zero look", l)
+	}
+	l := look{terminal: true, colour: true}
+	if got := l.red("x"); got != "\x1b[31mx\x1b[0m" {
+		t.Errorf("red = %q", got)
+	}
+	if got := (look{}).red("x") + l.red(""); got != "x" {
+		t.Errorf("without colour, red = %q", got)
+	}
+}
+
+func TestGroup(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1 000", 1234567: "1 234 567"} {
+		if got := group(n); got != want {
+			t.Errorf("group(%d) = %q, want %q", n, got, want)
+		}
+	}
+	for x, want := range map[float64]string{0: "0", 12: "12", 999: "999", 1000: "1 k", 25600: "25.6 k", 4096000: "4 M", 2.5e9: "2.5 G", 3e12: "3 T"} {
+		if got := count(x); got != want {
+			t.Errorf("count(%g) = %q, want %q", x, got, want)
+		}
+	}
+}
+
+// TestPercent is never certain, and never nothing.
+func TestPercent(t *testing.T) {
+	for share, want := range map[float64]string{0: "< 0.1 %", 0.0005: "< 0.1 %", 0.014: "1.4 %", 0.54: "54 %", 0.991: "99.1 %", 1: "> 99.9 %"} {
+		if got := percent(share); got != want {
+			t.Errorf("percent(%g) = %q, want %q", share, got, want)
+		}
+	}
+}

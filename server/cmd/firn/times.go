@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// parseTime reads a point in time: RFC 3339, a date (its beginning in UTC),
+// Unix milliseconds, now, or a time relative to it such as -1h30m or +7d.
+func parseTime(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, errors.New("it is empty")
+	}
+	if rest, ok := strings.CutPrefix(s, "now"); ok {
+		if rest == "" {
+			return now, nil
+		}
+		if d, ok := parseSpan(rest); ok {
+			return now.Add(d), nil
+		}
+	}
+	if d, ok := parseSpan(s); ok {
+		return now.Add(d), nil
+	}
+	if strings.Trim(s, "0123456789") == "" || s[0] == '-' && len(s) > 1 && strings.Trim(s[1:], "0123456789") == "" {
+		return parseMillis(s)
+	}
+	if t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(s)); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04Z07:00", time.DateOnly} {
+		if t, err := time.Parse(layout, strings.ToUpper(s)); err == nil {
+			return t, nil
+		}
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if _, err := time.Parse(layout, s); err == nil {
+			s = strings.Replace(s, " ", "T", 1)
+			return time.Time{}, fmt.Errorf("it does not say its zone: write %sZ for UTC, or %s+01:00", s, s)
+		}
+	}
+	return time.Time{}, errors.New("it is not a time: it should be like 2026-11-20T10:00:00Z, 2026-11-20, 1795168800000 (Unix milliseconds), now or -1h")
+}
+
+// parseSpan reads a duration with a sign, as time.ParseDuration does, and also
+// days (d) and weeks (w), which are of 24 hours and 7 days.
+func parseSpan(s string) (time.Duration, bool) {
+	if s[0] != '-' && s[0] != '+' {
+		return 0, false
+	}
+	if n := len(s) - 1; s[n] == 'd' || s[n] == 'w' {
+		days, err := strconv.ParseFloat(s[1:n], 64)
+		if s[n] == 'w' {
+			days *= 7
+		}
+		if err != nil || !(days >= 0 && days < 100_000) {
+			return 0, false
+		}
+		d := time.Duration(days * 24 * float64(time.Hour))
+		if s[0] == '-' {
+			d = -d
+		}
+		return d, true
+	}
+	d, err := time.ParseDuration(s)
+	return d, err == nil
+}
+
+// latestSecond is later than the last tick of any layout.
+const latestSecond = 1 << 56
+
+// parseMillis reads Unix milliseconds exactly, also those that int64 cannot
+// hold: Boundary's time has 64 bits.
+func parseMillis(s string) (time.Time, error) {
+	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && s[0] != '+' {
+		return time.UnixMilli(ms).UTC(), nil
+	}
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return time.Time{}, errors.New("it is not a whole number of Unix milliseconds")
+	}
+	wide, err := firn.Decimal.Parse128(s)
+	hi, lo := wide.Uint64s()
+	if err == nil && hi < 1000 {
+		if sec, ms := bits.Div64(hi, lo, 1000); sec < latestSecond {
+			return time.Unix(int64(sec), int64(ms)*1e6).UTC(), nil
+		}
+	}
+	return time.Time{}, errors.New("it is later than any layout can hold")
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// A build is what is known of this program's making.
+type build struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Time     string `json:"time,omitempty"` // of the commit
+	Modified bool   `json:"modified"`       // whether the tree had changes
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
+
+// buildOf asks the linker's flag first and the Go command's notes then.
+func buildOf() build {
+	b := build{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if b.Version == "" && info.Main.Version != "(devel)" {
+			b.Version = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				b.Commit = s.Value
+			case "vcs.time":
+				b.Time = s.Value
+			case "vcs.modified":
+				b.Modified = s.Value == "true"
+			}
+		}
+	}
+	if b.Version == "" {
+		b.Version = "devel"
+	}
+	return b
+}
+
+func newVersion(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "version [--json]",
+		Short:   "Print the version",
+		Example: "  firn version\n  firn version --json",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			b := buildOf()
+			if asJSON {
+				text, err := json.Marshal(b)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.stdout, "%s\n", text)
+				return err
+			}
+			_, err := fmt.Fprintf(a.stdout, "firn %s (%s, %s/%s)\n", b.Version, b.Go, b.OS, b.Arch)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}

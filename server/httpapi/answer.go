@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+)
+
+// An answer writes IDs or runs to a client, in pieces of about chunkSize. For
+// each of them, its user appends to what begin returns and gives it to end; at
+// last comes close. It is used by one goroutine.
+type answer struct {
+	w             http.ResponseWriter
+	before, after string // what stands around an ID
+	between, last string // what stands between two, and after the last
+	buf           []byte
+	some          bool  // an ID was appended
+	sent          bool  // a piece was sent
+	err           error // of the connection: the client is gone
+}
+
+// chunkSize is how much of an answer is collected before it is sent. The answer
+// to a request for 100,000 IDs can have 13 MB; this is what it takes in memory,
+// however slowly its client reads.
+const chunkSize = 32 << 10
+
+// answers keeps answers for their buffers. These are a little larger than
+// chunkSize, as an ID is appended before the size is looked at.
+var answers = sync.Pool{New: func() any { return &answer{buf: make([]byte, 0, chunkSize+512)} }}
+
+// Content types, as header values that need no allocation.
+var contentTypes = [...][]string{
+	mediaJSON:   {"application/json"},
+	mediaText:   {"text/plain; charset=utf-8"},
+	mediaOctets: {"application/octet-stream"},
+}
+
+// newAnswer begins the answer to a request for IDs of size bytes.
+func newAnswer(w http.ResponseWriter, q *nextRequest, size int) *answer {
+	a := answers.Get().(*answer)
+	*a = answer{w: w, buf: a.buf[:0]}
+	// No format has a character that JSON would have to escape.
+	switch {
+	case q.runs:
+		a.buf = append(a.buf, `{"runs":[`...)
+		a.before, a.between, a.after, a.last = `{"first":"`, ",", "}", "]}\n"
+	case q.media == mediaJSON:
+		a.buf = append(a.buf, `{"ids":[`...)
+		a.before, a.between, a.after, a.last = `"`, `,`, `"`, "]}\n"
+	case q.media == mediaText:
+		a.after = "\n"
+	case q.media == mediaOctets:
+		w.Header()["Content-Length"] = []string{strconv.Itoa(q.count * size)}
+	}
+	w.Header()["Content-Type"] = contentTypes[q.media]
+	return a
+}
+
+// begin returns the buffer to append an ID to.
+func (a *answer) begin() []byte {
+	buf := a.buf
+	if a.some {
+		buf = append(buf, a.between...)
+	}
+	a.some = true
+	return append(buf, a.before...)
+}
+
+// end takes the buffer back, and reports whether it is of use to go on.
+func (a *answer) end(buf []byte) bool {
+	a.buf = append(buf, a.after...)
+	return len(a.buf) < chunkSize || a.flush()
+}
+
+// flush sends what there is, and reports whether the client is still there.
+func (a *answer) flush() bool {
+	if a.err == nil {
+		_, a.err = a.w.Write(a.buf)
+	}
+	a.buf, a.sent = a.buf[:0], true
+	return a.err == nil
+}
+
+// close sends the rest; a must not be used any more. An answer in one piece has a
+// Content-Length, which net/http sets itself where it is short, and one in
+// several is sent in HTTP's chunks.
+func (a *answer) close() {
+	a.buf = append(a.buf, a.last...)
+	if !a.sent && len(a.buf) > 2048 {
+		a.w.Header()["Content-Length"] = []string{strconv.Itoa(len(a.buf))}
+	}
+	a.flush()
+	a.w = nil
+	answers.Put(a)
+}
+
+// appendRun appends what follows the first ID of a run. The step is always
+// decimal: it is a distance, not an ID.
+func appendRun(b []byte, step uint64, count int) []byte {
+	b = strconv.AppendUint(append(b, `","step":"`...), step, 10)
+	return strconv.AppendInt(append(b, `","count":`...), int64(count), 10)
+}

@@ -1,0 +1,180 @@
+package httpapi
+
+import (
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Config says what a Handler serves, and within which limits. Only the Backend
+// is needed; the zero value of any other field means what the field says.
+type Config struct {
+	// Backend finds the sequencers.
+	Backend Backend
+
+	// Limit is how long a request may wait for its IDs; 0 means 10 seconds.
+	Limit time.Duration
+
+	// AnyHost lets requests name any Host. Without it only localhost, 127.0.0.0/8
+	// and [::1] are answered: a server without tokens would else answer every web
+	// page whose own host name resolves to this machine (DNS rebinding).
+	AnyHost bool
+
+	// Log is told of failures that are nobody's but the server's; nil means
+	// that nobody is.
+	Log *slog.Logger
+}
+
+// defaultLimit is Config.Limit where it is 0: the time after which most clients
+// and proxies have lost patience.
+const defaultLimit = 10 * time.Second
+
+// A Handler answers the HTTP API. It is safe for use by many goroutines at
+// once, and must be made by NewHandler.
+type Handler struct {
+	backend  Backend
+	limit    time.Duration
+	anyHost  bool
+	log      *slog.Logger
+	mux      *http.ServeMux
+	draining atomic.Bool
+}
+
+// A route is a path with its methods. Its function writes an answer or returns
+// a problem, but not both.
+type route struct {
+	path    string
+	methods []string
+	serve   func(*Handler, http.ResponseWriter, *http.Request) *problem
+}
+
+// routes are all paths, in the patterns of http.ServeMux.
+var routes = []route{
+	{"/{$}", read, (*Handler).index},
+	{"/healthz", read, (*Handler).healthz},
+	{"/readyz", read, (*Handler).readyz},
+	{"/v1/inspect/{id}", read, (*Handler).inspect},
+	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, (*Handler).next},
+}
+
+// read are the methods of a path that changes nothing. A path where GET changes
+// something must not answer HEAD: it would take IDs and throw them away.
+var read = []string{http.MethodGet, http.MethodHead}
+
+// NewHandler makes a Handler. It panics if c has no Backend.
+func NewHandler(c Config) *Handler {
+	if c.Backend == nil {
+		panic("httpapi: NewHandler needs a Config with a Backend")
+	}
+	h := &Handler{backend: c.Backend, limit: c.Limit, anyHost: c.AnyHost, log: c.Log, mux: http.NewServeMux()}
+	if h.limit == 0 {
+		h.limit = defaultLimit
+	}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	for _, r := range routes {
+		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
+			if !slices.Contains(r.methods, req.Method) {
+				p := problemf(methodNotAllowed, "%s is not a method of this path: there are %s", quote(req.Method), list(r.methods))
+				p.allow = strings.Join(r.methods, ", ")
+				h.fail(w, req, p)
+				return
+			}
+			if p := r.serve(h, w, req); p != nil {
+				h.fail(w, req, p)
+			}
+		})
+	}
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
+		h.fail(w, req, problemf(notFound, "there is nothing at %s; GET / says what there is", quote(req.URL.Path)))
+	})
+	return h
+}
+
+// Headers whose values never change are set without an allocation.
+var (
+	headerNoStore = []string{"no-store"}
+	headerNoSniff = []string{"nosniff"}
+)
+
+// ServeHTTP answers a request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	// No answer may be kept: a GET of IDs gives new ones every time, and what is
+	// wrong now may be right a moment later.
+	header["Cache-Control"] = headerNoStore
+	header["X-Content-Type-Options"] = headerNoSniff
+
+	if !h.anyHost && !isLoopbackHost(r.Host) {
+		h.fail(w, r, problemf(foreignHost, "Host is %s: this server answers only localhost, 127.0.0.0/8 and [::1], because it asks for no token", quote(r.Host)))
+		return
+	}
+	// ServeMux would redirect to the cleaned path, where there is as little.
+	if p := r.URL.EscapedPath(); !strings.HasPrefix(p, "/") || path.Clean(p) != p {
+		h.fail(w, r, problemf(notFound, "there is nothing at %s: a path begins with / and has no empty, . or .. segments; GET / says what there is", quote(r.URL.Path)))
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// fail answers with a problem.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
+	if p.cause != nil {
+		h.log.LogAttrs(r.Context(), slog.LevelError, "request failed",
+			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("err", p.cause))
+	}
+	p.write(w, r)
+}
+
+// Drain makes /readyz say that the server is about to stop, so that no more
+// requests are sent to it. Those that come are still answered.
+func (h *Handler) Drain() { h.draining.Store(true) }
+
+// healthz says that the server runs.
+func (h *Handler) healthz(w http.ResponseWriter, r *http.Request) *problem {
+	return plain(w, r, "ok\n")
+}
+
+// readyz says whether requests should be sent to the server.
+func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
+	if h.draining.Load() {
+		return problemf(draining, "the server finishes what it has and stops: send requests to another one")
+	}
+	return plain(w, r, "ready\n")
+}
+
+// index says what this is, to whoever opens the address in a browser.
+func (h *Handler) index(w http.ResponseWriter, r *http.Request) *problem {
+	host := r.Host
+	return plain(w, r, `This is Firn. It hands out unique, time-ordered IDs.
+
+Make one, of a sequencer with a name of your choice:
+
+  curl -s http://`+host+`/v1/sequencers/orders/next
+
+Make five, as lines of text:
+
+  curl -s -H 'Accept: text/plain' 'http://`+host+`/v1/sequencers/orders/next?count=5'
+
+Read one:
+
+  curl -s http://`+host+`/v1/inspect/$(curl -s -H 'Accept: text/plain' http://`+host+`/v1/sequencers/orders/next)
+
+/healthz says whether the server runs, /readyz whether it takes requests.
+`)
+}
+
+// plain answers with a text, on a path that has no parameters.
+func plain(w http.ResponseWriter, r *http.Request, text string) *problem {
+	if _, err := readParams(r.URL.RawQuery, nil); err != nil {
+		return problemf(badParameter, "%v", err)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Write([]byte(text))
+	return nil
+}

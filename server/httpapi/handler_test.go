@@ -1,0 +1,345 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/firnid/firn"
+)
+
+func TestPaths(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	for _, row := range []struct {
+		method, target string
+		kind           kind
+		text           string
+	}{
+		{"GET", "/nothing", notFound, `"/nothing"`},
+		{"GET", "/v1", notFound, "GET /"},
+		{"GET", "/v1/sequencers/orders", notFound, ""},
+		{"GET", "/v1/sequencers/orders/next/", notFound, ""},
+		{"GET", "/v1/sequencers//next", notFound, "empty"},
+		{"GET", "/v1/sequencers/a/b/next", notFound, ""},
+		{"GET", "/v1/sequencers/../sequencers/orders/next", notFound, ".. segments"},
+		{"POST", "//", notFound, ""},
+		{"GET", "/healthz/", notFound, ""},
+		{"PUT", "/v1/sequencers/orders/next", methodNotAllowed, "GET and POST"},
+		{"DELETE", "/v1/sequencers/orders/next", methodNotAllowed, "GET and POST"},
+		{"HEAD", "/v1/sequencers/orders/next", methodNotAllowed, "GET and POST"},
+		{"OPTIONS", "/v1/sequencers/orders/next", methodNotAllowed, "GET and POST"},
+		{"POST", "/v1/inspect/1", methodNotAllowed, "GET and HEAD"},
+		{"POST", "/", methodNotAllowed, "GET and HEAD"},
+		{"POST", "/healthz", methodNotAllowed, "GET and HEAD"},
+		{"GET", "/healthz?x=1", badParameter, `"x" is not a parameter here: there are none`},
+		{"GET", "/?x", badParameter, `"x"`},
+	} {
+		w := do(h, row.method, row.target)
+		wantProblem(t, w, row.kind, row.text)
+		allow := ""
+		if row.kind == methodNotAllowed {
+			allow = strings.ReplaceAll(row.text, " and ", ", ")
+		}
+		if got := w.Header().Get("Allow"); got != allow {
+			t.Errorf("%s %s: Allow = %q, want %q", row.method, row.target, got, allow)
+		}
+		for name := range w.Header() {
+			if strings.HasPrefix(name, "Access-Control-") {
+				t.Errorf("%s %s: there is a header %s", row.method, row.target, name)
+			}
+		}
+	}
+
+	// A target that is no path at all.
+	for _, target := range []string{"*", "localhost:3476"} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Host, r.URL.Path = "localhost", target
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 404 {
+			t.Errorf("target %s: status %d, want 404", target, w.Code)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	want := func(target string, status int, body string) {
+		t.Helper()
+		for _, method := range []string{"GET", "HEAD"} {
+			w := do(h, method, target)
+			if w.Code != status || !strings.Contains(w.Body.String(), body) {
+				t.Errorf("%s %s: %d %q, want %d %q", method, target, w.Code, w.Body, status, body)
+			}
+			if got := w.Header().Get("Cache-Control"); got != "no-store" {
+				t.Errorf("%s: Cache-Control = %q, want no-store", target, got)
+			}
+		}
+	}
+	want("/healthz", 200, "ok\n")
+	want("/readyz", 200, "ready\n")
+	h.Drain()
+	want("/healthz", 200, "ok\n")
+	want("/readyz", 503, "urn:firn:problem:draining")
+	// What still comes is answered.
+	want("/", 200, "unique, time-ordered IDs")
+	if w := do(h, "GET", "/v1/sequencers/orders/next"); w.Code != 200 {
+		t.Errorf("while draining: status %d: %s", w.Code, w.Body)
+	}
+}
+
+func TestIndex(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	w := do(h, "GET", "/", "Host: 127.0.0.1:99", "Accept: text/html")
+	if w.Code != 200 || strings.Count(w.Body.String(), "\n  curl ") != 3 || !strings.Contains(w.Body.String(), "http://127.0.0.1:99/v1/") {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+	if got := w.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
+		t.Errorf("Content-Type = %q, want text", got)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	id := idsOf(t, do(h, "GET", "/v1/sequencers/orders/next").Body.String())[0]
+	var got struct {
+		Layout, Time, Dec, Hex string
+		TimeMs                 int64 `json:"time_ms"`
+		Node                   int
+		Seq                    *int
+		Others                 []struct{ Layout string }
+	}
+	for _, row := range []struct {
+		target   string
+		isOthers bool
+	}{
+		{"/v1/inspect/" + id, true},
+		{"/v1/inspect/" + id + "?layout=default", false},
+		{"/v1/inspect/" + id + "?from=dec&layout=default", false},
+	} {
+		got.Others = nil
+		w := do(h, "GET", row.target)
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 200 {
+			t.Fatalf("%s: status %d, %v: %s", row.target, w.Code, err, w.Body)
+		}
+		if got.Layout != "default" || got.Node != 5 || got.Seq == nil || got.Dec != id || got.Time == "" ||
+			len(got.Hex) != 16 || got.TimeMs < day.UnixMilli() || (len(got.Others) > 0) != row.isOthers {
+			t.Errorf("%s: %s", row.target, w.Body)
+		}
+	}
+	if w := do(h, "GET", "/v1/inspect/018f6d0c-1b2a-7c3d-8e4f-5a6b7c8d9e0f"); w.Code != 200 || !strings.Contains(w.Body.String(), "uuidv7") {
+		t.Errorf("a UUID: status %d: %s", w.Code, w.Body)
+	}
+	if w := do(h, "HEAD", "/v1/inspect/"+id); w.Code != 200 {
+		t.Errorf("HEAD: status %d", w.Code)
+	}
+
+	for _, row := range []struct {
+		target string
+		kind   kind
+		text   string
+	}{
+		{"/v1/inspect/!", badID, `'!'`},
+		{"/v1/inspect/%20", badID, ""},
+		{"/v1/inspect/-1", badID, "sign"},
+		{"/v1/inspect/9223372036854775808?layout=default", badID, "default"},
+		{"/v1/inspect/12?from=uuid", badID, ""},
+		{"/v1/inspect/12?layout=nothing", badParameter, "there is no preset"},
+		{"/v1/inspect/12?from=octal", badParameter, "octal"},
+		{"/v1/inspect/12?format=dec", badParameter, "layout and from"},
+		{"/v1/inspect/12?layout=", badParameter, "layout has no value"},
+	} {
+		wantProblem(t, do(h, "GET", row.target), row.kind, row.text)
+	}
+	wantProblem(t, do(h, "GET", "/v1/inspect/12", "Accept: text/html"), notAcceptable, "application/json")
+}
+
+// A failing is a Backend that fails, or whose source does.
+type failing struct{ here, source error }
+
+func (f failing) Sequencer(context.Context, string) (Sequencer, error) {
+	return Sequencer{Layout: firn.Default(), Source: f}, f.here
+}
+
+func (f failing) NextBatch(context.Context, int) (firn.Batch, error) { return firn.Batch{}, f.source }
+
+// Every error of the core has its status, through however many layers it comes.
+func TestErrors(t *testing.T) {
+	for _, row := range []struct {
+		err   error
+		kind  kind
+		retry string
+	}{
+		{firn.ErrExhausted, busy, "1"},
+		{&firn.WaitError{Wait: 1}, busy, "1"},
+		{&firn.WaitError{Wait: 1500 * 1e6}, busy, "2"},
+		{&firn.WaitError{Wait: 2000 * 1e6}, busy, "2"},
+		{&firn.ClockError{Wait: 90 * 1e9}, clockWrong, "90"},
+		{&firn.ClockError{Wait: 2 * 3600 * 1e9}, clockWrong, ""},
+		{firn.ErrGrantOver, noGrant, "1"},
+		{firn.ErrSealed, noGrant, "1"},
+		{firn.ErrTimeOver, timeOver, ""},
+		{ErrTooManyNames, tooManyNames, ""},
+		{firn.ErrBatchTooLarge, batchTooLarge, ""},
+		{context.DeadlineExceeded, busy, "1"},
+		{context.Canceled, cancelled, ""},
+		{errors.New("secret: postgres://user:password@host"), internal, ""},
+	} {
+		for _, wrapped := range []error{row.err, fmt.Errorf("read grant of node 7: %w", row.err)} {
+			for _, backend := range []failing{{here: wrapped}, {source: wrapped}} {
+				var log bytes.Buffer
+				h := NewHandler(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, nil))})
+				w := do(h, "POST", "/v1/sequencers/orders/next")
+				p := wantProblem(t, w, row.kind)
+				if got := w.Header().Get("Retry-After"); got != row.retry {
+					t.Errorf("%v: Retry-After = %q, want %q", wrapped, got, row.retry)
+				}
+				if strings.HasPrefix(p.Detail, "firn:") || strings.Contains(p.Detail, "secret") {
+					t.Errorf("%v: detail is %q", wrapped, p.Detail)
+				}
+				if isLogged := strings.Contains(log.String(), "secret"); isLogged != (row.kind == internal) {
+					t.Errorf("%v: the log says %q", wrapped, log.String())
+				}
+			}
+		}
+	}
+
+	// A source that breaks its promise is the server's failure.
+	h := NewHandler(Config{Backend: failing{}})
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), internal)
+}
+
+func TestNewHandlerPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("NewHandler without a Backend did not panic")
+		}
+	}()
+	NewHandler(Config{})
+}
+
+func TestIsLoopbackHost(t *testing.T) {
+	for host, want := range map[string]bool{
+		"localhost": true, "LOCALHOST:1": true, "127.0.0.1": true, "127.0.0.1:65535": true, "127.1.2.3": true,
+		"[::1]": true, "[::1]:3476": true, "localhost:": true, "[0:0::1]": true,
+
+		"": false, "evil.example": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false,
+		"127.1": false, "2130706433": false, "0177.0.0.1": false, "128.0.0.1": false, "0.0.0.0": false, "10.0.0.1": false,
+		"::1": false, "[::1": false, "[::1]x": false, "[::1]80": false, "[::1%eth0]": false, "[::2]": false, "[::ffff:127.0.0.1]": false,
+		"[127.0.0.1]": false, "localhost:x": false, "localhost:80:80": false, "localhost ": false, "user@localhost": false,
+		"localhost:80@evil.example": false,
+	} {
+		if got := isLoopbackHost(host); got != want {
+			t.Errorf("isLoopbackHost(%q) = %v, want %v", host, got, want)
+		}
+	}
+}
+
+func TestNegotiate(t *testing.T) {
+	for _, row := range []struct {
+		accept []string
+		offers []media
+		want   string // "" where nothing fits
+	}{
+		{nil, allMedia, "application/json"},
+		{[]string{""}, allMedia, "application/json"},
+		{[]string{"*/*"}, allMedia, "application/json"},
+		{[]string{"application/json"}, allMedia, "application/json"},
+		{[]string{"APPLICATION/JSON"}, allMedia, "application/json"},
+		{[]string{"application/json; charset=utf-8"}, allMedia, "application/json"},
+		{[]string{"text/plain"}, allMedia, "text/plain"},
+		{[]string{"text/plain", "application/json"}, allMedia, "application/json"},
+		{[]string{"text/plain;q=0.9", "application/json;q=0.8"}, allMedia, "text/plain"},
+		{[]string{"application/json;q=0, */*;q=0.1"}, allMedia, "text/plain"},
+		{[]string{"*/*;q=0.1, application/*;q=0.2"}, allMedia, "application/json"},
+		{[]string{"application/*;q=0.2, application/json;q=0.1"}, allMedia, "application/octet-stream"},
+		{[]string{"text/html, image/gif, *; q=.2, */*; q=.2"}, allMedia, "application/json"},
+		{[]string{"text/plain;q=x, application/octet-stream;q=0.001"}, allMedia, "application/octet-stream"},
+		{[]string{"text/html"}, allMedia, ""},
+		{[]string{"*/*;q=0"}, allMedia, ""},
+		{[]string{"nonsense"}, allMedia, ""},
+		{[]string{"application/problem+json"}, allMedia, ""},
+		{[]string{"text/*"}, []media{mediaJSON}, ""},
+		{[]string{"application/*"}, []media{mediaOctets}, "application/octet-stream"},
+	} {
+		m, ok := negotiate(row.accept, row.offers)
+		got := ""
+		if ok {
+			got = m.String()
+		}
+		if got != row.want {
+			t.Errorf("negotiate(%q, %v) = %q, want %q", row.accept, row.offers, got, row.want)
+		}
+	}
+}
+
+// A long query full of faults does not make a long error.
+func TestManyFaults(t *testing.T) {
+	query := strings.Repeat(strings.Repeat("x", 1000)+"&", 1000)
+	_, err := readParams(query, nextParams)
+	if err == nil || len(err.Error()) > 2000 || !strings.Contains(err.Error(), "perhaps more") {
+		t.Errorf("the error has %d characters", len(fmt.Sprint(err)))
+	}
+}
+
+// An answer in one piece says how long it is, and so does a packed one. Of others
+// a client sees where they end, and whether they were cut off.
+func TestContentLength(t *testing.T) {
+	server := httptest.NewServer(NewHandler(Config{Backend: newStatic(t, fast)}))
+	defer server.Close()
+	for query, want := range map[string]int64{
+		"count=1":                     31,
+		"count=1000":                  10 + 21*1000,
+		"count=100000":                -1,
+		"count=100000&format=raw":     800_000,
+		"count=1000&format=raw":       8000,
+		"count=100000&format=bin":     -1,
+		"count=1000&format=hex-fixed": 10 + 19*1000,
+	} {
+		resp, err := http.Get(server.URL + "/v1/sequencers/orders/next?" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := resp.ContentLength; got != want {
+			t.Errorf("%s: Content-Length = %d, want %d; the answer has %d", query, got, want, len(body))
+		}
+	}
+}
+
+// net/http refuses what it cannot read, before a handler sees it.
+func TestServerLimits(t *testing.T) {
+	s := NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = s
+	server.Start()
+	defer server.Close()
+	get := func(header string) int {
+		r, _ := http.NewRequest("GET", server.URL+"/v1/sequencers/orders/next", nil)
+		r.Header.Set("X-Long", header)
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if got := get(strings.Repeat("x", 10<<10)); got != 200 {
+		t.Errorf("a header of 10 KiB: status %d, want 200", got)
+	}
+	if got := get(strings.Repeat("x", 30<<10)); got != 431 {
+		t.Errorf("a header of 30 KiB: status %d, want 431", got)
+	}
+}

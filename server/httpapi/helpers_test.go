@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// day is when the tests take place.
+var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// stepClock returns a clock that begins at day and moves on by ten seconds at
+// every reading, so that no test waits for the real one.
+func stepClock() func() time.Time {
+	var n atomic.Int64
+	return func() time.Time { return day.Add(time.Duration(n.Add(1)) * 10 * time.Second) }
+}
+
+// newStatic makes a Static of a layout, with node 5 and a clock of its own.
+func newStatic(t testing.TB, layout string) *Static {
+	t.Helper()
+	l := firn.MustParseLayout(layout)
+	s, err := NewStatic(StaticConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
+		Now: stepClock(), MaxAhead: l.MaxAhead(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// stats are those of a sequencer's generator.
+func stats(t testing.TB, b Backend, name string) firn.Stats {
+	t.Helper()
+	s, err := b.Sequencer(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Source128 != nil {
+		return s.Source128.(*firn.Generator128).Stats()
+	}
+	return s.Source.(*firn.Generator).Stats()
+}
+
+// do sends a request to a handler. Headers are "Name: value".
+func do(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	r.Host = "localhost:3476"
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		if name == "Host" {
+			r.Host = value
+		} else {
+			r.Header.Add(name, value)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// A problemJSON is a problem as a client reads it.
+type problemJSON struct {
+	Type, Title, Detail, Instance string
+	Status                        int
+}
+
+// wantProblem checks that w is a whole problem of this kind, with each of the
+// texts in its detail.
+func wantProblem(t testing.TB, w *httptest.ResponseRecorder, k kind, texts ...string) problemJSON {
+	t.Helper()
+	var p problemJSON
+	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+		t.Fatalf("status %d, body %q: %v", w.Code, w.Body, err)
+	}
+	if got, want := w.Header().Get("Content-Type"), "application/problem+json"; got != want {
+		t.Errorf("Content-Type = %q, want %q", got, want)
+	}
+	if w.Code != k.status || p.Status != k.status || p.Type != "urn:firn:problem:"+k.name || p.Title != k.title {
+		t.Errorf("status %d and problem %+v, want %+v", w.Code, p, k)
+	}
+	if p.Detail == "" || !strings.HasPrefix(p.Instance, "/") {
+		t.Errorf("problem %+v, want a detail and an instance", p)
+	}
+	for _, text := range texts {
+		if !strings.Contains(p.Detail, text) {
+			t.Errorf("detail %q does not say %q", p.Detail, text)
+		}
+	}
+	if got := w.Header().Get("Cache-Control"); got != "no-store" {
+		t.Errorf("Cache-Control = %q, want no-store", got)
+	}
+	return p
+}
+
+// A pipeListener is a listener in memory, whose connections a synctest bubble
+// can see.
+type pipeListener struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3476} }
+
+// dial returns the client's end of a new connection.
+func (l *pipeListener) dial() net.Conn {
+	client, server := net.Pipe()
+	l.conns <- server
+	return client
+}

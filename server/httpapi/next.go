@@ -1,0 +1,190 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/firnid/firn"
+)
+
+// MaxCount is how many IDs a request can have.
+const MaxCount = 100_000
+
+// nextParams are the parameters of next.
+var nextParams = []string{"count", "format", "runs"}
+
+// A nextRequest is what a request for IDs asks for.
+type nextRequest struct {
+	count     int
+	format    firn.Format // where hasFormat
+	hasFormat bool
+	runs      bool
+	media     media
+}
+
+// parseNext reads a request for IDs.
+func parseNext(r *http.Request) (q nextRequest, p *problem) {
+	values, err := readParams(r.URL.RawQuery, nextParams)
+	if err != nil {
+		return q, problemf(badParameter, "%v", err)
+	}
+	count, format, runs := values[0], values[1], values[2]
+
+	q.count = 1
+	if count.given {
+		n, err := strconv.ParseUint(count.value, 10, 64)
+		if err != nil || n < 1 || n > MaxCount {
+			return q, problemf(badParameter, "count is %s: it is a number from 1 to %d", quote(count.value), MaxCount)
+		}
+		q.count = int(n)
+	}
+	if format.given {
+		q.hasFormat = true
+		if err := q.format.UnmarshalText([]byte(format.value)); err != nil {
+			return q, problemf(badParameter, "%s", detailOf(err))
+		}
+	}
+	if runs.given {
+		if runs.value != "true" && runs.value != "false" {
+			return q, problemf(badParameter, "runs is %s: it is true or false", quote(runs.value))
+		}
+		q.runs = runs.value == "true"
+	}
+
+	offers := allMedia
+	switch {
+	case q.runs && q.hasFormat && q.format == firn.Raw:
+		return q, problemf(badParameter, "runs are text, and format=raw is not: leave one of them out")
+	case q.runs:
+		offers = []media{mediaJSON}
+	case q.hasFormat && q.format == firn.Raw:
+		offers = []media{mediaOctets}
+	case q.hasFormat:
+		offers = []media{mediaJSON, mediaText}
+	}
+	accept := r.Header["Accept"]
+	m, ok := negotiate(accept, offers)
+	if !ok {
+		names := make([]string, len(offers))
+		for i, m := range offers {
+			names[i] = m.String()
+		}
+		with := "IDs can be had as"
+		switch {
+		case q.runs:
+			with = "with runs=true there is"
+		case q.hasFormat:
+			with = "with format=" + q.format.String() + " there is"
+		}
+		return q, problemf(notAcceptable, "Accept is %s: %s %s", quote(accept[0]), with, list(names))
+	}
+	q.media = m
+	return q, nil
+}
+
+// next answers with new IDs.
+func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
+	if isCrossSite(r) {
+		return problemf(crossSite, "a page of another origin cannot take IDs: ask the server of that page, and let it ask here")
+	}
+	name := r.PathValue("name")
+	if err := CheckName(name); err != nil {
+		return problemf(badName, "%v", err)
+	}
+	q, p := parseNext(r)
+	if p != nil {
+		return p
+	}
+	if hasBody(r) {
+		return problemf(unexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
+	}
+
+	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
+	defer cancel()
+	fail := func(err error) *problem { return problemOf(err, h.limit, ctx.Err() != nil) }
+	s, err := h.backend.Sequencer(ctx, name)
+	if err != nil {
+		return fail(err)
+	}
+	if p := q.fit(s.Layout); p != nil {
+		return p
+	}
+	if err := q.answer(ctx, w, s); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// answer takes IDs from a sequencer and answers with them. After an error
+// nothing has been answered.
+func (q *nextRequest) answer(ctx context.Context, w http.ResponseWriter, s Sequencer) error {
+	if s.Source128 != nil {
+		return answerFrom(ctx, w, q, s.Source128, 16, q.format.Append128)
+	}
+	return answerFrom(ctx, w, q, s.Source, 8, q.format.Append)
+}
+
+// answerFrom is answer for one size of IDs: how many bytes they take when
+// packed, and how they are written.
+func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *nextRequest, source firn.SourceOf[I], size int, appendID func([]byte, I) []byte) error {
+	b, err := source.NextBatch(ctx, q.count)
+	if err = checkLen(b.Len(), q.count, err); err != nil {
+		return err
+	}
+	a := newAnswer(w, q, size)
+	defer a.close()
+	if q.runs {
+		for _, r := range b.Runs() {
+			if !a.end(appendRun(appendID(a.begin(), r.First), r.Step, r.Count)) {
+				break
+			}
+		}
+		return nil
+	}
+	for id := range b.All() {
+		if !a.end(appendID(a.begin(), id)) {
+			break
+		}
+	}
+	return nil
+}
+
+// checkLen holds a source to what a Sequencer promises: as many IDs as were
+// asked for, or an error.
+func checkLen(got, want int, err error) error {
+	if err == nil && got != want {
+		return fmt.Errorf("the source gave %d IDs, not %d", got, want)
+	}
+	return err
+}
+
+// fit completes the request for the layout of its sequencer, or says why it
+// does not fit. It comes before any ID is taken.
+func (q *nextRequest) fit(l firn.Layout) *problem {
+	switch {
+	case q.media == mediaOctets:
+		q.format = firn.Raw
+	case !q.hasFormat:
+		q.format = l.Format()
+	}
+	if err := q.format.Fits(l.Bits()); err != nil {
+		return problemf(badParameter, "%s", detailOf(err))
+	}
+	if q.runs && !l.HasRuns() {
+		return problemf(noRuns, "layout %s has random bits or a step of 2^64 and more, so its IDs are no runs: leave runs=true out", l)
+	}
+	return nil
+}
+
+// hasBody reports whether a request brings a body. It must be answered with an
+// error: who sends count=3 that way would else get one ID and not know why.
+func hasBody(r *http.Request) bool {
+	if r.ContentLength >= 0 {
+		return r.ContentLength > 0
+	}
+	// The length is not known (chunked); the first byte tells.
+	n, _ := r.Body.Read(make([]byte, 1))
+	return n > 0
+}

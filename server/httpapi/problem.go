@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A kind is a sort of problem: what a client can tell problems apart by. Its
+// type on the wire is urn:firn:problem: and the name. docs/http.md lists all.
+type kind struct {
+	name   string
+	status int
+	title  string
+}
+
+// The kinds. Names are a contract; statuses follow these rules:
+//
+//   - 400 and other 4xx: the same request can never be answered here.
+//   - 503: it can be answered later. Retry-After says when, where that is known.
+//   - 500 and 507: somebody has to change something at the server first.
+var (
+	badParameter     = kind{"bad-parameter", http.StatusBadRequest, "A parameter is wrong"}
+	badName          = kind{"bad-name", http.StatusBadRequest, "This is not the name of a sequencer"}
+	badID            = kind{"bad-id", http.StatusBadRequest, "This is not an ID"}
+	unexpectedBody   = kind{"unexpected-body", http.StatusBadRequest, "The request has a body"}
+	noRuns           = kind{"no-runs", http.StatusBadRequest, "IDs of this layout have no runs"}
+	batchTooLarge    = kind{"batch-too-large", http.StatusBadRequest, "So many IDs take longer than a request may"}
+	crossSite        = kind{"cross-site", http.StatusForbidden, "The request comes from another web site"}
+	notFound         = kind{"not-found", http.StatusNotFound, "There is nothing here"}
+	methodNotAllowed = kind{"method-not-allowed", http.StatusMethodNotAllowed, "This path has no such method"}
+	notAcceptable    = kind{"not-acceptable", http.StatusNotAcceptable, "There is no answer in an accepted form"}
+	foreignHost      = kind{"foreign-host", http.StatusMisdirectedRequest, "The Host is not this machine's own"}
+	internal         = kind{"internal", http.StatusInternalServerError, "The server has failed"}
+	timeOver         = kind{"time-over", http.StatusInternalServerError, "The layout has no time left"}
+	busy             = kind{"busy", http.StatusServiceUnavailable, "No ID was free in time"}
+	cancelled        = kind{"cancelled", http.StatusServiceUnavailable, "The request was given up"}
+	clockWrong       = kind{"clock", http.StatusServiceUnavailable, "The server's clock is wrong"}
+	noGrant          = kind{"no-grant", http.StatusServiceUnavailable, "The server holds no node number now"}
+	draining         = kind{"draining", http.StatusServiceUnavailable, "The server is about to stop"}
+	tooManyNames     = kind{"too-many-names", http.StatusInsufficientStorage, "There are too many sequencers"}
+)
+
+// ErrTooManyNames is what a Backend's error matches that has no room for
+// another name.
+var ErrTooManyNames = errors.New("too many sequencers")
+
+// A problem is the answer to a request that was not done. Its detail says what
+// is wrong and what would be right.
+type problem struct {
+	kind
+	detail string
+	retry  time.Duration // of Retry-After, where it is more than 0
+	allow  string        // of Allow
+	cause  error         // what to log, where it is the server that has failed
+}
+
+// problemf is a problem with a formatted detail.
+func problemf(k kind, format string, a ...any) *problem {
+	return &problem{kind: k, detail: fmt.Sprintf(format, a...)}
+}
+
+// problemOf is the one table from the errors of a Backend and its sources to
+// problems. Limit is what the request was given, and late whether it has passed.
+func problemOf(err error, limit time.Duration, late bool) *problem {
+	p := &problem{kind: internal, detail: detailOf(err)}
+	var (
+		wait  *firn.WaitError
+		clock *firn.ClockError
+	)
+	switch {
+	case errors.Is(err, context.Canceled):
+		p.kind = cancelled
+
+	case errors.Is(err, firn.ErrBatchTooLarge):
+		p.kind = batchTooLarge
+		p.detail += fmt.Sprintf(": it must be done in %v; ask for fewer IDs at a time", limit)
+
+	// Every ID that was waited for is there a moment later, so the least that
+	// Retry-After can say is right where nothing better is known.
+	case errors.As(err, &wait):
+		p.kind, p.retry = busy, wait.Wait
+	case errors.As(err, &clock):
+		p.kind, p.retry = clockWrong, clock.Wait
+	case errors.Is(err, firn.ErrExhausted), errors.Is(err, context.DeadlineExceeded):
+		p.kind, p.retry = busy, time.Second
+	case errors.Is(err, firn.ErrGrantOver), errors.Is(err, firn.ErrSealed):
+		p.kind, p.retry = noGrant, time.Second
+
+	case errors.Is(err, firn.ErrTimeOver):
+		p.kind = timeOver
+	case errors.Is(err, ErrTooManyNames):
+		p.kind = tooManyNames
+	default:
+		p.detail, p.cause = "the server's log says what happened", err
+	}
+	if late && p.retry > 0 {
+		p.detail = fmt.Sprintf("the limit of %v for a request has passed: %s", limit, p.detail)
+	}
+	if p.retry > maxRetry {
+		p.retry = 0
+	}
+	return p
+}
+
+// maxRetry is the longest Retry-After. A wait beyond it does not end by itself:
+// the clock is years before the epoch, for instance.
+const maxRetry = time.Hour
+
+// write answers with the problem.
+func (p *problem) write(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	if p.retry > 0 {
+		seconds := (p.retry + time.Second - 1) / time.Second
+		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	}
+	if p.allow != "" {
+		h.Set("Allow", p.allow)
+	}
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // people read this too, and it is never HTML
+	enc.Encode(struct {      // strings and a number always do
+		Type     string `json:"type"`
+		Title    string `json:"title"`
+		Status   int    `json:"status"`
+		Detail   string `json:"detail"`
+		Instance string `json:"instance"`
+	}{"urn:firn:problem:" + p.name, p.title, p.status, p.detail, r.URL.EscapedPath()})
+	w.WriteHeader(p.status)
+	w.Write(body.Bytes())
+}
+
+// detailOf is an error of package firn as a detail, which needs no prefix.
+func detailOf(err error) string { return strings.TrimPrefix(err.Error(), "firn: ") }

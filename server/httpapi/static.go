@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/firnid/firn"
+)
+
+// A Static is a Backend for one layout and one node number that somebody else
+// keeps unique. Every name gets a generator of its own when it is first used,
+// and keeps it: a Static has no state outside the process.
+//
+// It is not safe where two processes have the same node number at the same
+// time, or where the clock is set back while the process is down: then they
+// make the same IDs. See firn.StaticGrant.
+//
+// It is safe for use by many goroutines at once, and must be made by NewStatic.
+type Static struct {
+	c StaticConfig
+
+	mu     sync.RWMutex // guards byName
+	byName map[string]Sequencer
+}
+
+var _ Backend = (*Static)(nil)
+
+// StaticConfig is the configuration of a Static.
+type StaticConfig struct {
+	Layout firn.Layout // firn.Default if zero
+	Node   uint64
+
+	// Options are those of every generator; nil means the layout's defaults.
+	Options *firn.Options
+
+	// MaxNames is how many names there can be; 0 means 10,000. A generator is
+	// small, but names come from clients.
+	MaxNames int
+}
+
+const defaultMaxNames = 10_000
+
+// NewStatic makes a Static. The error says what is wrong with the layout, the
+// node number or the options.
+func NewStatic(c StaticConfig) (*Static, error) {
+	if c.Layout.IsZero() {
+		c.Layout = firn.Default()
+	}
+	if c.MaxNames == 0 {
+		c.MaxNames = defaultMaxNames
+	}
+	s := &Static{c: c, byName: make(map[string]Sequencer)}
+	if _, err := s.make(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// make makes a sequencer.
+func (s *Static) make() (Sequencer, error) {
+	q := Sequencer{Layout: s.c.Layout}
+	grant := firn.StaticGrant(s.c.Node)
+	if q.Layout.Bits() == 128 {
+		g, err := firn.NewGenerator128(q.Layout, grant, s.c.Options)
+		q.Source128 = g
+		return q, err
+	}
+	g, err := firn.NewGenerator(q.Layout, grant, s.c.Options)
+	q.Source = g
+	return q, err
+}
+
+// Sequencer returns the sequencer of a name, which it makes at the first call.
+func (s *Static) Sequencer(_ context.Context, name string) (Sequencer, error) {
+	s.mu.RLock()
+	q, ok := s.byName[name]
+	s.mu.RUnlock()
+	if ok {
+		return q, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q, ok := s.byName[name]; ok {
+		return q, nil
+	}
+	if len(s.byName) >= s.c.MaxNames {
+		return Sequencer{}, fmt.Errorf("%w: this server keeps %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
+	}
+	q, err := s.make()
+	if err != nil {
+		return Sequencer{}, err
+	}
+	s.byName[strings.Clone(name)] = q
+	return q, nil
+}

@@ -1,0 +1,93 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/firnid/firn"
+)
+
+func TestParseEncoding(t *testing.T) {
+	for _, name := range []string{"auto", "dec", "hex", "bin", "base32", "base36", "base58", "base62", "base7", "flake32", "flake58", "uuid", "raw", "xid", "ksuid", "base62-fixed"} {
+		e, err := ParseEncoding(name)
+		if err != nil || e.String() != name {
+			t.Errorf("ParseEncoding(%q) = %v, %v", name, e, err)
+		}
+	}
+	for name, same := range map[string]string{"ulid": "base32", "objectid": "hex"} {
+		if e, err := ParseEncoding(name); err != nil || e.String() != same {
+			t.Errorf("ParseEncoding(%q) = %v, %v, want %s", name, e, err, same)
+		}
+	}
+	for _, name := range []string{"", "base63", "AUTO", "decimal"} {
+		if e, err := ParseEncoding(name); err == nil {
+			t.Errorf("ParseEncoding(%q) = %v, want an error", name, e)
+		}
+	}
+	if e := As(firn.Decimal); e.IsAuto() || !(Encoding{}).IsAuto() {
+		t.Errorf("As(Decimal).IsAuto() = %t, Encoding{}.IsAuto() = %t", e.IsAuto(), Encoding{}.IsAuto())
+	}
+}
+
+func TestDecode(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		from string
+		bits int
+		want string // hexadecimal
+		as   string
+	}{
+		{"255", "auto", 0, "00000000000000ff", "dec"},
+		{"255", "auto", 128, "000000000000000000000000000000ff", "dec"},
+		{"18446744073709551615", "auto", 0, "ffffffffffffffff", "dec"},
+		{"18446744073709551616", "auto", 0, "00000000000000010000000000000000", "dec"},
+		{"0xff", "auto", 0, "00000000000000ff", "hex"},
+		{"0x507f1f77bcf86cd799439011", "auto", 0, "00000000507f1f77bcf86cd799439011", "hex"},
+		{"00000000000000ff", "auto", 0, "00000000000000ff", "hex"},
+		{"000000000000000000000000000000ff", "auto", 0, "000000000000000000000000000000ff", "hex"},
+		{"507f1f77bcf86cd799439011", "auto", 0, "507f1f77bcf86cd799439011", "hex"},
+		{"01ARZ3NDEKTSV4RRFFQ69G5FAV", "auto", 0, "01563e3ab5d3d6764c61efb99302bd5b", "base32"},
+		{"017F22E2-79B0-7CC3-98C4-DC0C0C07398F", "auto", 0, "017f22e279b07cc398c4dc0c0c07398f", "uuid"},
+		{"AboKHPfZvePUStfgB6", "base62", 0, "0000018bcfe56800ffffffffffff8000", "base62"},
+		{"z", "base62", 0, "000000000000003d", "base62"},
+		{"z", "base62", 128, "0000000000000000000000000000003d", "base62"},
+		{"ff", "hex", 0, "00000000000000ff", "hex"},
+		{"9m4e2mr0ui3e8a215n4g", "xid", 0, "4d88e15b60f486e428412dc9", "xid"},
+	} {
+		from, err := ParseEncoding(tt.from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, as, err := Decode(tt.text, from, tt.bits)
+		if err != nil || fmt.Sprintf("%x", got) != tt.want || as.String() != tt.as {
+			t.Errorf("Decode(%q, %s, %d) = %x, %s, %v, want %s, %s", tt.text, tt.from, tt.bits, got, as, err, tt.want, tt.as)
+		}
+	}
+	for _, text := range []string{"helloworlds", "AboKHPfZvePUStfgB6", "038940FDM0000"} {
+		var doubt *AmbiguousError
+		if b, as, err := Decode(text, Encoding{}, 0); !errors.As(err, &doubt) || len(doubt.Names) == 0 {
+			t.Errorf("Decode(%q) = %x, %s, %v, want an *AmbiguousError", text, b, as, err)
+		}
+	}
+	for _, text := range []string{"", "foo", "-1", "0x", "340282366920938463463374607431768211456"} {
+		if b, as, err := Decode(text, Encoding{}, 0); err == nil {
+			t.Errorf("Decode(%q) = %x, %s, want an error", text, b, as)
+		}
+	}
+}
+
+// TestKSUIDRange reads the lowest and the highest.
+func TestKSUIDRange(t *testing.T) {
+	for text, want := range map[string]string{
+		"000000000000000000000000000": "0000000000000000000000000000000000000000",
+		"aWgEPTl1tmebfsQzFP4bxwgy80V": "ffffffffffffffffffffffffffffffffffffffff",
+	} {
+		if n := parseKSUID(text); n == nil || fmt.Sprintf("%x", n.raw()) != want {
+			t.Errorf("parseKSUID(%q) = %v, want %s", text, n, want)
+		}
+	}
+	if n := parseKSUID("aWgEPTl1tmebfsQzFP4bxwgy80W"); n != nil {
+		t.Errorf("parseKSUID of one more than the highest = %x", n.raw())
+	}
+}

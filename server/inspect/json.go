@@ -1,0 +1,172 @@
+package inspect
+
+import (
+	"encoding/json"
+	"math/bits"
+	"strconv"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// maxExact is the highest integer that every JSON reader takes exactly. Higher
+// numbers are written as strings.
+const maxExact = 1 << 53
+
+// AppendNumber appends v as JSON: a number up to 2^53, a string of digits above.
+func AppendNumber(b []byte, v uint64) []byte {
+	if v <= maxExact {
+		return strconv.AppendUint(b, v, 10)
+	}
+	b = append(b, '"')
+	return append(strconv.AppendUint(b, v, 10), '"')
+}
+
+// AppendMillis appends t in Unix milliseconds as JSON, as AppendNumber does,
+// also for times that int64 cannot hold. It rounds down.
+func AppendMillis(b []byte, t time.Time) []byte {
+	sec, ms := t.Unix(), uint64(t.Nanosecond()/1e6)
+	if sec < 0 {
+		// -1 s and 1 ms are -999 ms. The years of layouts end long before
+		// int64 milliseconds do on this side.
+		v := sec*1000 + int64(ms)
+		if v < -maxExact {
+			b = append(b, '"')
+			return append(strconv.AppendInt(b, v, 10), '"')
+		}
+		return strconv.AppendInt(b, v, 10)
+	}
+	hi, lo := bits.Mul64(uint64(sec), 1000)
+	lo, carry := bits.Add64(lo, ms, 0)
+	if hi += carry; hi == 0 {
+		return AppendNumber(b, lo)
+	}
+	b = append(b, '"')
+	b = firn.Decimal.Append128(b, firn.ID128FromUint64s(hi, lo))
+	return append(b, '"')
+}
+
+// appendTime appends t as RFC 3339, which knows the years up to 9999; other
+// times are null.
+func appendTime(b []byte, t time.Time, unit time.Duration) []byte {
+	if y := t.Year(); y < 0 || y > 9999 {
+		return append(b, "null"...)
+	}
+	b = append(b, '"')
+	return append(append(b, Stamp(t, unit)...), '"')
+}
+
+// AppendJSON appends the result as a JSON object: the likeliest reading, and
+// the others as an array under "others".
+//
+//	layout           the layout's text
+//	time, time_ms    RFC 3339 in UTC (null after the year 9999), Unix ms
+//	node, node_parts the number, and its pieces by name where there are any
+//	seq              the sequence
+//	dec, hex         the ID as strings; hex has two digits for each byte
+//	from             the encoding that the text was read in
+//	score            0 to 1, the share among all readings
+//	for, against     reasons, in words
+//
+// Integers above 2^53 are strings. time, time_ms, node and seq are null for a
+// UUID that holds none.
+func (r *Result) AppendJSON(b []byte) []byte {
+	b = r.Readings[0].appendFields(append(b, '{'))
+	b = append(b, `,"others":[`...)
+	for i := range r.Readings[1:] {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = r.Readings[1+i].AppendJSON(b)
+	}
+	return append(b, "]}"...)
+}
+
+// MarshalJSON is AppendJSON.
+func (r *Result) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
+
+// AppendJSON appends the reading as a JSON object, as Result.AppendJSON does
+// without the others.
+func (r *Reading) AppendJSON(b []byte) []byte {
+	return append(r.appendFields(append(b, '{')), '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (r *Reading) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
+
+func (r *Reading) appendFields(b []byte) []byte {
+	b = AppendString(append(b, `"layout":`...), r.Name)
+	if r.HasParts {
+		b = appendParts(b, r.Time, r.unit(), r.Node, r.NodeParts, r.Seq)
+	} else {
+		b = append(b, `,"time":null,"time_ms":null,"node":null,"seq":null`...)
+	}
+	b = append(append(b, `,"dec":"`...), r.Dec()...)
+	b = append(append(b, `","hex":"`...), r.Hex()...)
+	b = append(append(b, `","from":"`...), r.Encoding.String()...)
+	b = append(b, `","score":`...)
+	b = strconv.AppendFloat(b, r.Score, 'f', 6, 64)
+	b = appendStrings(append(b, `,"for":`...), r.For)
+	return appendStrings(append(b, `,"against":`...), r.Against)
+}
+
+// unit is the length of a tick; UUIDs of version 1 have no layout to ask.
+func (r *Reading) unit() time.Duration {
+	if r.Layout.IsZero() {
+		return 100 * time.Nanosecond
+	}
+	return r.Layout.Unit()
+}
+
+// Stamp is the reading's time as text; see the function Stamp.
+func (r *Reading) Stamp() string { return Stamp(r.Time, r.unit()) }
+
+func appendParts(b []byte, t time.Time, unit time.Duration, node uint64, parts []firn.NodePart, seq uint64) []byte {
+	b = appendTime(append(b, `,"time":`...), t, unit)
+	b = AppendMillis(append(b, `,"time_ms":`...), t)
+	b = AppendNumber(append(b, `,"node":`...), node)
+	b = appendNodeParts(b, parts)
+	return AppendNumber(append(b, `,"seq":`...), seq)
+}
+
+func appendNodeParts(b []byte, parts []firn.NodePart) []byte {
+	for i, p := range parts {
+		if i == 0 {
+			b = append(b, `,"node_parts":{"`...)
+		} else {
+			b = append(b, `,"`...)
+		}
+		b = AppendNumber(append(append(b, p.Name...), `":`...), p.Value)
+	}
+	if len(parts) > 0 {
+		b = append(b, '}')
+	}
+	return b
+}
+
+// AppendString appends s as a JSON string.
+func AppendString(b []byte, s string) []byte {
+	plain := true
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return append(append(append(b, '"'), s...), '"')
+	}
+	text, _ := json.Marshal(s) // a string cannot fail
+	return append(b, text...)
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendString(b, s)
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,187 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// exact decodes JSON with its numbers as their digits.
+func exact(t *testing.T, b []byte) map[string]any {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v map[string]any
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("no JSON: %v\n%s", err, b)
+	}
+	return v
+}
+
+// checkJSON checks the object of a result against the result.
+func checkJSON(t *testing.T, r Result) {
+	t.Helper()
+	b := r.AppendJSON(nil)
+	v := exact(t, b)
+	best := &r.Readings[0]
+	if v["layout"] != best.Name || v["dec"] != best.Dec() || v["hex"] != best.Hex() || v["from"] != best.Encoding.String() {
+		t.Errorf("the object of %q is %s", r.Text, b)
+	}
+	if others, ok := v["others"].([]any); !ok || len(others) != len(r.Readings)-1 {
+		t.Errorf("the object of %q has %d others, want %d", r.Text, len(others), len(r.Readings)-1)
+	}
+	if !best.HasParts {
+		for _, key := range []string{"time", "time_ms", "node", "seq"} {
+			if got, ok := v[key]; got != nil || !ok {
+				t.Errorf("the object of %q has %s %v, want null", r.Text, key, got)
+			}
+		}
+		return
+	}
+	for key, want := range map[string]uint64{"node": best.Node, "seq": best.Seq} {
+		checkNumber(t, r.Text, key, v[key], want)
+	}
+}
+
+// checkNumber wants a number up to 2^53, and a string above.
+func checkNumber(t *testing.T, text, key string, got any, want uint64) {
+	t.Helper()
+	digits := fmt.Sprint(want)
+	number, isNumber := got.(json.Number)
+	switch {
+	case want <= 1<<53 && isNumber && number.String() == digits:
+	case want > 1<<53 && got == digits:
+	default:
+		t.Errorf("the object of %q has %s %#v, want %s", text, key, got, digits)
+	}
+}
+
+// checkReader holds the fast Reader to what Read says.
+func checkReader(t *testing.T, text string, o Options) {
+	t.Helper()
+	if o.Layout.IsZero() {
+		return
+	}
+	want, wantErr := Read(text, o)
+	got, err := NewReader(o.Layout, o.From).AppendJSON([]byte("before"), text)
+	if (err == nil) != (wantErr == nil) {
+		t.Fatalf("Reader.AppendJSON(%q) = %v, Read says %v", text, err, wantErr)
+	}
+	if err != nil {
+		if string(got) != "before" {
+			t.Errorf("Reader.AppendJSON(%q) has appended %q to an error", text, got[6:])
+		}
+		return
+	}
+	v, w := exact(t, got[len("before"):]), exact(t, want.Readings[0].AppendJSON(nil))
+	for _, key := range []string{"layout", "time", "time_ms", "node", "seq", "dec", "hex", "node_parts"} {
+		if fmt.Sprint(v[key]) != fmt.Sprint(w[key]) {
+			t.Errorf("Reader.AppendJSON(%q) has %s %v, Read says %v", text, key, v[key], w[key])
+		}
+	}
+}
+
+func TestAppendJSON(t *testing.T) {
+	for _, text := range texts() {
+		checkJSON(t, mustRead(t, text, Options{}))
+		for p := range firn.Presets() {
+			checkReader(t, text, Options{Layout: p.Layout, Now: testNow})
+		}
+	}
+}
+
+// TestJSONText is the form that scripts rely on.
+func TestJSONText(t *testing.T) {
+	for _, tt := range []struct{ layout, text, want string }{
+		{
+			"flake-idgen", "7130316800004390912",
+			`{"layout":"flake-idgen","time":"2023-11-14T22:13:20.001Z","time_ms":1700000000001,"node":48,"node_parts":{"datacenter":1,"worker":16},"seq":0,"dec":"7130316800004390912","hex":"62f3f95a00430000"}`,
+		},
+		{
+			// The highest ID of all: its time is beyond int64, and its year beyond RFC 3339.
+			"boundary", "0xffffffffffffffffffffffffffffffff",
+			`{"layout":"boundary","time":null,"time_ms":"18446744073709551615","node":281474976710655,"seq":65535,"dec":"340282366920938463463374607431768211455","hex":"ffffffffffffffffffffffffffffffff"}`,
+		},
+		{
+			"bits=time:8.node:56,epoch=1969-12-31T23:59:59.5Z", "144115188075855871",
+			`{"layout":"bits=time:8.node:56,unit=1ms,epoch=-500","time":"1969-12-31T23:59:59.501Z","time_ms":-499,"node":"72057594037927935","seq":0,"dec":"144115188075855871","hex":"01ffffffffffffff"}`,
+		},
+		{
+			"bits=time:8.node:53.seq:2,unit=100us,epoch=0", "72057594037927935",
+			`{"layout":"bits=time:8.node:53.seq:2,unit=100µs,epoch=1970-01-01T00:00:00Z","time":"1970-01-01T00:00:00.000100000Z","time_ms":0,"node":9007199254740991,"seq":3,"dec":"72057594037927935","hex":"00ffffffffffffff"}`,
+		},
+	} {
+		l, err := firn.ParseLayout(tt.layout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := tt.text
+		got, err := NewReader(l, Encoding{}).AppendJSON(nil, text)
+		if err != nil || string(got) != tt.want {
+			t.Errorf("the object of %s by layout %s is %v\n got %s\nwant %s", text, tt.layout, err, got, tt.want)
+		}
+	}
+}
+
+func TestAppendMillis(t *testing.T) {
+	for _, tt := range []struct {
+		t    time.Time
+		want string
+	}{
+		{time.UnixMilli(0), "0"},
+		{time.UnixMilli(-1), "-1"},
+		{time.UnixMilli(-999), "-999"},
+		{time.UnixMilli(-1000), "-1000"},
+		{time.Unix(0, -1), "-1"},
+		{time.UnixMilli(1 << 53), "9007199254740992"},
+		{time.UnixMilli(1<<53 + 1), `"9007199254740993"`},
+		{time.UnixMilli(-1<<53 - 1), `"-9007199254740993"`},
+		{time.UnixMilli(math.MaxInt64), `"9223372036854775807"`},
+		{time.Unix(math.MaxUint64/1000, 615e6), `"18446744073709551615"`},
+		{time.Unix(1<<55, 0), `"36028797018963968000"`},
+	} {
+		if got := string(AppendMillis(nil, tt.t)); got != tt.want {
+			t.Errorf("AppendMillis(%d s %d ns) = %s, want %s", tt.t.Unix(), tt.t.Nanosecond(), got, tt.want)
+		}
+	}
+}
+
+func TestAppendString(t *testing.T) {
+	for _, s := range []string{"", "plain", `with "quotes"`, `back\slash`, "new\nline", "µs", "\x00", "\xff", strings.Repeat("x", 1000)} {
+		var got string
+		if err := json.Unmarshal(AppendString(nil, s), &got); err != nil || got != strings.ToValidUTF8(s, "\ufffd") {
+			t.Errorf("AppendString(%q) = %s, which reads as %q, %v", s, AppendString(nil, s), got, err)
+		}
+	}
+}
+
+func BenchmarkReader(b *testing.B) {
+	for _, name := range []string{"default", "flake-idgen", "boundary"} {
+		b.Run(name, func(b *testing.B) {
+			l := firn.MustParseLayout(name)
+			id := compose(b, l, firn.Parts{Time: testNow, Node: 7, Seq: 3})
+			text := textOf(l.Format(), id)
+			r := NewReader(l, Encoding{})
+			var buf []byte
+			b.ReportAllocs()
+			for b.Loop() {
+				buf, _ = r.AppendJSON(buf[:0], text)
+			}
+		})
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Read("117398450593894403", Options{Now: testNow}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
