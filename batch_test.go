@@ -18,7 +18,7 @@ func TestRuns(t *testing.T) {
 		"bits=time:40.seq:3.node:4":           {{5 << 4, 16, 10}}, // time and sequence are one number
 		"bits=node:4.time:40.seq:3":           {{5, 1, 10}},
 		"bits=seq:3.time:40":                  {{5 << 40, 1 << 40, 3}, {1, 1 << 40, 7}},
-		"bits=time~:2.seq:3":                  {{5, 1, 3}, {2<<3 | 0, 1, 7}}, // tick 1 of two bits, turned round
+		"bits=time~:2.seq:3":                  {{5, 1, 3}, {2 << 3, 1, 7}}, // tick 1 of two bits, turned round
 		"bits=seq:1.const:1=0.seq:2.time:40":  {{1<<43 | 1<<40, 1 << 40, 3}, {1, 1 << 40, 4}, {1<<43 | 1, 1 << 40, 3}},
 		"bits=time:40.const:3=5.seq:3.node:1": {{5<<4 | 5<<1, 2, 3}, {1<<7 | 5<<4, 2, 7}},
 	} {

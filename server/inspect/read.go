@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/firnid/firn"
@@ -200,15 +201,24 @@ func notRead(text string, size int, tried []string) error {
 	return &Error{text, reason, tried}
 }
 
+// presets are the named layouts. Parsing them takes longer than reading an ID by
+// all of them.
+var presets = sync.OnceValue(func() (layouts []firn.Layout) {
+	for p := range firn.Presets() {
+		layouts = append(layouts, p.Layout)
+	}
+	return layouts
+})
+
 // layoutsOf lists the layouts that a number of this size may have.
 func layoutsOf(n *number) []firn.Layout {
 	var layouts []firn.Layout
-	for p := range firn.Presets() {
-		switch l := p.Layout; {
+	for _, l := range presets() {
+		switch name := l.Preset(); {
 		case l.Bits() != n.size:
-		case p.Name == "lable":
+		case name == "lable":
 			layouts = append(layouts, lableOf(n))
-		case p.Name == "xid" && n.encoding.kind != xid, p.Name == "objectid" && n.encoding.kind != longHex:
+		case name == "xid" && n.encoding.kind != xid, name == "objectid" && n.encoding.kind != longHex:
 			// The two have the same bits, and their texts tell them apart.
 		default:
 			layouts = append(layouts, l)
@@ -217,15 +227,19 @@ func layoutsOf(n *number) []firn.Layout {
 	return layouts
 }
 
+// lables are Lable's layouts by mode and cluster.
+var lables = sync.OnceValue(func() (layouts [2][16]firn.Layout) {
+	for mode, name := range []string{"spread", "time-sequential"} {
+		for cluster := range 16 {
+			layouts[mode][cluster] = firn.MustParseLayout(fmt.Sprintf("lable,mode=%s,cluster=%d", name, cluster))
+		}
+	}
+	return layouts
+})
+
 // lableOf is Lable's layout with the mode and the cluster that the ID says
 // itself.
-func lableOf(n *number) firn.Layout {
-	mode := "spread"
-	if n.bytes[6]>>4&1 == 1 {
-		mode = "time-sequential"
-	}
-	return firn.MustParseLayout(fmt.Sprintf("lable,mode=%s,cluster=%d", mode, n.bytes[7]&15))
-}
+func lableOf(n *number) firn.Layout { return lables()[n.bytes[6]>>4&1][n.bytes[7]&15] }
 
 // readLayout reads a number by a layout.
 func readLayout(l firn.Layout, n *number, now time.Time) (Reading, error) {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/firnid/firn"
@@ -11,9 +12,9 @@ import (
 // uuidv6 is RFC 9562, section 5.6: 100 ns since the Gregorian calendar, in
 // order. Version 1 has the same fields with the lowest bits of the time on
 // top, which no layout can say.
-func uuidv6() firn.Layout {
+var uuidv6 = sync.OnceValue(func() firn.Layout {
 	return firn.MustParseLayout("bits=time:48.const:4=6.time:12.const:2=2.seq:14.node:48,unit=100ns,epoch=1582-10-15T00:00:00Z")
-}
+})
 
 // uuidAbout says what the versions hold that have no time.
 var uuidAbout = [16]string{

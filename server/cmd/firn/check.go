@@ -42,7 +42,7 @@ the standard input (-, or no argument), and reports exactly:
               --layout also how late an ID came, in time
 
 The exit code is 0 where there are no duplicates, and 1 where there are, or
-where a line is no ID.
+where a line is no ID, or none of the layout.
 
 IDs that strictly increase take no memory, and a temporary file only where they
 are very many. Others take some 10 bytes each (18 with 128 bits) from the first
@@ -700,12 +700,14 @@ func (c *checker) appendJSON(b []byte, f finding) []byte {
 		text("min", c.text(c.min))
 		text("max", c.text(c.max))
 	}
-	if first, last, ok := c.span(); ok {
+	if c.hasLayout {
 		text("layout", c.layout.String())
+		num("foreign", c.other)
+	}
+	if first, last, ok := c.span(); ok {
 		b = append(inspect.AppendMillis(append(b, `"first_ms":`...), first), ',')
 		b = append(inspect.AppendMillis(append(b, `"last_ms":`...), last), ',')
 		b = fmt.Appendf(b, `"lateness_ms":%g,`, float64(c.lateness())/1e6)
-		num("foreign", c.other)
 	}
 	num("bad_lines", c.bad)
 	b = append(b, `"bad":[`...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ A LAYOUT is a name with settings, such as hazelcast,node-bits=10,seq-bits=12,
 or fields of one's own from the top bit down:
 
   bits=time:41.node:10.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z
+
+With --json, negative_from_ms and inexact_in_javascript_from_ms are null for
+never and 0 for always.
 
 --plan weighs widths for 63 bits (positive in every language) and 53 bits
 (exact in JavaScript). --years counts from now, --rate is IDs per second of
@@ -304,7 +308,8 @@ func appendLayout(b []byte, l firn.Layout) []byte {
 	b = inspect.AppendMillis(append(b, `,"last_ms":`...), l.Last())
 	b = inspect.AppendNumber(append(b, `,"max_node":`...), l.MaxNode())
 	b = inspect.AppendNumber(append(b, `,"max_seq":`...), l.MaxSeq())
-	b = fmt.Appendf(b, `,"ids_per_second":%g,"ordered":%t,"read_only":%t,"format":%q`, l.IDsPerSecond(), l.Ordered(), l.ReadOnly(), l.Format().String())
+	b = strconv.AppendFloat(append(b, `,"ids_per_second":`...), l.IDsPerSecond(), 'f', -1, 64)
+	b = fmt.Appendf(b, `,"ordered":%t,"read_only":%t,"format":%q`, l.Ordered(), l.ReadOnly(), l.Format().String())
 	b = appendFrom(append(b, `,"negative_from_ms":`...), l, 63)
 	b = appendFrom(append(b, `,"inexact_in_javascript_from_ms":`...), l, 53)
 	return append(b, '}')
