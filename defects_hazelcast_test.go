@@ -1,0 +1,462 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+func TestDefectsOfSnowcast(t *testing.T) {
+	runDefects(t, []defect{{
+		name: "counter runs into the node",
+		they: "counts one too far, and the last ID of a full millisecond of node 2k is the first of node 2k+1",
+		firn: "fills the millisecond of both nodes with different IDs, in order, and tells them apart again",
+		test: func(t *testing.T) {
+			for _, text := range []string{"snowcast,epoch=0", "snowcast,nodes=1024,epoch=0", "snowcast,nodes=128,epoch=0"} {
+				l := firn.MustParseLayout(text)
+				for _, node := range []uint64{0, 2, l.MaxNode() - 1} {
+					clock := clockAt(atMilli(1000))
+					a, errA := drain64(generate(t, text, granted(node), clock.now, 0), 1<<17)
+					b, errB := drain64(generate(t, text, granted(node+1), clock.now, 0), 1<<17)
+					wantWait(t, text, errA, time.Millisecond)
+					wantWait(t, text, errB, time.Millisecond)
+					wantSequences(t, l, a, node, int(l.MaxSeq())+1)
+					wantSequences(t, l, b, node+1, int(l.MaxSeq())+1)
+					if !slices.IsSortedFunc(a, wideID.compare) || !slices.IsSortedFunc(b, wideID.compare) {
+						t.Errorf("%s: the IDs of nodes %d and %d are not in order", text, node, node+1)
+					}
+					unique(t, l, slices.Concat(a, b))
+				}
+			}
+		},
+	}, {
+		name: "node count",
+		they: "takes 128 to 8192 nodes and throws otherwise, but of 128 only 127 can be used",
+		firn: "takes the same counts, and all of the nodes",
+		test: func(t *testing.T) {
+			wantBadTexts(t, "ParseLayout", firn.ParseLayout, "snowcast,nodes=127", "snowcast,nodes=8193", "snowcast,nodes=1", "snowcast,nodes=0", "snowcast,nodes=-1")
+			for text, last := range map[string]uint64{"snowcast,nodes=128": 127, "snowcast": 8191} {
+				generate(t, text, firn.StaticGrant(last), nil, 0)
+				_, err := firn.NewGenerator(firn.MustParseLayout(text), firn.StaticGrant(last+1), nil)
+				wantRangeError(t, fmt.Sprintf("%s, node %d", text, last+1), err, "node")
+			}
+		},
+	}, {
+		name: "counter zero",
+		they: "begins every millisecond with 1",
+		firn: "begins with 0, and has 1024 IDs for each of 8192 nodes",
+		test: func(t *testing.T) {
+			g := generate(t, "snowcast,epoch=0", granted(5), clockAt(atMilli(7)).now, 0)
+			ids, _ := drain64(g, 2000)
+			wantSequences(t, firn.MustParseLayout("snowcast,epoch=0"), ids, 5, 1024)
+		},
+	}, {
+		name: "hundred retries",
+		they: "gives up after a hundred retries, about a tenth of a second, and so does for a clock that is behind",
+		firn: "waits as long as the context allows, and for a clock up to MaxLag behind",
+		test: inBubble(func(t *testing.T) {
+			clock := clockAt(atMilli(midday))
+			g := generate(t, "snowcast,epoch=0", granted(5), clock.now, 0)
+			drain64(g, 1024)
+			time.AfterFunc(2*time.Second, func() { clock.add(time.Millisecond) })
+			start := time.Now()
+			if _, err := g.Next(t.Context()); err != nil {
+				t.Errorf("Next() on a clock that stood for 2 s: %v", err)
+			}
+			if took := time.Since(start); took < 2*time.Second || took > 2*time.Second+5*time.Millisecond {
+				t.Errorf("Next() on a clock that stood for 2 s took %v", took)
+			}
+			back := new(shiftedClock)
+			g = generate(t, "snowcast,epoch=0", granted(5), back.now, 0)
+			g.TryNext()
+			back.shift(-time.Second)
+			start = time.Now()
+			if _, err := g.Next(t.Context()); err != nil {
+				t.Errorf("Next() on a clock a second behind: %v", err)
+			}
+			wantElapsed(t, "Next", start, time.Second)
+		}),
+	}, {
+		name: "end of time",
+		they: "makes negative IDs after 34.8 years, and after 69.7 answers that a hundred retries failed",
+		firn: "compares IDs as unsigned numbers, so they go on in order, and says ErrTimeOver at the end",
+		test: func(t *testing.T) {
+			clock := clockAt(atMilli(1<<40 - 1))
+			g := generate(t, "snowcast,epoch=0", granted(5), clock.now, 0)
+			a, _ := g.TryNext()
+			clock.add(time.Millisecond)
+			b, err := g.TryNext()
+			if err != nil || a >= 1<<63 || b < 1<<63 || b <= a {
+				t.Errorf("IDs about 2^40 ms: %v and %v, %v", a, b, err)
+			}
+			clock.set(atMilli(1 << 41))
+			if id, err := g.TryNext(); !errors.Is(err, firn.ErrTimeOver) {
+				t.Errorf("TryNext() at 2^41 ms = %v, %v, want ErrTimeOver", id, err)
+			}
+		},
+	}, {
+		name: "unchecked parts",
+		they: "puts any time and node into an ID",
+		firn: "names the part that does not fit",
+		test: func(t *testing.T) {
+			l := firn.MustParseLayout("snowcast,nodes=300,epoch=0")
+			for name, p := range map[string]firn.Parts{
+				"time":     {Time: atMilli(1 << 41)},
+				"node":     {Time: atMilli(1), Node: 512},
+				"sequence": {Time: atMilli(1), Seq: 1 << 14},
+			} {
+				_, err := l.Compose(p)
+				wantRangeError(t, fmt.Sprintf("Compose(%+v)", p), err, name)
+			}
+		},
+	}, {
+		name: "epoch in the future",
+		they: "looped for ever",
+		firn: "says so at once",
+		test: func(t *testing.T) {
+			g := generate(t, fmt.Sprintf("snowcast,epoch=%d", midday), firn.StaticGrant(5), clockAt(atMilli(midday-1)).now, 0)
+			if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrBeforeEpoch) {
+				t.Errorf("Next() = %v, %v, want ErrBeforeEpoch", id, err)
+			}
+		},
+	}})
+}
+
+func TestDefectsOfHazelcast(t *testing.T) {
+	l := firn.MustParseLayout("hazelcast")
+	runDefects(t, []defect{{
+		name: "carry past the last millisecond",
+		they: "lets the 65th ID of the last millisecond become negative",
+		firn: "refuses a batch that does not fit whole, and takes nothing of it",
+		test: func(t *testing.T) {
+			clock := clockAt(l.Last())
+			g := generate(t, "hazelcast", granted(1234), clock.now, 15*time.Second)
+			if b, _, err := g.Reserve(65); !errors.Is(err, firn.ErrTimeOver) || b.Len() != 0 {
+				t.Errorf("Reserve(65) in the last millisecond = %d IDs, %v, want ErrTimeOver", b.Len(), err)
+			}
+			b, _, err := g.Reserve(64)
+			if err != nil {
+				t.Fatalf("Reserve(64) in the last millisecond: %v", err)
+			}
+			ids := batchOf(b).ids
+			wantSequences(t, l, ids, 1234, 64)
+			if ids[0] != wideOf(9223372036850582738) || ids[63].lo > math.MaxInt64 {
+				t.Errorf("the last IDs are %v to %v", ids[0], ids[63])
+			}
+			if id, err := g.TryNext(); !errors.Is(err, firn.ErrTimeOver) {
+				t.Errorf("TryNext() = %v, %v, want ErrTimeOver", id, err)
+			}
+		},
+	}, {
+		name: "node bits from 31 on",
+		they: "counts steps and nodes in 32 bits: with 31 bits the step is negative, with 32 it is 1, and node 100 is out of range",
+		firn: "counts in 64 bits",
+		test: func(t *testing.T) {
+			for _, bits := range []int{30, 31, 32, 33, 40, 50} {
+				text := fmt.Sprintf("hazelcast,node-bits=%d,seq-bits=4,epoch=0", bits)
+				l := firn.MustParseLayout(text)
+				for _, node := range []uint64{3, 100, 1<<bits - 1} {
+					g := generate(t, text, granted(node), clockAt(atMilli(1)).now, time.Second)
+					b, _, err := g.Reserve(3)
+					want := []firn.Run{{First: firn.ID(1<<(bits+4) | node), Step: 1 << bits, Count: 3}}
+					if got := b.Runs(); err != nil || !slices.Equal(got, want) {
+						t.Errorf("%s, node %d: Reserve(3).Runs() = %v, %v, want %v", text, node, got, err, want)
+					}
+					for id := range b.All() {
+						if p := decompose(t, l, wideOf(id)); p.Node != node {
+							t.Errorf("%s, node %d: %v has node %d", text, node, id, p.Node)
+						}
+					}
+				}
+				_, err := firn.NewGenerator(l, firn.StaticGrant(1<<bits), nil)
+				wantRangeError(t, text, err, "node")
+			}
+		},
+	}, {
+		name: "node that does not fit",
+		they: "adds an offset modulo 2^32, and puts a node of 65536 over the sequence",
+		firn: "refuses it",
+		test: func(t *testing.T) {
+			for _, node := range []uint64{65536, 4294967296, 4294967295 + 1 + 7, math.MaxUint64} {
+				_, err := l.ParseNode(fmt.Sprint(node))
+				wantRangeError(t, fmt.Sprintf("ParseNode(%d)", node), err, "node")
+				_, err = firn.NewGenerator(l, firn.StaticGrant(node), nil)
+				wantRangeError(t, fmt.Sprintf("NewGenerator for node %d", node), err, "node")
+				g := generate(t, "hazelcast", firn.StaticGrant(1), nil, 0)
+				wantRangeError(t, fmt.Sprintf("Switch to node %d", node), g.Switch(firn.StaticGrant(node)), "node")
+			}
+		},
+	}, {
+		name: "sum of the bits",
+		they: "accepts 63 bits in all, which leaves no time, and more, which fails at the first use; 0 and 0 fails always",
+		firn: "wants at least a bit of time, and says how many to take away; 0 and 0 makes IDs",
+		test: func(t *testing.T) {
+			for bits, away := range map[string]string{
+				"node-bits=57,seq-bits=6": "take away 1", "node-bits=16,seq-bits=62": "take away 16",
+				"node-bits=63,seq-bits=0": "node-bits", "node-bits=64": "node-bits", "seq-bits=-1": "seq-bits",
+			} {
+				if got, err := firn.ParseLayout("hazelcast," + bits); err == nil || !strings.Contains(err.Error(), away) {
+					t.Errorf("ParseLayout(hazelcast,%s) = %v, %v, want an error that says %q", bits, got, err, away)
+				}
+			}
+			g := generate(t, "hazelcast,node-bits=0,seq-bits=0", granted(0), clockAt(l.Epoch().Add(time.Hour)).now, 0)
+			if id, err := g.TryNext(); err != nil || id != 3_600_000 {
+				t.Errorf("TryNext() with no node and no sequence bits = %v, %v, want 3600000", id, err)
+			}
+		},
+	}, {
+		name: "before the epoch",
+		they: "makes negative IDs for times before the epoch",
+		firn: "makes none",
+		test: func(t *testing.T) {
+			at := l.Epoch().Add(-time.Millisecond)
+			_, err := l.Compose(firn.Parts{Time: at, Node: 1234})
+			wantRangeError(t, "Compose a millisecond before the epoch", err, "time")
+			g := generate(t, "hazelcast", granted(1234), clockAt(at).now, 15*time.Second)
+			if b, _, err := g.Reserve(10); !errors.Is(err, firn.ErrBeforeEpoch) || b.Len() != 0 {
+				t.Errorf("Reserve(10) a millisecond before the epoch = %d IDs, %v, want ErrBeforeEpoch", b.Len(), err)
+			}
+		},
+	}, {
+		name: "zero ID",
+		they: "makes the ID 0 for node 0 at the epoch",
+		firn: "never makes it, in any layout",
+		test: func(t *testing.T) {
+			for _, text := range []string{"hazelcast", "default", "snowcast", "twitter", "lable", "bits=time:1", "bits=time~:40.seq:2.rand:4", "ulid", "boundary"} {
+				l := firn.MustParseLayout(text)
+				o := &firn.Options{Now: clockAt(l.Epoch()).now}
+				g := mustAny(t, l, firn.Grant{From: l.Epoch().Add(-1)}, o)
+				if id, err := g.tryNext(); id == (wideID{}) && err == nil {
+					t.Errorf("%s: TryNext() = 0", text)
+				}
+				g = mustAny(t, l, firn.Grant{From: l.Epoch().Add(-1)}, o)
+				if b, _, err := g.reserve(1); err == nil && b.ids[0] == (wideID{}) {
+					t.Errorf("%s: Reserve(1) gives 0", text)
+				}
+			}
+		},
+	}, {
+		name: "validity overflows",
+		they: "adds the validity to the clock, so that with a long one every batch is too old when it comes, and the first call never ends",
+		firn: "needs one fetch for the first ID and none for the second, also where the validity is shorter than the fetch",
+		test: func(t *testing.T) {
+			for _, validity := range []time.Duration{math.MaxInt64, math.MaxInt64 - 1e15, 0, -1, math.MinInt64, time.Hour} {
+				source := &countingSource{most: 1000}
+				p := firn.NewPrefetcher(source, 3, validity)
+				for i := range 3 {
+					if id, err := p.Next(t.Context()); err != nil || id != firn.ID(i) || source.fetches != 1 {
+						t.Errorf("validity %v: call %d = %v, %v after %d fetches", validity, i, id, err, source.fetches)
+					}
+				}
+			}
+			// A batch is always good for the call that fetched it. A bubble's time
+			// would stand still between the two, so this one runs outside.
+			source := &countingSource{most: 1000}
+			p := firn.NewPrefetcher(source, 3, time.Nanosecond)
+			if id, err := p.Next(t.Context()); err != nil || source.fetches != 1 {
+				t.Errorf("validity 1ns: Next() = %v, %v after %d fetches, want 1 fetch", id, err, source.fetches)
+			}
+		},
+	}, {
+		name: "destroyed and made anew",
+		they: "begins from nothing: made anew half a second after a burst of 100,000, all of the next 1000 IDs were repeats",
+		firn: "begins where Seal says that the one before has ended",
+		test: func(t *testing.T) {
+			clock := clockAt(atMilli(midday))
+			grant := granted(7)
+			var ids []wideID
+			for range 5 {
+				g := generate(t, "hazelcast", grant, clock.now, 15*time.Second)
+				b, hold, err := g.Reserve(100_000)
+				if err != nil || hold != 0 {
+					t.Fatalf("Reserve(100000): hold %v, %v", hold, err)
+				}
+				ids = append(ids, batchOf(b).ids...)
+				grant.From = g.Seal()
+				if last := decompose(t, l, ids[len(ids)-1]).Time; grant.From != last.Add(time.Millisecond) {
+					t.Errorf("Seal() = %v, want the end of %v", grant.From, last)
+				}
+				clock.add(500 * time.Millisecond)
+			}
+			unique(t, l, ids)
+		},
+	}, {
+		name: "node taken back",
+		they: "re-reads its node number at times, and trusts that nobody else had it",
+		firn: "goes above all it has ever used with every Switch, also back to a node it had before, and past a grant that it never used",
+		test: func(t *testing.T) {
+			for _, node := range []uint64{1, 2} { // the one in between, that makes nothing
+				clock := clockAt(atMilli(midday))
+				g := generate(t, "hazelcast", granted(1), clock.now, time.Second)
+				ids, err := drain64(g, 1000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(g.Switch(granted(node)), g.Switch(granted(1))); err != nil {
+					t.Fatal(err)
+				}
+				more, err := drain64(g, 1000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if more[0].compare(ids[999]) <= 0 {
+					t.Errorf("node 1, then %d, then 1: %v comes after %v", node, more[0], ids[999])
+				}
+				unique(t, l, slices.Concat(ids, more))
+				if err := g.Switch(granted(1)); err != nil {
+					t.Fatal(err)
+				}
+				if end, last := g.Seal(), decompose(t, l, slices.MaxFunc(more, wideID.compare)).Time; !end.After(last) {
+					t.Errorf("node 1 anew, without an ID: Seal() = %v, but %v was used", end, last)
+				}
+			}
+		},
+	}, {
+		name: "waits without end",
+		they: "makes every batch wait for an hour after a step of an hour back, and has no timeout",
+		firn: "says so at once where the step is beyond MaxLag, and keeps to the context otherwise",
+		test: inBubble(func(t *testing.T) {
+			clock := new(shiftedClock)
+			g := generate(t, "hazelcast,epoch=0", granted(7), clock.now, 15*time.Second)
+			if _, err := g.NextBatch(t.Context(), 100); err != nil {
+				t.Fatal(err)
+			}
+			clock.shift(-time.Hour)
+			start := time.Now()
+			_, err := g.NextBatch(t.Context(), 100)
+			wantBack(t, "NextBatch an hour back", err, time.Hour-15*time.Second+200/64*time.Millisecond)
+			wantElapsed(t, "NextBatch an hour back", start, 0)
+			clock.shift(time.Hour - 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			start = time.Now()
+			if _, err := g.NextBatch(ctx, 100); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("NextBatch with 2 s of patience: %v, want DeadlineExceeded", err)
+			}
+			wantElapsed(t, "NextBatch with 2 s of patience", start, 2*time.Second)
+		}),
+	}, {
+		name: "abandoned wait",
+		they: "burns the IDs of a batch whose caller gives up",
+		firn: "takes them after the wait, so that there is nothing to burn; a batch that takes too long is refused first",
+		test: inBubble(func(t *testing.T) {
+			g := generate(t, "hazelcast,epoch=0", granted(7), time.Now, 15*time.Second)
+			if _, _, err := g.Reserve(64 * 20_000); err != nil { // 20 s worth
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			before := g.Stats().IDs
+			for _, n := range []int{1, 100, 10_000_000} {
+				if _, err := g.NextBatch(ctx, n); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, firn.ErrBatchTooLarge) != (n > 1_000_000) {
+					t.Errorf("NextBatch(%d): %v, want DeadlineExceeded", n, err)
+				}
+			}
+			if made := g.Stats().IDs; made != before {
+				t.Errorf("%d IDs were burnt", made-before)
+			}
+		}),
+	}, {
+		name: "sleep under the lock",
+		they: "lets one large batch hold up every caller for as long as it waits",
+		firn: "waits without a lock: others are told at once how long it takes",
+		test: inBubble(func(t *testing.T) {
+			g := generate(t, "hazelcast,epoch=0", granted(7), time.Now, 15*time.Second)
+			start := time.Now()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				if _, err := g.NextBatch(t.Context(), 10_000_000); err != nil {
+					t.Errorf("NextBatch(10000000): %v", err)
+				}
+				wantElapsed(t, "NextBatch(10000000)", start, 141_249*time.Millisecond) // its last ID
+			}()
+			synctest.Wait()
+			_, err := g.TryNext()
+			wantWait(t, "TryNext", err, 141_250*time.Millisecond)
+			g.Stats()
+			wantElapsed(t, "TryNext", start, 0)
+			<-done
+		}),
+	}, {
+		name: "herd of fetches",
+		they: "has clients where waiting callers each fetch a batch of their own, and one where the failure of a fetch fails all who wait",
+		firn: "lets one caller fetch for all, and fails only that one",
+		test: inBubble(func(t *testing.T) {
+			source := &slowSource{fail: 1}
+			p := firn.NewPrefetcher(source, 100, time.Hour)
+			var mu sync.Mutex
+			var ids []wideID
+			failed := 0
+			var all sync.WaitGroup
+			for range 101 {
+				all.Go(func() {
+					id, err := p.Next(t.Context())
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						failed++
+						return
+					}
+					ids = append(ids, wideOf(id))
+				})
+			}
+			all.Wait()
+			if failed != 1 || len(ids) != 100 || source.fetches.Load() != 2 {
+				t.Errorf("%d calls failed and %d did not, with %d fetches, want 1, 100 and 2", failed, len(ids), source.fetches.Load())
+			}
+			unique(t, l, ids)
+		}),
+	}, {
+		name: "patience of another",
+		they: "has a client that waits for the fetch of another caller for as long as that one's context lasts",
+		firn: "lets each caller wait by its own context",
+		test: inBubble(func(t *testing.T) {
+			p := firn.NewPrefetcher(&slowSource{}, 100, time.Hour)
+			var all sync.WaitGroup
+			all.Go(func() {
+				if _, err := p.Next(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			if _, err := p.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Next with 1 ms of patience: %v, want DeadlineExceeded", err)
+			}
+			wantElapsed(t, "Next with 1 ms of patience", start, time.Millisecond)
+			all.Wait()
+		}),
+	}})
+}
+
+// A slowSource takes a second for a batch, and fails at first.
+type slowSource struct {
+	fail    int64
+	fetches atomic.Int64
+}
+
+func (s *slowSource) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
+	i := s.fetches.Add(1)
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return firn.Batch{}, ctx.Err()
+	}
+	if i <= s.fail {
+		return firn.Batch{}, errors.New("the network is down")
+	}
+	return firn.BatchFromRuns(firn.Run{First: firn.ID(i) << 32, Step: 1, Count: n}), nil
+}

@@ -1,0 +1,515 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+func FuzzParseLayout(f *testing.F) {
+	for _, text := range []string{
+		"", "default", "hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z", "snowcast,nodes=300,epoch=0",
+		"lable,mode=time-sequential,cluster=3", "flake-idgen,epoch=1300000000000", "boundary", "uuidv7", "ulid", "xid", "ksuid",
+		"bits=time:41.node:10.seq:12,unit=1ms,epoch=1767225600000",
+		"bits=time~:42.seq:6.node:3.const:1=1.node:8.const:4=0xf,unit=1.5s",
+		"bits=rand:128.time:64", "bits=time:62.seq:62", "bits=node:64.time:1", "bits=time:0.time:1.const:0=0",
+		"default,default", "default,epoch=", "default,epoch=9999-12-31T23:59:59.999Z", "bits=time:48,unit=24h,epoch=-62135596800000",
+		"bits=time:55.seq:7,unit=1s", "bits=time:64.seq:62,unit=1ns", "hazelcast,node-bits=62,seq-bits=0",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		l, err := firn.ParseLayout(text)
+		if err != nil {
+			var fault *firn.ParseError
+			if !errors.As(err, &fault) || fault.What != "layout" || l != (firn.Layout{}) {
+				t.Errorf("ParseLayout(%q) = %+v, %v, want the zero Layout and a *ParseError", text, l, err)
+			}
+			return
+		}
+		checkLayoutText(t, l)
+		m := modelOf(t, l)
+		checkOrdered(t, m)
+		r := rand.New(rand.NewPCG(uint64(len(text)), 0))
+		for _, tick := range []uint64{0, 1 & m.most("time"), m.most("time")} {
+			checkCompose(t, m, tick, m.most("node"), m.most("seq"), r)
+			checkCompose(t, m, tick, 0, 0, r)
+		}
+		checkRangeErrors(t, m)
+		if l.ReadOnly() {
+			if g, err := newAny(l, firn.StaticGrant(0), nil); err == nil {
+				t.Errorf("a generator of %s, which can only be read: %v", l, g)
+			}
+			return
+		}
+		for _, at := range []time.Time{l.Epoch(), m.timeOf(m.most("time") / 3), l.Last()} {
+			grant := firn.Grant{Node: m.most("node"), From: l.Epoch()}
+			o := firn.Options{Now: func() time.Time { return at }, MaxAhead: l.MaxAhead()}
+			g, err := newAny(l, grant, &o)
+			if err != nil {
+				if m.width("time")+m.width("seq") < 63 {
+					t.Errorf("NewGenerator(%s): %v", l, err)
+				}
+				return
+			}
+			s := newSlotModel(m, grant, o)
+			for range 5 {
+				id, err := g.tryNext()
+				checkTaken(t, s, "TryNext", s.take(at, 1), id, err, at)
+			}
+		}
+	})
+}
+
+func FuzzComposeDecompose(f *testing.F) {
+	for i := range uint64(len(presetLayouts())) {
+		f.Add(i, uint64(1)<<41, uint64(3), uint64(5), uint64(0), ^uint64(0))
+	}
+	f.Add(uint64(12345), ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), uint64(0))
+	f.Fuzz(func(t *testing.T, pick, tick, node, seq, hi, lo uint64) {
+		r := rand.New(rand.NewPCG(pick, 0))
+		presets := presetLayouts()
+		var l firn.Layout
+		if pick < uint64(len(presets)) {
+			l = presets[pick]
+		} else {
+			l = randomLayout(t, r, false)
+		}
+		m := modelOf(t, l)
+		checkCompose(t, m, tick&m.most("time"), node&m.most("node"), seq&m.most("seq"), r)
+		// The other way round: whatever bits there are, an ID is read or refused,
+		// and what is read makes the same ID again, but for random bits.
+		if l.ReadOnly() {
+			return
+		}
+		id := wideID{hi, lo}
+		if m.bits == 64 {
+			id.hi = 0
+		}
+		none := wideOfBig(m.place(0, 0, 0, m.randomBits()))
+		fixed := wideOfBig(m.fixedBits())
+		valid := wideID{id.hi & fixed.hi, id.lo & fixed.lo} == wideID{none.hi & fixed.hi, none.lo & fixed.lo}
+		var p firn.Parts
+		var err error
+		if m.bits == 64 {
+			p, err = l.Decompose(id.id())
+		} else {
+			p, err = l.Decompose128(id.id128())
+		}
+		if valid != (err == nil) {
+			t.Fatalf("Decompose(%v) of %s = %+v, %v, want an ID: %v", id, l, p, err, valid)
+		}
+		if err != nil {
+			return
+		}
+		random := wideOfBig(m.randomBits())
+		want := wideID{id.hi &^ random.hi, id.lo &^ random.lo}
+		if got, err := composeAny(l, p); err != nil || got != want {
+			t.Errorf("Compose(Decompose(%v)) of %s = %v, %v, want %v", id, l, got, err, want)
+		}
+	})
+}
+
+func FuzzRange(f *testing.F) {
+	for i := range uint64(len(presetLayouts())) {
+		f.Add(i, int64(1767225600), int64(0), int64(86400), int64(1))
+	}
+	f.Add(uint64(999), int64(-5), int64(999999999), int64(0), int64(1))
+	f.Fuzz(func(t *testing.T, pick uint64, sec, nsec, length, rest int64) {
+		r := rand.New(rand.NewPCG(pick, 0))
+		presets := presetLayouts()
+		var l firn.Layout
+		if pick < uint64(len(presets)) {
+			l = presets[pick]
+		} else {
+			l = randomLayout(t, r, false)
+		}
+		if l.ReadOnly() {
+			return
+		}
+		m := modelOf(t, l)
+		// A Time holds more than these, but its own methods go wrong near the ends.
+		const most = 1 << 58
+		from := time.Unix(sec%most, nsec)
+		to := time.Unix(sec%most+length%most, nsec+rest)
+		checkRange(t, m, from, to)
+		middle := from.Add(to.Sub(from) / 2) // no later than to: Sub saturates
+		if from.Before(to) {
+			checkNeighbours(t, m, from, middle, to)
+		}
+	})
+}
+
+// scriptLayouts are those that runScript can choose: few IDs in a tick, short
+// times, and all kinds of order.
+var scriptLayouts = []string{
+	"bits=time:41.node:5.seq:3",
+	"hazelcast,seq-bits=2,node-bits=4",
+	"bits=time:12.seq:2.node:3",
+	"lable",
+	"snowcast",
+	"bits=time:8.node:2.seq:1,unit=10ms",
+	"bits=time:20",
+	"bits=time:20.seq:4",
+	"uuidv7",
+	"ulid",
+	"bits=seq:2.time~:18.node:3",
+	"bits=node:4.time:58.seq:5",
+	"bits=node:4.time:60.seq:5",
+	"boundary",
+	"bits=time:30.node:3.seq:4,unit=333333ns",
+	"bits=time:33.node:3.seq:4,unit=7ns",
+	"bits=time:40.rand:10.seq:4.node:6",
+	"mastodon",
+	"js53",
+	"sonyflake",
+	"bits=time:16.const:7=5.seq:3,unit=1s,epoch=-1",
+	"bits=time:1.node:1.seq:1",
+}
+
+// runScript reads a script of bytes that says what the clock does and what is
+// called, and compares every answer with the model's. Beside the model it holds
+// the promises themselves: no ID twice, IDs in order, and none below what Seal
+// said of an earlier generator of the same node.
+func runScript(t *testing.T, script []byte) {
+	t.Helper()
+	read := func() byte {
+		if len(script) == 0 {
+			return 0
+		}
+		b := script[0]
+		script = script[1:]
+		return b
+	}
+	l := firn.MustParseLayout(scriptLayouts[int(read())%len(scriptLayouts)])
+	m := modelOf(t, l)
+	aheads := []time.Duration{0, l.Unit() / 2, l.Unit(), 3 * l.Unit(), 7*l.Unit() + l.Unit()/2, 1000 * l.Unit(), 1<<63 - 1, 1}
+	o := firn.Options{MaxAhead: aheads[int(read())%len(aheads)], MaxLag: time.Duration(read()) * l.Unit()}
+	starts := []uint64{0, 1, 5, 1000, m.most("time") - 3, m.most("time"), 1 << 40, 1 << 57}
+	now := m.timeOf(min(starts[int(read())%len(starts)], m.most("time")))
+	o.Now = func() time.Time { return now }
+
+	// Where each node's IDs end, and where they ended when the last generator
+	// was sealed. Whoever grants a node again begins above that.
+	made, used := make(map[uint64]time.Time), make(map[uint64]time.Time)
+
+	var s *slotModel
+	tickNow := func() uint64 { tick, _ := m.tickAt(now); return s.clamp(tick) }
+	// near is a time at or about the clock, the next slot, the end of the grant
+	// or the layout's ends.
+	near := func() time.Time {
+		bases := []uint64{tickNow(), s.next >> m.width("seq"), s.limit >> m.width("seq"), 0, s.lastTick}
+		kind, by := read(), read()
+		if kind == 255 { // so far off that 64 bits cannot count fine ticks until then
+			return time.Date(1_000_000, 1, 1, 0, 0, 0, 0, time.UTC)
+		}
+		tick := bases[int(kind)%len(bases)]
+		at := m.timeOf(tick)
+		return at.Add(time.Duration(int8(by))*l.Unit() + l.Unit()*time.Duration(kind>>6)/4)
+	}
+	grant := func() firn.Grant {
+		kind := read()
+		g := firn.Grant{Node: uint64(kind>>2) & m.most("node")}
+		if kind&1 != 0 {
+			g.From = near()
+		}
+		if kind&2 != 0 {
+			g.Until = near()
+		}
+		if end := used[g.Node]; g.From.Before(end) {
+			g.From = end
+		}
+		return g
+	}
+	badGrant := func(g firn.Grant) bool {
+		return !g.From.IsZero() && !g.Until.IsZero() && !g.From.Before(g.Until)
+	}
+	s = newSlotModel(m, firn.Grant{}, o)
+	first := grant()
+	for badGrant(first) {
+		first.Until = time.Time{}
+	}
+	s = newSlotModel(m, first, o)
+	g := mustAny(t, l, first, &o)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // a call that would wait fails instead
+	seen := make(map[wideID]bool)
+	var last uint64 // one past the greatest slot so far
+	random := wideOfBig(m.randomBits())
+	take := func(what string, id wideID) {
+		p := decompose(t, l, id)
+		id = wideID{id.hi &^ random.hi, id.lo &^ random.lo}
+		slot := s.slotOf(t, id)
+		if id == (wideID{}) || seen[id] || slot < last {
+			t.Fatalf("%s of %s at %v made %v: it is zero, was made before, or is below slot %d, which comes next", what, l, now, id, last)
+		}
+		seen[id], last = true, slot+1
+		if end := p.Time.Add(l.Unit()); end.After(made[p.Node]) {
+			made[p.Node] = end
+		}
+	}
+	for len(script) > 0 && !t.Failed() {
+		switch op := read(); op % 14 {
+		case 0: // the clock goes on a little
+			now = now.Add(l.Unit() * time.Duration(read()) / 16)
+		case 1: // or back
+			now = now.Add(-l.Unit() * time.Duration(read()) / 16)
+		case 2, 3:
+			now = near()
+		case 4: // far ahead
+			now = now.Add(l.Unit() << (read() % 20))
+		case 5: // a burst, until it is refused
+			for range read() {
+				id, err := g.tryNext()
+				want := s.take(now, 1)
+				checkTaken(t, s, "TryNext", want, id, err, now)
+				if want.err != nil || t.Failed() {
+					break
+				}
+				take("TryNext", id)
+			}
+		case 6:
+			n := 1 + int(read())<<(read()%5)
+			b, hold, err := g.reserve(n)
+			want := s.takeAll(now, uint64(n), false)
+			checkBatchTaken(t, s, "Reserve", want, b, err, now)
+			if err == nil && hold != want.hold {
+				t.Errorf("Reserve(%d) of %s at %v: hold %v, want %v", n, l, now, hold, want.hold)
+			}
+			for _, id := range b.ids {
+				take("Reserve", id)
+			}
+		case 7:
+			n := 1 + int(read())
+			ids, err := g.fill(ctx, n)
+			var want outcome
+			var wantIDs []uint64
+			for len(wantIDs) < n && want.err == nil {
+				want = s.take(now, uint64(n-len(wantIDs)))
+				for i := range want.n {
+					wantIDs = append(wantIDs, want.slot+i)
+				}
+			}
+			checkError(t, s, "Fill", want, err, now, true)
+			if len(wantIDs) > 0 {
+				last = wantIDs[len(wantIDs)-1] + 1
+			}
+			if err != nil {
+				break // the IDs are lost
+			}
+			last = wantIDs[0]
+			for i, id := range ids {
+				if w := s.idOf(wantIDs[i], id); id != w {
+					t.Errorf("Fill(%d) of %s at %v: ID %d = %v, want %v", n, l, now, i, id, w)
+				}
+				take("Fill", id)
+			}
+		case 8:
+			id, err := g.next(ctx)
+			want := s.take(now, 1)
+			if want.err == nil {
+				checkTaken(t, s, "Next", want, id, err, now)
+				take("Next", id)
+			} else {
+				checkError(t, s, "Next", want, err, now, true)
+			}
+		case 9:
+			n := int(read()) - 5
+			b, err := g.nextBatch(ctx, n)
+			if n < 1 {
+				if err == nil {
+					t.Errorf("NextBatch(%d) of %s: no error", n, l)
+				}
+				break
+			}
+			want := s.takeAll(now, uint64(n), true)
+			switch {
+			case want.err != nil:
+				checkError(t, s, "NextBatch", want, err, now, true)
+			case want.hold > 0:
+				last = s.next
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("NextBatch(%d) of %s at %v: %v, want that it holds for %v and is cancelled", n, l, now, err, want.hold)
+				}
+			default:
+				checkBatchTaken(t, s, "NextBatch", want, b, err, now)
+				for _, id := range b.ids {
+					take("NextBatch", id)
+				}
+			}
+		case 10:
+			until := near()
+			if op >= 128 && op < 160 {
+				until = time.Time{}
+			}
+			err := g.Extend(until)
+			limit := s.end(until)
+			if (err != nil) != (limit < s.limit) {
+				t.Errorf("Extend(%v) of %s: %v, but the limit was tick %d, and this is %d", until, l, err, s.limit>>m.width("seq"), limit>>m.width("seq"))
+			}
+			s.limit = max(s.limit, limit)
+		case 11:
+			next := grant()
+			err := g.Switch(next)
+			if (err != nil) != badGrant(next) {
+				t.Errorf("Switch(%+v) of %s: %v", next, l, err)
+			}
+			if err == nil {
+				s.switchTo(next)
+			}
+			if next.Node = m.most("node") + 1; next.Node != 0 {
+				var fault *firn.RangeError
+				if err := g.Switch(next); !errors.As(err, &fault) && !badGrant(next) {
+					t.Errorf("Switch(%+v) of %s: %v, want a *RangeError", next, l, err)
+				}
+			}
+		case 12: // the generator ends, and another takes its node over
+			until := g.Seal()
+			node := s.node
+			if again := g.Seal(); !again.Equal(until) {
+				t.Errorf("Seal() of %s = %v, and the second time %v", l, until, again)
+			}
+			s.sealed = true
+			id, err := g.tryNext()
+			checkTaken(t, s, "TryNext", s.take(now, 1), id, err, now)
+			if err := errors.Join(g.Extend(time.Time{}), g.Switch(firn.Grant{})); !errors.Is(err, firn.ErrSealed) {
+				t.Errorf("Extend and Switch after Seal: %v, want ErrSealed", err)
+			}
+			if until.Before(made[node]) {
+				t.Fatalf("Seal() of %s = %v, but node %d made IDs until %v", l, until, node, made[node])
+			}
+			maps.Copy(used, made)
+			if until.IsZero() {
+				return // a static generator that has made nothing has no mark
+			}
+			used[node] = until
+			first = firn.Grant{Node: node, From: until}
+			s = newSlotModel(m, first, o)
+			g = mustAny(t, l, first, &o)
+			last = 0
+		case 13:
+			if got := g.Stats().IDs; got != s.made {
+				t.Errorf("Stats().IDs of %s = %d, want %d", l, got, s.made)
+			}
+		}
+	}
+}
+
+// checkError compares an error with what should have come. A call that may wait
+// was given a context that is cancelled.
+func checkError(t *testing.T, s *slotModel, what string, want outcome, err error, now time.Time, waits bool) {
+	t.Helper()
+	fail := func() {
+		t.Helper()
+		t.Errorf("%s of %s at %v, MaxAhead %v, next slot %d, limit %d: %v, want %+v", what, s.layout, now, s.ahead, s.next, s.limit, err, want)
+	}
+	if want.err == nil {
+		if err != nil {
+			fail()
+		}
+		return
+	}
+	if waits && (errors.Is(want.err, firn.ErrExhausted) || want.err == errBack && want.back <= s.lag) {
+		// The error says what the call waited for, too.
+		if !errors.Is(err, context.Canceled) {
+			fail()
+			return
+		}
+	} else if errors.Is(err, context.Canceled) {
+		fail() // it should not have tried to wait
+		return
+	}
+	var wait *firn.WaitError
+	var clock *firn.ClockError
+	switch {
+	case errors.Is(want.err, firn.ErrExhausted):
+		if !errors.As(err, &wait) || wait.Wait != want.wait || !errors.Is(err, firn.ErrExhausted) {
+			fail()
+		}
+	case errors.Is(want.err, firn.ErrBeforeEpoch):
+		if !errors.As(err, &clock) || clock.Wait != want.wait || !errors.Is(err, firn.ErrBeforeEpoch) {
+			fail()
+		}
+	case want.err == errBack:
+		if !errors.As(err, &clock) || clock.Wait != want.wait || !clock.Now.Equal(now) ||
+			!clock.Last.Equal(s.timeOf((s.next-1)>>s.width("seq"))) || errors.Is(err, firn.ErrBeforeEpoch) {
+			fail()
+		}
+	case !errors.Is(err, want.err):
+		fail()
+	}
+}
+
+// checkTaken compares the answer of a call for one ID.
+func checkTaken(t *testing.T, s *slotModel, what string, want outcome, id wideID, err error, now time.Time) {
+	t.Helper()
+	checkError(t, s, what, want, err, now, false)
+	if err != nil {
+		if id != (wideID{}) {
+			t.Errorf("%s of %s = %v with the error %v", what, s.layout, id, err)
+		}
+		return
+	}
+	if want.err != nil {
+		return
+	}
+	if w := s.idOf(want.slot, id); id != w {
+		t.Errorf("%s of %s at %v = %v, want %v", what, s.layout, now, id, w)
+		return
+	}
+	checkLead(t, s, what, id, now)
+}
+
+// checkLead: a direct call's time is neither beyond MaxAhead nor behind the clock.
+func checkLead(t *testing.T, s *slotModel, what string, id wideID, now time.Time) {
+	t.Helper()
+	at := decompose(t, s.layout, id).Time
+	if s.ahead < 1<<60 && at.After(now.Add(s.ahead)) || at.Add(s.layout.Unit()).Compare(now) <= 0 {
+		t.Errorf("%s of %s at %v, MaxAhead %v: the ID's time is %v", what, s.layout, now, s.ahead, at)
+	}
+}
+
+// checkBatchTaken compares the answer of a call for a batch.
+func checkBatchTaken(t *testing.T, s *slotModel, what string, want outcome, b anyBatch, err error, now time.Time) {
+	t.Helper()
+	checkError(t, s, what, want, err, now, false)
+	if want.err != nil || err != nil {
+		if b.len != 0 {
+			t.Errorf("%s of %s: a batch of %d IDs with the error %v", what, s.layout, b.len, err)
+		}
+		return
+	}
+	if b.len != int(want.n) || len(b.ids) != b.len {
+		t.Fatalf("%s of %s: a batch of %d IDs, of which All yields %d, want %d", what, s.layout, b.len, len(b.ids), want.n)
+	}
+	for i, id := range b.ids {
+		if w := s.idOf(want.slot+uint64(i), id); id != w {
+			t.Errorf("%s of %s at %v: ID %d of the batch = %v, want %v", what, s.layout, now, i, id, w)
+			return
+		}
+	}
+	checkRuns(t, s.bitModel, b)
+}
+
+// FuzzGeneratorClock looks for a script of clock and calls after which a
+// generator breaks a promise or differs from the model.
+func FuzzGeneratorClock(f *testing.F) {
+	f.Add([]byte{0, 3, 0, 3, 1, 0, 5, 30, 0, 16, 5, 30, 1, 200, 5, 3, 6, 10, 2, 11, 5, 1, 3, 12, 5, 30})
+	f.Add([]byte{2, 0, 0, 4, 3, 0, 1, 2, 3, 5, 255, 4, 9, 5, 255, 10, 2, 5, 5, 255})
+	f.Add([]byte{6, 1, 1, 0, 0, 5, 9, 0, 8, 5, 9, 9, 200, 13, 7, 100, 0, 255, 7, 3, 8})
+	f.Add([]byte{15, 0, 0, 3, 255, 0, 5, 9, 2, 255, 0, 5, 9, 10, 255, 0, 2, 0, 0, 11, 1, 255, 0, 5, 9, 12, 5, 9})
+	f.Add(slices.Repeat([]byte{5, 7, 0, 9, 11, 6, 1, 3, 12, 1, 2, 9, 40}, 8))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		if len(script) > 1000 {
+			return // long scripts say nothing that shorter ones do not
+		}
+		runScript(t, script)
+	})
+}

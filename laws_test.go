@@ -1,0 +1,1007 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// someLayouts are all presets and n layouts of one's own.
+func someLayouts(t *testing.T, r *rand.Rand, n int) []firn.Layout {
+	layouts := presetLayouts()
+	for range n {
+		layouts = append(layouts, randomLayout(t, r, false))
+	}
+	return layouts
+}
+
+func TestLayoutTextLaw(t *testing.T) {
+	r := seeded(t)
+	for _, l := range someLayouts(t, r, 2000) {
+		checkLayoutText(t, l)
+		if t.Failed() {
+			return // one layout says enough
+		}
+	}
+}
+
+// checkLayoutText: a layout is what its text says.
+func checkLayoutText(t *testing.T, l firn.Layout) {
+	t.Helper()
+	text := l.String()
+	if got, err := firn.ParseLayout(text); err != nil || got != l {
+		t.Errorf("ParseLayout(%q) = %+v, %v, want %+v", text, got, err, l)
+	}
+	b, err := l.MarshalText()
+	var got firn.Layout
+	if err := errors.Join(err, got.UnmarshalText(b)); err != nil || got != l || string(b) != text {
+		t.Errorf("UnmarshalText(%q) of %s = %s, %v", b, l, got, err)
+	}
+	if l.Bits() > 128 {
+		return // these cannot be spelled out: 160 bits are a preset's own
+	}
+	own := fmt.Sprintf("bits=%s,unit=%v,epoch=%d", l.Fields(), l.Unit(), l.Epoch().UnixMilli())
+	spelled, err := firn.ParseLayout(own)
+	if err != nil || spelled.Fields() != l.Fields() || !spelled.Epoch().Equal(l.Epoch()) || spelled.Unit() != l.Unit() {
+		t.Errorf("ParseLayout(%q) = %s, %v: it is not %s spelled out", own, spelled, err, l)
+	}
+	total := 0
+	for _, p := range l.Pieces() {
+		total += p.Width
+	}
+	if total != l.Bits() {
+		t.Errorf("Pieces() of %s add up to %d bits, want %d", l, total, l.Bits())
+	}
+}
+
+func TestComposeLaw(t *testing.T) {
+	r := seeded(t)
+	for _, l := range someLayouts(t, r, 600) {
+		m := modelOf(t, l)
+		checkOrdered(t, m)
+		for range 20 {
+			tick := randomValue(r, m.most("time"))
+			checkCompose(t, m, tick, randomValue(r, m.most("node")), randomValue(r, m.most("seq")), r)
+		}
+		checkRangeErrors(t, m)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// checkOrdered: Ordered says whether the time is on top. Where random bits lie
+// above the sequence it is for TestOrderedMeansIncreasing to say.
+func checkOrdered(t *testing.T, m *bitModel) {
+	t.Helper()
+	if got, want := m.layout.Ordered(), m.timeOnTop(); got != want && (got || !m.chanceAboveSeq()) {
+		t.Errorf("Ordered() of %s = %v, want %v", m.layout, got, want)
+	}
+}
+
+// TestOrderedMeansIncreasing: where a layout calls itself Ordered, the IDs of a
+// generator strictly increase, inside a tick too.
+func TestOrderedMeansIncreasing(t *testing.T) {
+	r := seeded(t)
+	layouts := presetLayouts()
+	layouts = append(layouts, firn.MustParseLayout("bits=time:40.rand:10.seq:4.node:10"))
+	for range 500 {
+		layouts = append(layouts, randomLayout(t, r, true))
+	}
+	for _, l := range layouts {
+		if l.ReadOnly() || !l.Ordered() {
+			continue
+		}
+		m := modelOf(t, l)
+		at := m.timeOf(1 + r.Uint64N(min(m.most("time"), 1<<20)))
+		g := mustAny(t, l, firn.Grant{Node: randomValue(r, m.most("node")), From: l.Epoch()}, &firn.Options{Now: func() time.Time { return at }})
+		var ids []wideID
+		for range min(m.most("seq")+1, 50) {
+			id, err := g.tryNext()
+			if err != nil {
+				t.Fatalf("TryNext of %s at %v: %v", l, at, err)
+			}
+			ids = append(ids, id)
+		}
+		if !slices.IsSortedFunc(ids, wideID.compare) {
+			t.Errorf("%s is Ordered, but the IDs of a generator do not increase: %v", l, ids)
+			return
+		}
+	}
+}
+
+// checkCompose: the bits of an ID are those of its parts, and nothing else.
+func checkCompose(t *testing.T, m *bitModel, tick, node, seq uint64, r *rand.Rand) {
+	t.Helper()
+	l := m.layout
+	parts := firn.Parts{Time: m.timeOf(tick), Node: node, Seq: seq}
+	random := new(big.Int)
+	for range 3 {
+		random.Or(random.Lsh(random, 64), new(big.Int).SetUint64(r.Uint64()))
+	}
+	full := m.place(tick, node, seq, random)
+	raw := full.FillBytes(make([]byte, m.bits/8))
+	same := func(what string, got firn.Parts, err error) {
+		t.Helper()
+		if err != nil || got != parts {
+			t.Errorf("%s(%#x) of %s = %+v, %v, want %+v", what, full, l, got, err, parts)
+		}
+	}
+	got, err := l.DecomposeBytes(raw)
+	same("DecomposeBytes", got, err)
+	if l.ReadOnly() {
+		return
+	}
+	id, none := wideOfBig(full), wideOfBig(m.place(tick, node, seq, new(big.Int)))
+	// Any instant of the tick makes the same ID.
+	within := parts
+	within.Time = within.Time.Add(time.Duration(r.Int64N(int64(l.Unit()))))
+	fixed := m.fixedBits()
+	spoilt := id
+	if fixed.Sign() != 0 { // a bit that is the same in every ID, turned over
+		bit := r.IntN(m.bits)
+		for fixed.Bit(bit) == 0 {
+			bit = (bit + 1) % m.bits
+		}
+		spoilt = wideOfBig(new(big.Int).Xor(full, new(big.Int).Lsh(big.NewInt(1), uint(bit))))
+	}
+	if m.bits == 64 {
+		if got, err := l.Compose(within); err != nil || wideOf(got) != none {
+			t.Errorf("Compose(%+v) of %s = %#x, %v, want %v", within, l, uint64(got), err, none)
+		}
+		got, err := l.Decompose(id.id())
+		same("Decompose", got, err)
+		if got, err := l.Decompose(spoilt.id()); spoilt != id && err == nil {
+			t.Errorf("Decompose(%v) of %s = %+v, want an error: a fixed bit of %v is turned over", spoilt, l, got, id)
+		}
+		if _, err := l.Compose128(parts); err == nil {
+			t.Errorf("Compose128 of %s, which has 64 bits: no error", l)
+		}
+		return
+	}
+	if got, err := l.Compose128(within); err != nil || wideOf128(got) != none {
+		t.Errorf("Compose128(%+v) of %s = %x, %v, want %v", within, l, got[:], err, none)
+	}
+	got, err = l.Decompose128(id.id128())
+	same("Decompose128", got, err)
+	if got, err := l.Decompose128(spoilt.id128()); spoilt != id && err == nil {
+		t.Errorf("Decompose128(%v) of %s = %+v, want an error: a fixed bit of %v is turned over", spoilt, l, got, id)
+	}
+	if _, err := l.Compose(parts); err == nil {
+		t.Errorf("Compose of %s, which has 128 bits: no error", l)
+	}
+}
+
+// checkRangeErrors: what does not fit is refused, by the name of its field.
+func checkRangeErrors(t *testing.T, m *bitModel) {
+	t.Helper()
+	l := m.layout
+	if l.ReadOnly() {
+		return
+	}
+	at := m.timeOf(m.most("time"))
+	wrong := map[string][]firn.Parts{"time": {{Time: m.timeOf(0).Add(-1)}}}
+	if end, ok := m.afterLast(); ok {
+		wrong["time"] = append(wrong["time"], firn.Parts{Time: end}, firn.Parts{Time: end.Add(12345 * time.Hour)})
+		if _, err := composeAny(l, firn.Parts{Time: end.Add(-1)}); err != nil {
+			t.Errorf("Compose at the end of the last tick of %s: %v", l, err)
+		}
+	}
+	for field, name := range map[string]string{"node": "node", "seq": "sequence"} {
+		if m.width(field) == 64 {
+			continue
+		}
+		for _, v := range []uint64{m.most(field) + 1, ^uint64(0)} {
+			p := firn.Parts{Time: at, Node: v}
+			if field == "seq" {
+				p = firn.Parts{Time: at, Seq: v}
+			}
+			wrong[name] = append(wrong[name], p)
+		}
+	}
+	for name, parts := range wrong {
+		for _, p := range parts {
+			var fault *firn.RangeError
+			if id, err := composeAny(l, p); !errors.As(err, &fault) || fault.Field != name || id != (wideID{}) {
+				t.Errorf("Compose(%+v) of %s = %v, %v, want a *RangeError of the %s", p, l, id, err, name)
+			}
+		}
+	}
+}
+
+func composeAny(l firn.Layout, p firn.Parts) (wideID, error) {
+	if l.Bits() == 128 {
+		id, err := l.Compose128(p)
+		return wideOf128(id), err
+	}
+	id, err := l.Compose(p)
+	return wideOf(id), err
+}
+
+func rangeAny(l firn.Layout, from, to time.Time) (lo, hi wideID, err error) {
+	if l.Bits() == 128 {
+		a, b, err := l.Range128(from, to)
+		return wideOf128(a), wideOf128(b), err
+	}
+	a, b, err := l.Range(from, to)
+	return wideOf(a), wideOf(b), err
+}
+
+func TestRangeLaw(t *testing.T) {
+	r := seeded(t)
+	for _, l := range someLayouts(t, r, 600) {
+		if l.ReadOnly() {
+			continue
+		}
+		m := modelOf(t, l)
+		most := m.most("time")
+		for range 10 {
+			// Half of the ends lie inside a tick, some outside the layout.
+			end := func() time.Time {
+				at := m.timeOf(randomValue(r, most))
+				switch r.IntN(4) {
+				case 0:
+					return at
+				case 1:
+					return at.Add(time.Duration(r.Int64N(int64(l.Unit()))))
+				case 2:
+					return at.Add(time.Duration(r.Int64N(7) - 3))
+				}
+				return at.Add(l.Unit() * time.Duration(r.Int64N(9)-4))
+			}
+			a, b, c := end(), end(), end()
+			checkRange(t, m, a, b)
+			checkRange(t, m, b, a)
+			ends := []time.Time{a, b, c}
+			slices.SortFunc(ends, time.Time.Compare)
+			checkNeighbours(t, m, ends[0], ends[1], ends[2])
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+// checkRange: the IDs of a range are those whose tick begins in it.
+func checkRange(t *testing.T, m *bitModel, from, to time.Time) {
+	t.Helper()
+	l := m.layout
+	lo, hi, err := rangeAny(l, from, to)
+	// The first tick that begins at from or later, and the last that begins
+	// before to.
+	ceil := func(at time.Time) *big.Int {
+		tick, rest := m.tickAt(at)
+		if rest.Sign() > 0 {
+			tick.Add(tick, big.NewInt(1))
+		}
+		return tick
+	}
+	first, last := ceil(from), ceil(to)
+	last.Sub(last, big.NewInt(1))
+	if first.Sign() < 0 {
+		first.SetInt64(0)
+	}
+	if most := new(big.Int).SetUint64(m.most("time")); last.Cmp(most) > 0 {
+		last.Set(most)
+	}
+	if m.chanceAboveSeq() && err != nil {
+		return // whether such a layout is Ordered, TestOrderedMeansIncreasing says
+	}
+	if !m.timeOnTop() || !from.Before(to) || first.Cmp(last) > 0 {
+		if err == nil {
+			t.Errorf("Range(%v, %v) of %s = %v, %v, want an error", from, to, l, lo, hi)
+		}
+		return
+	}
+	wantLo := wideOfBig(m.place(first.Uint64(), 0, 0, new(big.Int)))
+	wantHi := wideOfBig(m.place(last.Uint64(), m.most("node"), m.most("seq"), m.randomBits()))
+	if err != nil || lo != wantLo || hi != wantHi {
+		t.Errorf("Range(%v, %v) of %s = %v, %v, %v, want %v, %v", from, to, l, lo, hi, err, wantLo, wantHi)
+		return
+	}
+	// The ends themselves are inside, by their time, and what lies just beyond
+	// them is not.
+	for _, id := range []wideID{lo, hi} {
+		if at := decompose(t, l, id).Time; at.Before(from) || !at.Before(to) {
+			t.Errorf("Range(%v, %v) of %s gives %v, whose time is %v", from, to, l, id, at)
+		}
+	}
+	if first.Sign() > 0 {
+		before := wideOfBig(m.place(first.Uint64()-1, m.most("node"), m.most("seq"), m.randomBits()))
+		if at := decompose(t, l, before).Time; !before.less(lo) || !at.Before(from) {
+			t.Errorf("Range(%v, %v) of %s begins at %v; %v of %v is outside", from, to, l, lo, before, at)
+		}
+	}
+	if last.Uint64() < m.most("time") {
+		after := wideOfBig(m.place(last.Uint64()+1, 0, 0, new(big.Int)))
+		if at := decompose(t, l, after).Time; !hi.less(after) || at.Before(to) {
+			t.Errorf("Range(%v, %v) of %s ends at %v; %v of %v is outside", from, to, l, hi, after, at)
+		}
+	}
+}
+
+// checkNeighbours: [a,b) and [b,c) together are [a,c).
+func checkNeighbours(t *testing.T, m *bitModel, a, b, c time.Time) {
+	t.Helper()
+	l := m.layout
+	lo, hi, err := rangeAny(l, a, c)
+	lo1, hi1, err1 := rangeAny(l, a, b)
+	lo2, hi2, err2 := rangeAny(l, b, c)
+	if err1 == nil && err2 == nil {
+		end, begin := decompose(t, l, hi1), decompose(t, l, lo2)
+		gap := begin.Time.Sub(end.Time)
+		if err != nil || lo != lo1 || hi != hi2 || gap != l.Unit() || end.Seq != m.most("seq") || begin.Seq != 0 {
+			t.Errorf("ranges of %s do not meet: [%v,%v) is %v..%v, [%v,%v) is %v..%v, together %v..%v, %v",
+				l, a, b, lo1, hi1, b, c, lo2, hi2, lo, hi, err)
+		}
+	} else if err1 == nil && (lo != lo1 || hi != hi1) || err2 == nil && (lo != lo2 || hi != hi2) {
+		t.Errorf("ranges of %s do not meet: [%v,%v) is %v..%v, %v, [%v,%v) is %v..%v, %v, together %v..%v, %v",
+			l, a, b, lo1, hi1, err1, b, c, lo2, hi2, err2, lo, hi, err)
+	} else if err1 != nil && err2 != nil && err == nil {
+		t.Errorf("Range(%v, %v) of %s = %v..%v, but neither part has any: %v; %v", a, c, l, lo, hi, err1, err2)
+	}
+}
+
+func TestBatchLaw(t *testing.T) {
+	r := seeded(t)
+	layouts := presetLayouts()
+	for range 150 {
+		layouts = append(layouts, randomLayout(t, r, true))
+	}
+	for _, l := range layouts {
+		if l.ReadOnly() {
+			continue
+		}
+		m := modelOf(t, l)
+		at := m.timeOf(1 + r.Uint64N(min(m.most("time"), 1<<20)))
+		grant := firn.Grant{Node: randomValue(r, m.most("node")), From: l.Epoch()}
+		g := mustAny(t, l, grant, &firn.Options{Now: func() time.Time { return at }})
+		s := newSlotModel(m, grant, firn.Options{})
+		for range 4 {
+			n := 1 + r.IntN(200)
+			if size := m.most("seq") + 1; size < 5000 && r.IntN(2) == 0 {
+				n = int(size) + r.IntN(300) // over more than one tick
+			}
+			b, hold, err := g.reserve(n)
+			want := s.takeAll(at, uint64(n), false)
+			if err != nil || want.err != nil {
+				if !errors.Is(err, want.err) {
+					t.Errorf("Reserve(%d) of %s at %v: %v, want %v", n, l, at, err, want.err)
+				}
+				break
+			}
+			if hold != want.hold {
+				t.Errorf("Reserve(%d) of %s at %v: hold %v, want %v", n, l, at, hold, want.hold)
+			}
+			if b.len != n || len(b.ids) != n {
+				t.Errorf("Reserve(%d) of %s: Len() = %d, All() yields %d", n, l, b.len, len(b.ids))
+			}
+			for i, id := range b.ids {
+				if w := s.idOf(want.slot+uint64(i), id); id != w {
+					t.Errorf("Reserve(%d) of %s: ID %d = %v, want %v", n, l, i, id, w)
+					break
+				}
+			}
+			checkRuns(t, m, b)
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+// checkRuns: the runs of a batch are its IDs, in order.
+func checkRuns(t *testing.T, m *bitModel, b anyBatch) {
+	t.Helper()
+	if got := m.layout.HasRuns(); got != (b.runs != nil) {
+		t.Errorf("HasRuns() of %s = %v, but a batch of %d IDs has %d runs", m.layout, got, len(b.ids), len(b.runs))
+	}
+	if b.runs == nil {
+		// A layout without runs has random bits, or its lowest slot bit lies
+		// above the 64 bits of a step.
+		lowest := m.mark("seq")
+		if m.width("seq") == 0 {
+			lowest = m.mark("time")
+		}
+		if m.width("rand") == 0 && lowest.TrailingZeroBits() < 64 {
+			t.Errorf("Runs() of %d IDs of %s is nil", len(b.ids), m.layout)
+		}
+		return
+	}
+	i := 0
+	for _, run := range b.runs {
+		if run.count < 1 || i+run.count > len(b.ids) {
+			t.Errorf("Runs() of %d IDs of %s has a run of %d after %d", len(b.ids), m.layout, run.count, i)
+			return
+		}
+		id := run.first.big()
+		for range run.count {
+			if got := wideOfBig(id); got != b.ids[i] {
+				t.Errorf("Runs() of %s give %v as ID %d, want %v (run %+v)", m.layout, got, i, b.ids[i], run)
+				return
+			}
+			i++
+			id.Add(id, new(big.Int).SetUint64(run.step))
+			id.And(id, new(big.Int).SetBytes(slices.Repeat([]byte{255}, m.bits/8)))
+		}
+	}
+	if i != len(b.ids) {
+		t.Errorf("Runs() of %s have %d IDs, want %d", m.layout, i, len(b.ids))
+	}
+}
+
+// TestBatchIsFixed: a batch reads the same every time, random bits too, may be
+// read in part, and by several goroutines.
+func TestBatchIsFixed(t *testing.T) {
+	for _, text := range []string{"default", "lable", "uuidv7", "ulid", "bits=time:40.rand:10.seq:4.node:6,epoch=1767225600000"} {
+		l := firn.MustParseLayout(text)
+		g := mustAny(t, l, firn.Grant{Node: 3, From: l.Epoch()}, &firn.Options{MaxAhead: time.Hour})
+		read := func() []wideID { return nil }
+		if g, ok := g.(gen64); ok {
+			b, _, err := g.Reserve(100)
+			read = func() []wideID { return batchOf(b).ids }
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if g, ok := g.(gen128); ok {
+			b, _, err := g.Reserve(100)
+			read = func() []wideID { return batchOf128(b).ids }
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := read()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if got := read(); !slices.Equal(got, want) {
+					t.Errorf("All() of a batch of %s yields %v, then %v", l, want, got)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// TestGeneratorLaw drives generators of many layouts through random scripts,
+// against the model. FuzzGeneratorClock does the same from what it finds.
+func TestGeneratorLaw(t *testing.T) {
+	r := seeded(t)
+	script := make([]byte, 300)
+	for range 80 {
+		for i := range script {
+			script[i] = byte(r.Uint32())
+		}
+		runScript(t, script)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// A jumpyClock goes on by a microsecond with every reading, and now and then
+// is far off for one of them. It may be read by many goroutines.
+type jumpyClock struct {
+	base     time.Time
+	seed     uint64
+	readings atomic.Int64
+	fake     bool // the bubble's time passes too
+	start    time.Time
+}
+
+func (c *jumpyClock) now() time.Time {
+	n := c.readings.Add(1)
+	at := c.base.Add(time.Duration(n) * time.Microsecond)
+	if c.fake {
+		at = at.Add(time.Since(c.start))
+	}
+	z := (uint64(n) + c.seed) * 0x9e3779b97f4a7c15
+	z ^= z >> 29
+	z *= 0xbf58476d1ce4e5b9
+	z ^= z >> 32
+	switch {
+	case z%64 < 40:
+	case z%64 < 55:
+		at = at.Add(time.Duration(z>>6%40)*time.Millisecond - 20*time.Millisecond)
+	case z%64 < 60:
+		at = at.Add(-time.Duration(z >> 6 % uint64(2*time.Hour)))
+	case z%64 < 63:
+		at = at.AddDate(int(z>>6%50), 0, 0)
+	default:
+		at = at.AddDate(-3000, 0, 0)
+	}
+	return at
+}
+
+// A nodeWindow is a time in which a generator had a node.
+type nodeWindow struct {
+	node        uint64
+	from, until time.Time
+}
+
+// loadLayouts have their fields in all kinds of order, and few IDs in a tick.
+var loadLayouts = []string{
+	"default,node-bits=10,seq-bits=3",
+	"hazelcast,seq-bits=2",
+	"snowcast",
+	"lable",
+	"lable,mode=time-sequential",
+	"bits=seq:2.time:20.node:6.time:20.seq:2",
+	"bits=time:40.rand:10.seq:4.node:10",
+	"boundary",
+	"uuidv7",
+	"bits=node:16.seq:3.time~:40.const:5=9",
+	"bits=time:50.seq:0.node:10",
+}
+
+// TestGeneratorsUnderLoad: sixteen goroutines on one generator, whose clock
+// jumps about while its grant is extended and switched and it is sealed at
+// last. Every ID is unique, each goroutine's IDs increase, and every ID lies in
+// a window of its own node.
+func TestGeneratorsUnderLoad(t *testing.T) {
+	r := seeded(t)
+	for _, text := range loadLayouts {
+		seed := r.Uint64()
+		t.Run(text, func(t *testing.T) { loadGenerator(t, firn.MustParseLayout(text), seed, false) })
+	}
+}
+
+// TestGeneratorsUnderLoadInFakeTime is the same where waiting costs nothing, so
+// that calls wait a lot.
+func TestGeneratorsUnderLoadInFakeTime(t *testing.T) {
+	r := seeded(t)
+	for _, text := range loadLayouts {
+		seed := r.Uint64()
+		t.Run(text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { loadGenerator(t, firn.MustParseLayout(text), seed, true) })
+		})
+	}
+}
+
+func loadGenerator(t *testing.T, l firn.Layout, seed uint64, fake bool) {
+	const goroutines = 16
+	calls := 1500
+	if fake {
+		calls = 600
+	}
+	base := l.Epoch().AddDate(1, 0, 0)
+	clock := &jumpyClock{base: base, seed: seed, fake: fake, start: time.Now()}
+	windows := []nodeWindow{{1, base.Add(-time.Second), base.Add(time.Second)}}
+	g := mustAny(t, l, firn.Grant{Node: 1, From: windows[0].from, Until: windows[0].until},
+		&firn.Options{Now: clock.now, MaxAhead: 20 * time.Millisecond, MaxLag: time.Second})
+
+	type made struct {
+		wideID
+		term int // the calls of Switch that had returned before
+	}
+	var sealed atomic.Bool
+	var terms atomic.Int64
+	var ids [goroutines][]made
+	var all sync.WaitGroup
+	for i := range goroutines {
+		r := rand.New(rand.NewPCG(seed, uint64(i)))
+		all.Go(func() {
+			for range calls {
+				after, term := sealed.Load(), int(terms.Load())
+				wait, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(2_000_000)))
+				var got []wideID
+				var err error
+				switch r.IntN(16) {
+				case 0, 1:
+					var b anyBatch
+					b, _, err = g.reserve(1 + r.IntN(40))
+					got = b.ids
+				case 2:
+					got, err = g.fill(wait, 1+r.IntN(40))
+				case 3:
+					var b anyBatch
+					n := 1 + r.IntN(40)
+					b, err = g.nextBatch(wait, n)
+					got = b.ids
+				case 4:
+					var id wideID
+					id, err = g.next(wait)
+					got = []wideID{id}
+				case 5:
+					g.Stats()
+				default:
+					var id wideID
+					id, err = g.tryNext()
+					got = []wideID{id}
+				}
+				cancel()
+				if err != nil {
+					// A batch that takes longer than the context lasts is refused first.
+					if after && !errors.Is(err, firn.ErrSealed) && !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%s: a call after Seal: %v, want ErrSealed", l, err)
+						return
+					}
+					continue
+				}
+				if after && len(got) > 0 {
+					t.Errorf("%s: a call after Seal gives %v", l, got)
+					return
+				}
+				for _, id := range got {
+					ids[i] = append(ids[i], made{id, term})
+				}
+			}
+		})
+	}
+
+	// Meanwhile the grant changes. The windows are noted before they take
+	// effect, and judged when all is over.
+	r := rand.New(rand.NewPCG(seed, goroutines))
+	node := uint64(1)
+	for range 60 {
+		if fake {
+			time.Sleep(time.Duration(r.IntN(3_000_000)))
+		} else {
+			time.Sleep(time.Duration(r.IntN(1_000_000)))
+		}
+		now := clock.base.Add(time.Duration(clock.readings.Load()) * time.Microsecond)
+		if fake {
+			now = now.Add(time.Since(clock.start))
+		}
+		w := &windows[len(windows)-1]
+		until := now.Add(time.Duration(r.IntN(400_000_000)))
+		if r.IntN(3) > 0 {
+			if until.After(w.until) {
+				w.until = until
+			}
+			if err := g.Extend(w.until); err != nil {
+				t.Errorf("%s: Extend(%v): %v", l, w.until, err)
+			}
+			continue
+		}
+		node = 1 + r.Uint64N(5)
+		next := nodeWindow{node, now.Add(time.Duration(r.IntN(40_000_000) - 20_000_000)), until.Add(100 * time.Millisecond)}
+		windows = append(windows, next)
+		if err := g.Switch(firn.Grant{Node: node, From: next.from, Until: next.until}); err != nil {
+			t.Errorf("%s: Switch(%+v): %v", l, next, err)
+		}
+		terms.Add(1)
+	}
+	end := g.Seal()
+	sealed.Store(true)
+	all.Wait()
+	if again := g.Seal(); !again.Equal(end) {
+		t.Errorf("%s: Seal() = %v, and the second time %v", l, end, again)
+	}
+
+	var every []wideID
+	for _, mine := range ids {
+		if l.Ordered() && l.RandomBits() == 0 && !slices.IsSortedFunc(mine, func(a, b made) int { return a.compare(b.wideID) }) {
+			t.Fatalf("%s: the IDs of one goroutine do not increase", l)
+		}
+		for _, id := range mine {
+			every = append(every, id.wideID)
+			p := decompose(t, l, id.wideID)
+			inside := func(w nodeWindow) bool {
+				return p.Node == w.node && !p.Time.Before(w.from) && p.Time.Before(w.until)
+			}
+			if !slices.ContainsFunc(windows[id.term:], inside) {
+				t.Fatalf("%s: ID %v has node %d at %v, which is in none of its windows %+v", l, id, p.Node, p.Time, windows[id.term:])
+			}
+			if id.term == len(windows)-1 && !p.Time.Before(end) {
+				t.Fatalf("%s: ID %v has the time %v, but Seal said that none was used from %v", l, id, p.Time, end)
+			}
+		}
+	}
+	if len(every) < 300 {
+		t.Errorf("%s: only %d IDs were made, so this test says little", l, len(every))
+	}
+	unique(t, l, every)
+	if made := g.Stats().IDs; made < uint64(len(every)) {
+		t.Errorf("%s: Stats().IDs = %d, but %d IDs were made", l, made, len(every))
+	}
+}
+
+// unique reports IDs that are there twice. It sorts them.
+func unique(t testing.TB, l firn.Layout, ids []wideID) {
+	t.Helper()
+	slices.SortFunc(ids, wideID.compare)
+	for i, id := range ids {
+		if id == (wideID{}) {
+			t.Errorf("%s: the zero ID was made", l)
+		}
+		if i > 0 && id == ids[i-1] {
+			t.Errorf("%s: ID %v was made twice", l, id)
+			return
+		}
+	}
+}
+
+// TestOrderBetweenGoroutines: a call that begins after another has returned
+// gets a greater ID, whoever calls.
+func TestOrderBetweenGoroutines(t *testing.T) {
+	seed := seeded(t).Uint64()
+	for _, text := range []string{"default", "hazelcast", "snowcast", "lable,mode=time-sequential", "uuidv7", "boundary"} {
+		l := firn.MustParseLayout(text)
+		clock := &jumpyClock{base: l.Epoch().AddDate(1, 0, 0), seed: seed}
+		until := clock.base.Add(time.Hour) // the leaps of years stay outside
+		g := mustAny(t, l, firn.Grant{Node: 5, From: l.Epoch(), Until: until}, &firn.Options{Now: clock.now, MaxAhead: time.Second})
+		var mu sync.Mutex
+		var returned wideID // the greatest ID of all calls that have returned
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 3000 {
+					mu.Lock()
+					before := returned
+					mu.Unlock()
+					id, err := g.tryNext()
+					if err != nil {
+						continue
+					}
+					if !before.less(id) {
+						t.Errorf("%s: TryNext() = %v after %v had been returned", l, id, before)
+						return
+					}
+					mu.Lock()
+					if returned.less(id) {
+						returned = id
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		all.Wait()
+		if returned == (wideID{}) {
+			t.Errorf("%s: no ID was made", l)
+		}
+	}
+}
+
+// TestSealedAndMadeAnewUnderLoad: while sixteen goroutines make IDs, their
+// generator is sealed and made anew for the same node, from where it ended.
+func TestSealedAndMadeAnewUnderLoad(t *testing.T) {
+	r := seeded(t)
+	for _, text := range []string{"default,node-bits=10,seq-bits=3", "hazelcast", "lable", "uuidv7", "bits=seq:2.time:20.node:6.time:20.seq:2"} {
+		l := firn.MustParseLayout(text)
+		clock := &jumpyClock{base: l.Epoch().AddDate(1, 0, 0), seed: r.Uint64()}
+		o := &firn.Options{Now: clock.now, MaxAhead: 20 * time.Millisecond}
+		type holder struct{ anyGenerator }
+		var current atomic.Pointer[holder]
+		make := func(from time.Time) {
+			grant := firn.Grant{Node: 7, From: from, Until: clock.base.Add(24 * time.Hour)}
+			current.Store(&holder{mustAny(t, l, grant, o)})
+		}
+		make(clock.base)
+		var done atomic.Bool
+		var ids [16][]wideID
+		var all sync.WaitGroup
+		for i := range ids {
+			all.Go(func() {
+				for n := 0; !done.Load(); n++ {
+					g := current.Load()
+					if n%8 == 0 {
+						b, _, _ := g.reserve(10)
+						ids[i] = append(ids[i], b.ids...)
+					} else if id, err := g.tryNext(); err == nil {
+						ids[i] = append(ids[i], id)
+					}
+					if n%64 == 0 {
+						time.Sleep(10 * time.Microsecond)
+					}
+				}
+			})
+		}
+		for range 200 {
+			time.Sleep(200 * time.Microsecond)
+			make(current.Load().Seal())
+		}
+		done.Store(true)
+		all.Wait()
+		every := slices.Concat(ids[:]...)
+		if len(every) < 1000 {
+			t.Errorf("%s: only %d IDs were made, so this test says little", l, len(every))
+		}
+		unique(t, l, every)
+	}
+}
+
+// TestChangesInsideACall: a call reads the clock between its look at the state
+// and its swap. Whatever is done to the generator just then, in the clock
+// itself, the call comes after it, as if it had been asleep.
+func TestChangesInsideACall(t *testing.T) {
+	for _, text := range []string{"default,seq-bits=2,epoch=0", "hazelcast,seq-bits=0,epoch=0", "lable", "uuidv7", "boundary"} {
+		l := firn.MustParseLayout(text)
+		begin := time.UnixMilli(1 << 40)
+		for name, call := range map[string]func(g anyGenerator) ([]wideID, error){
+			"TryNext":   func(g anyGenerator) ([]wideID, error) { return drain(g, 1) },
+			"Next":      func(g anyGenerator) ([]wideID, error) { id, err := g.next(t.Context()); return []wideID{id}, err },
+			"Fill":      func(g anyGenerator) ([]wideID, error) { return g.fill(t.Context(), 7) },
+			"Reserve":   func(g anyGenerator) ([]wideID, error) { b, _, err := g.reserve(7); return b.ids, err },
+			"NextBatch": func(g anyGenerator) ([]wideID, error) { b, err := g.nextBatch(t.Context(), 7); return b.ids, err },
+		} {
+			for _, inside := range []struct {
+				name string
+				do   func(g anyGenerator) ([]wideID, error)
+				node uint64 // of the call's IDs
+				err  error  // of the call
+			}{
+				{"TryNext", func(g anyGenerator) ([]wideID, error) { return drain(g, 3) }, 1, nil},
+				{"Reserve", func(g anyGenerator) ([]wideID, error) { b, _, err := g.reserve(5); return b.ids, err }, 1, nil},
+				{"Switch", func(g anyGenerator) ([]wideID, error) { return nil, g.Switch(firn.Grant{Node: 2, From: begin}) }, 2, nil},
+				{"Switch and back", func(g anyGenerator) ([]wideID, error) {
+					err := g.Switch(firn.Grant{Node: 2, From: begin})
+					ids, err2 := drain(g, 2)
+					return ids, errors.Join(err, err2, g.Switch(firn.Grant{Node: 1, From: begin}))
+				}, 1, nil},
+				{"Extend", func(g anyGenerator) ([]wideID, error) { return nil, g.Extend(time.Time{}) }, 1, nil},
+				{"Seal", func(g anyGenerator) ([]wideID, error) { g.Seal(); return nil, nil }, 0, firn.ErrSealed},
+			} {
+				var hook func()
+				now := func() time.Time {
+					if do := hook; do != nil {
+						hook = nil
+						do()
+					}
+					return begin
+				}
+				g := mustAny(t, l, firn.Grant{Node: 1, From: begin, Until: begin.Add(time.Hour)}, &firn.Options{Now: now, MaxAhead: time.Second})
+				before, err := drain(g, 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var within []wideID
+				hook = func() {
+					if within, err = inside.do(g); err != nil {
+						t.Errorf("%s: %s inside %s: %v", l, inside.name, name, err)
+					}
+				}
+				after, err := call(g)
+				if !errors.Is(err, inside.err) {
+					t.Errorf("%s: %s with %s inside: %v, want %v", l, name, inside.name, err, inside.err)
+				}
+				if err != nil {
+					continue
+				}
+				for _, id := range after {
+					if p := decompose(t, l, id); p.Node != inside.node {
+						t.Errorf("%s: %s with %s inside made %v of node %d, want %d", l, name, inside.name, id, p.Node, inside.node)
+					}
+				}
+				every := slices.Concat(before, within, after)
+				if l.Ordered() && !slices.IsSortedFunc(every, wideID.compare) {
+					t.Errorf("%s: %s with %s inside: %v, then %v, then %v", l, name, inside.name, before, within, after)
+				}
+				unique(t, l, every)
+			}
+		}
+	}
+}
+
+// hammerLayouts have a tick for every ID or two, so that an ID that slips by a
+// Seal or a Switch shows.
+var hammerLayouts = []string{"bits=time:50.node:10,epoch=0", "bits=time~:50.seq:1.node:10,epoch=0", "uuidv7"}
+
+// hammer runs change over and over while goroutines take IDs as fast as they
+// can, each from the generator that current gives. It returns their IDs, each
+// goroutine's by itself.
+func hammer(t *testing.T, current func() anyGenerator, changes int, change func()) [][]wideID {
+	t.Helper()
+	var done atomic.Bool
+	ids := make([][]wideID, 4)
+	var began, all sync.WaitGroup
+	for i := range ids {
+		began.Add(1)
+		all.Go(func() {
+			for first := true; !done.Load(); first = false {
+				g := current()
+				id, err := g.tryNext()
+				if err == nil {
+					ids[i] = append(ids[i], id)
+				} else if !errors.Is(err, firn.ErrSealed) {
+					t.Errorf("TryNext: %v", err)
+					done.Store(true)
+				}
+				if first {
+					began.Done()
+				}
+				if len(ids[i]) >= 150_000 {
+					return
+				}
+			}
+		})
+	}
+	began.Wait()
+	for range changes {
+		change()
+		runtime.Gosched()
+	}
+	done.Store(true)
+	all.Wait()
+	return ids
+}
+
+// TestSwitchHammer: IDs of all terms are unique and each goroutine's increase,
+// however often the grant changes.
+func TestSwitchHammer(t *testing.T) {
+	for _, text := range hammerLayouts {
+		l := firn.MustParseLayout(text)
+		from := time.UnixMilli(1 << 40)
+		g := mustAny(t, l, firn.Grant{Node: 1, From: from}, &firn.Options{Now: func() time.Time { return from }, MaxAhead: 24 * time.Hour})
+		node := uint64(0)
+		ids := hammer(t, func() anyGenerator { return g }, 4000, func() {
+			node++
+			if err := g.Switch(firn.Grant{Node: node % 3, From: from}); err != nil {
+				t.Errorf("Switch: %v", err)
+			}
+		})
+		for _, mine := range ids {
+			if l.Ordered() && !slices.IsSortedFunc(mine, wideID.compare) {
+				t.Errorf("%s: the IDs of one goroutine do not increase", l)
+			}
+		}
+		unique(t, l, slices.Concat(ids...))
+	}
+}
+
+// TestSealHammer: a generator that begins where Seal says that the one before
+// has ended repeats nothing, however busy that one was.
+func TestSealHammer(t *testing.T) {
+	for _, text := range hammerLayouts {
+		l := firn.MustParseLayout(text)
+		from := time.UnixMilli(1 << 40)
+		o := &firn.Options{Now: func() time.Time { return from }, MaxAhead: 24 * time.Hour}
+		type holder struct{ anyGenerator }
+		var current atomic.Pointer[holder]
+		current.Store(&holder{mustAny(t, l, firn.Grant{Node: 1, From: from}, o)})
+		ids := hammer(t, func() anyGenerator { return current.Load() }, 4000, func() {
+			end := current.Load().Seal()
+			current.Store(&holder{mustAny(t, l, firn.Grant{Node: 1, From: end}, o)})
+		})
+		unique(t, l, slices.Concat(ids...))
+	}
+}
+
+// TestWaitersHearOfChanges: a call that waits goes on at once where the grant
+// changes, and ends where the generator is sealed.
+func TestWaitersHearOfChanges(t *testing.T) {
+	l := firn.MustParseLayout("default,epoch=0")
+	for _, change := range []struct {
+		name string
+		do   func(g anyGenerator) error
+		want error
+	}{
+		{"Seal", func(g anyGenerator) error { g.Seal(); return nil }, firn.ErrSealed},
+		{"Switch", func(g anyGenerator) error { return g.Switch(firn.Grant{Node: 2, From: time.Now()}) }, nil},
+	} {
+		for call, wait := range map[string]func(context.Context, anyGenerator) error{
+			"Next":      func(ctx context.Context, g anyGenerator) error { _, err := g.next(ctx); return err },
+			"Fill":      func(ctx context.Context, g anyGenerator) error { _, err := g.fill(ctx, 5); return err },
+			"NextBatch": func(ctx context.Context, g anyGenerator) error { _, err := g.nextBatch(ctx, 5); return err },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				g := mustAny(t, l, firn.Grant{Node: 1, From: time.Now().Add(time.Hour)}, &firn.Options{Now: time.Now})
+				start := time.Now()
+				done := make(chan error)
+				go func() { done <- wait(t.Context(), g) }()
+				time.Sleep(300 * time.Millisecond)
+				if err := change.do(g); err != nil {
+					t.Errorf("%s: %v", change.name, err)
+				}
+				if err := <-done; !errors.Is(err, change.want) {
+					t.Errorf("%s that waits, at %s: %v, want %v", call, change.name, err, change.want)
+				}
+				if took := time.Since(start); took != 300*time.Millisecond {
+					t.Errorf("%s that waits returns %v after %s, want at once", call, took-300*time.Millisecond, change.name)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,727 @@
+package firn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// This file says a second time, slowly and with big integers, what layouts and
+// generators do. The laws and the fuzz targets hold the package against it.
+
+// seeded is a random generator whose seed stands in the log of a failed test.
+// FIRN_SEED repeats a run; where goroutines race, only as far as that goes.
+func seeded(t testing.TB) *rand.Rand {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("FIRN_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("FIRN_SEED=%d repeats this", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// A wideID is an ID of either size, as a number.
+type wideID struct{ hi, lo uint64 }
+
+func wideOf(id firn.ID) wideID { return wideID{0, uint64(id)} }
+
+func wideOf128(id firn.ID128) wideID {
+	hi, lo := id.Uint64s()
+	return wideID{hi, lo}
+}
+
+func (w wideID) less(v wideID) bool { return w.hi < v.hi || w.hi == v.hi && w.lo < v.lo }
+func (w wideID) String() string     { return fmt.Sprintf("%#x", w.big()) }
+func (w wideID) id() firn.ID        { return firn.ID(w.lo) }
+func (w wideID) id128() firn.ID128  { return firn.ID128FromUint64s(w.hi, w.lo) }
+
+func (w wideID) compare(v wideID) int {
+	switch {
+	case w == v:
+		return 0
+	case w.less(v):
+		return -1
+	}
+	return 1
+}
+
+func (w wideID) big() *big.Int {
+	n := new(big.Int).Lsh(new(big.Int).SetUint64(w.hi), 64)
+	return n.Or(n, new(big.Int).SetUint64(w.lo))
+}
+
+func wideOfBig(n *big.Int) wideID {
+	var b [16]byte
+	n.FillBytes(b[:])
+	return wideOf128(firn.ID128(b))
+}
+
+// A bitModel is a layout, read from its text bit by bit.
+type bitModel struct {
+	layout firn.Layout
+	pieces []bitPiece // from the top down
+	widths map[string]int
+	bits   int
+	unit   *big.Int // nanoseconds
+	epoch  *big.Int // nanoseconds since 1970
+}
+
+type bitPiece struct {
+	field    string
+	width    int
+	reversed bool
+	value    uint64
+}
+
+// modelOf reads the bits that the layout says it has.
+func modelOf(t testing.TB, l firn.Layout) *bitModel {
+	t.Helper()
+	m := &bitModel{
+		layout: l, bits: l.Bits(), widths: make(map[string]int),
+		unit:  big.NewInt(int64(l.Unit())),
+		epoch: new(big.Int).Mul(big.NewInt(l.Epoch().UnixMilli()), big.NewInt(1e6)),
+	}
+	for part := range strings.SplitSeq(l.Fields(), ".") {
+		name, rest, _ := strings.Cut(part, ":")
+		width, value, _ := strings.Cut(rest, "=")
+		var p bitPiece
+		p.field, p.reversed = strings.CutSuffix(name, "~")
+		var err error
+		if p.width, err = strconv.Atoi(width); err != nil {
+			t.Fatalf("Fields() of %s = %q: %v", l, l.Fields(), err)
+		}
+		if p.field == "const" {
+			if p.value, err = strconv.ParseUint(value, 10, 64); err != nil {
+				t.Fatalf("Fields() of %s = %q: %v", l, l.Fields(), err)
+			}
+		}
+		m.pieces = append(m.pieces, p)
+		m.widths[p.field] += p.width
+	}
+	return m
+}
+
+func (m *bitModel) width(field string) uint { return uint(m.widths[field]) }
+
+// most is the greatest value of a field of up to 64 bits.
+func (m *bitModel) most(field string) uint64 { return 1<<m.width(field) - 1 }
+
+// timeOnTop reports whether an ID with a later time is always the greater one.
+func (m *bitModel) timeOnTop() bool {
+	other := false
+	for _, p := range m.pieces {
+		if p.width == 0 || p.field == "const" {
+			continue
+		}
+		if p.field == "time" && (other || p.reversed && p.width > 1) {
+			return false
+		}
+		other = other || p.field != "time"
+	}
+	return true
+}
+
+// chanceAboveSeq reports whether random bits outweigh the sequence.
+func (m *bitModel) chanceAboveSeq() bool {
+	random := false
+	for _, p := range m.pieces {
+		if random && p.field == "seq" && p.width > 0 {
+			return true
+		}
+		random = random || p.field == "rand" && p.width > 0
+	}
+	return false
+}
+
+// place is the ID with these fields; every random bit is that of random.
+func (m *bitModel) place(tick, node, seq uint64, random *big.Int) *big.Int {
+	left := map[string]int{"time": m.widths["time"], "node": m.widths["node"], "seq": m.widths["seq"]}
+	value := map[string]uint64{"time": tick, "node": node, "seq": seq}
+	id := new(big.Int)
+	pos := 0
+	for _, p := range m.pieces {
+		pos += p.width
+	}
+	for _, p := range m.pieces {
+		pos -= p.width
+		for i := range p.width { // from the piece's top bit down
+			var bit uint
+			switch p.field {
+			case "const":
+				bit = uint(p.value >> (p.width - 1 - i) & 1)
+			case "rand":
+				bit = random.Bit(pos + p.width - 1 - i)
+			default:
+				from := left[p.field] - 1 - i
+				if p.reversed {
+					from = left[p.field] - p.width + i
+				}
+				bit = uint(value[p.field] >> from & 1)
+			}
+			id.SetBit(id, pos+p.width-1-i, bit)
+		}
+		left[p.field] -= p.width
+	}
+	return id
+}
+
+// randomBits marks the bits that carry chance, and fixedBits those that never
+// differ.
+func (m *bitModel) randomBits() *big.Int { return m.mark("rand") }
+
+func (m *bitModel) fixedBits() *big.Int {
+	all := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(m.bits)), big.NewInt(1))
+	for _, field := range []string{"time", "node", "seq", "rand"} {
+		all.AndNot(all, m.mark(field))
+	}
+	return all
+}
+
+func (m *bitModel) mark(field string) *big.Int {
+	bits := new(big.Int)
+	pos := 0
+	for _, p := range slices.Backward(m.pieces) {
+		for i := range p.width {
+			if p.field == field {
+				bits.SetBit(bits, pos+i, 1)
+			}
+		}
+		pos += p.width
+	}
+	return bits
+}
+
+// tickAt is the tick that t lies in, below 0 before the epoch, and the
+// nanoseconds from its beginning.
+func (m *bitModel) tickAt(t time.Time) (tick, rest *big.Int) {
+	ns := new(big.Int).Mul(big.NewInt(t.Unix()), big.NewInt(1e9))
+	ns.Add(ns, big.NewInt(int64(t.Nanosecond())))
+	return new(big.Int).DivMod(ns.Sub(ns, m.epoch), m.unit, new(big.Int))
+}
+
+// timeOf is the beginning of a tick.
+func (m *bitModel) timeOf(tick uint64) time.Time {
+	ns := new(big.Int).Mul(new(big.Int).SetUint64(tick), m.unit)
+	sec, nsec := new(big.Int).DivMod(ns.Add(ns, m.epoch), big.NewInt(1e9), new(big.Int))
+	return time.Unix(sec.Int64(), nsec.Int64()).UTC()
+}
+
+// timeOf can say the beginning of every tick of these layouts. That of tick
+// 2^64 of a 64-bit field, one past the last, would not be a tick number.
+func (m *bitModel) afterLast() (time.Time, bool) {
+	if m.width("time") == 64 {
+		return time.Time{}, false
+	}
+	return m.timeOf(m.most("time") + 1), true
+}
+
+// presetLayouts are all presets, and settings of them that move bits.
+func presetLayouts() (layouts []firn.Layout) {
+	for p := range firn.Presets() {
+		layouts = append(layouts, p.Layout)
+	}
+	for _, text := range []string{
+		"default,node-bits=0", "default,node-bits=5,seq-bits=7,epoch=1970-01-01T00:00:00Z", "default,node-bits=62,seq-bits=0",
+		"hazelcast,node-bits=0,seq-bits=0", "hazelcast,node-bits=31", "hazelcast,node-bits=33,seq-bits=20", "hazelcast,epoch=-1",
+		"snowcast,nodes=128", "snowcast,nodes=300,epoch=0", "snowcast,nodes=4096",
+		"lable,mode=time-sequential", "lable,mode=time-sequential,cluster=15", "lable,cluster=9",
+		"flake-idgen,epoch=1300000000001", "uuidv7,epoch=2020-01-01T00:00:00Z",
+	} {
+		layouts = append(layouts, firn.MustParseLayout(text))
+	}
+	return layouts
+}
+
+// randomLayout is a layout of one's own: fields in pieces, in any order. With
+// generate it is one that a generator takes.
+func randomLayout(t testing.TB, r *rand.Rand, generate bool) firn.Layout {
+	t.Helper()
+	size := 64
+	if r.IntN(3) == 0 {
+		size = 128
+	}
+	left := size
+	take := func(least, most int) int {
+		n := least + r.IntN(max(1, min(most, left)-least+1))
+		left -= n
+		return n
+	}
+	units := []string{"1ms", "10ms", "1s", "4ms", "1µs", "333333ns", "7ns", "1h0m0s", "256ms", "1.5s"}
+	unit := units[r.IntN(len(units))]
+	length, err := time.ParseDuration(unit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mostTime := 64
+	for math.Ldexp(length.Seconds(), mostTime) > 1<<54 { // what a layout may reach
+		mostTime--
+	}
+	mostSeq := 62
+	if generate {
+		mostTime, mostSeq = min(mostTime, 45), 17 // tick and sequence share 63 bits
+	}
+	widths := map[string]int{"time": take(4, mostTime)}
+	widths["seq"] = take(0, mostSeq)
+	widths["node"] = take(0, 64)
+	if r.IntN(3) == 0 {
+		widths["const"] = take(0, 20)
+	}
+	if r.IntN(4) == 0 {
+		widths["rand"] = take(0, 80)
+	}
+	var pieces []string
+	for _, field := range []string{"time", "seq", "node", "const", "rand"} {
+		for width := widths[field]; ; {
+			n := width
+			if r.IntN(2) == 0 && len(pieces) < 11 {
+				n = r.IntN(width + 1)
+			}
+			width -= n
+			text := fmt.Sprintf("%s:%d", field, n)
+			switch {
+			case field == "const":
+				text += fmt.Sprintf("=%d", r.Uint64()>>(64-n))
+			case field == "time" && r.IntN(5) == 0:
+				text = fmt.Sprintf("time~:%d", n)
+			}
+			pieces = append(pieces, text)
+			if width == 0 {
+				break
+			}
+		}
+	}
+	if r.IntN(2) == 0 {
+		r.Shuffle(len(pieces), func(i, j int) { pieces[i], pieces[j] = pieces[j], pieces[i] })
+	}
+	epochs := []string{"0", "-1", "1767225600000", "2026-01-01T00:00:00Z", "-777", "1999-12-31T23:59:59.999Z", "0001-01-01T00:00:00Z"}
+	if generate {
+		// The last is the zero Time, which in a grant does not mean a time.
+		epochs = epochs[:len(epochs)-1]
+	}
+	fields := strings.Join(pieces, ".")
+	text := fmt.Sprintf("bits=%s,unit=%s,epoch=%s", fields, unit, epochs[r.IntN(len(epochs))])
+	l, err := firn.ParseLayout(text)
+	if err != nil {
+		t.Fatalf("ParseLayout(%q): %v", text, err)
+	}
+	if got := l.Fields(); got != fields {
+		t.Fatalf("ParseLayout(%q).Fields() = %q", text, got)
+	}
+	return l
+}
+
+// randomValue is a number of up to most, more often one of the ends.
+func randomValue(r *rand.Rand, most uint64) uint64 {
+	switch r.IntN(6) {
+	case 0:
+		return 0
+	case 1:
+		return most
+	case 2:
+		return most - min(most, r.Uint64N(3))
+	case 3:
+		return r.Uint64() & most >> r.IntN(64)
+	}
+	return r.Uint64() & most
+}
+
+// anyGenerator is a Generator or a Generator128.
+type anyGenerator interface {
+	tryNext() (wideID, error)
+	next(context.Context) (wideID, error)
+	fill(context.Context, int) ([]wideID, error)
+	reserve(int) (anyBatch, time.Duration, error)
+	nextBatch(context.Context, int) (anyBatch, error)
+
+	Extend(time.Time) error
+	Switch(firn.Grant) error
+	Seal() time.Time
+	Stats() firn.Stats
+	Grant() firn.Grant
+	Layout() firn.Layout
+}
+
+// anyBatch is a Batch or a Batch128, laid out.
+type anyBatch struct {
+	ids  []wideID
+	len  int
+	runs []anyRun
+}
+
+type anyRun struct {
+	first wideID
+	step  uint64
+	count int
+}
+
+type gen64 struct{ *firn.Generator }
+
+type gen128 struct{ *firn.Generator128 }
+
+func newAny(l firn.Layout, grant firn.Grant, o *firn.Options) (anyGenerator, error) {
+	if l.Bits() == 128 {
+		g, err := firn.NewGenerator128(l, grant, o)
+		return gen128{g}, err
+	}
+	g, err := firn.NewGenerator(l, grant, o)
+	return gen64{g}, err
+}
+
+func mustAny(t testing.TB, l firn.Layout, grant firn.Grant, o *firn.Options) anyGenerator {
+	t.Helper()
+	g, err := newAny(l, grant, o)
+	if err != nil {
+		t.Fatalf("NewGenerator(%s, %+v, %+v): %v", l, grant, o, err)
+	}
+	return g
+}
+
+func (g gen64) tryNext() (wideID, error) {
+	id, err := g.TryNext()
+	return wideOf(id), err
+}
+
+func (g gen128) tryNext() (wideID, error) {
+	id, err := g.TryNext()
+	return wideOf128(id), err
+}
+
+func (g gen64) next(ctx context.Context) (wideID, error) {
+	id, err := g.Next(ctx)
+	return wideOf(id), err
+}
+
+func (g gen128) next(ctx context.Context) (wideID, error) {
+	id, err := g.Next(ctx)
+	return wideOf128(id), err
+}
+
+func (g gen64) fill(ctx context.Context, n int) ([]wideID, error) {
+	ids := make([]firn.ID, n)
+	if err := g.Fill(ctx, ids); err != nil {
+		return nil, err
+	}
+	wide := make([]wideID, n)
+	for i, id := range ids {
+		wide[i] = wideOf(id)
+	}
+	return wide, nil
+}
+
+func (g gen128) fill(ctx context.Context, n int) ([]wideID, error) {
+	ids := make([]firn.ID128, n)
+	if err := g.Fill(ctx, ids); err != nil {
+		return nil, err
+	}
+	wide := make([]wideID, n)
+	for i, id := range ids {
+		wide[i] = wideOf128(id)
+	}
+	return wide, nil
+}
+
+func batchOf(b firn.Batch) anyBatch {
+	out := anyBatch{len: b.Len()}
+	for id := range b.All() {
+		out.ids = append(out.ids, wideOf(id))
+	}
+	for _, r := range b.Runs() {
+		out.runs = append(out.runs, anyRun{wideOf(r.First), r.Step, r.Count})
+	}
+	return out
+}
+
+func batchOf128(b firn.Batch128) anyBatch {
+	out := anyBatch{len: b.Len()}
+	for id := range b.All() {
+		out.ids = append(out.ids, wideOf128(id))
+	}
+	for _, r := range b.Runs() {
+		out.runs = append(out.runs, anyRun{wideOf128(r.First), r.Step, r.Count})
+	}
+	return out
+}
+
+func (g gen64) reserve(n int) (anyBatch, time.Duration, error) {
+	b, hold, err := g.Reserve(n)
+	return batchOf(b), hold, err
+}
+
+func (g gen128) reserve(n int) (anyBatch, time.Duration, error) {
+	b, hold, err := g.Reserve(n)
+	return batchOf128(b), hold, err
+}
+
+func (g gen64) nextBatch(ctx context.Context, n int) (anyBatch, error) {
+	b, err := g.NextBatch(ctx, n)
+	return batchOf(b), err
+}
+
+func (g gen128) nextBatch(ctx context.Context, n int) (anyBatch, error) {
+	b, err := g.NextBatch(ctx, n)
+	return batchOf128(b), err
+}
+
+// decompose takes an ID of either size apart.
+func decompose(t testing.TB, l firn.Layout, w wideID) firn.Parts {
+	t.Helper()
+	var p firn.Parts
+	var err error
+	if l.Bits() == 128 {
+		p, err = l.Decompose128(w.id128())
+	} else {
+		p, err = l.Decompose(w.id())
+	}
+	if err != nil {
+		t.Fatalf("Decompose(%v) of %s: %v", w, l, err)
+	}
+	return p
+}
+
+// A slotModel is a generator as the documents describe it, for one caller.
+type slotModel struct {
+	*bitModel
+	ahead, lag time.Duration
+
+	lastTick uint64 // exclusive
+	node     uint64
+	static   bool
+	begun    bool   // a static term knows where it starts
+	first    uint64 // the first slot that may be used
+	next     uint64 // the first slot not used
+	limit    uint64 // exclusive
+	floor    uint64 // what earlier terms have used, to the end of the tick
+	debt     bool   // the last slot was reserved beyond what the clock allowed
+	debtNow  uint64 // the clock's tick then
+	made     uint64
+	sealed   bool
+}
+
+// outcome is what a call should do.
+type outcome struct {
+	err  error         // nil, ErrSealed, ErrGrantOver, ErrTimeOver, ErrBeforeEpoch, ErrExhausted or errBack
+	wait time.Duration // with ErrBeforeEpoch, ErrExhausted and errBack
+	back time.Duration // with errBack
+	slot uint64        // the first slot taken
+	n    uint64
+	hold time.Duration
+}
+
+// errBack stands for a *ClockError of a clock that went back.
+var errBack = errors.New("the clock went back")
+
+func newSlotModel(m *bitModel, grant firn.Grant, o firn.Options) *slotModel {
+	s := &slotModel{bitModel: m, ahead: o.MaxAhead, lag: o.MaxLag}
+	if s.lag == 0 {
+		s.lag = 10 * time.Second
+	}
+	time, seq := m.width("time"), m.width("seq")
+	s.lastTick = 1 << time
+	if time+seq >= 63 {
+		s.lastTick = 1<<(63-seq) - 1
+	}
+	s.begin(grant)
+	return s
+}
+
+// begin starts a term.
+func (s *slotModel) begin(g firn.Grant) {
+	s.node, s.static, s.begun, s.debt = g.Node, g.From.IsZero(), false, false
+	s.first = 0
+	if !s.static {
+		tick, rest := s.tickAt(g.From)
+		if rest.Sign() > 0 {
+			tick.Add(tick, big.NewInt(1))
+		}
+		s.first = s.clamp(tick) << s.width("seq")
+		if s.first == 0 && s.place(0, s.node, 0, new(big.Int)).Sign() == 0 {
+			s.first = 1 // there is no ID 0
+		}
+	}
+	s.first = max(s.first, s.floor)
+	s.next = s.first
+	s.limit = s.end(g.Until)
+}
+
+// clamp is a tick that the word can hold.
+func (s *slotModel) clamp(tick *big.Int) uint64 {
+	switch {
+	case tick.Sign() < 0:
+		return 0
+	case !tick.IsUint64():
+		return s.lastTick
+	}
+	return min(tick.Uint64(), s.lastTick)
+}
+
+// end is where a grant until this time ends.
+func (s *slotModel) end(until time.Time) uint64 {
+	if until.IsZero() {
+		return s.lastTick << s.width("seq")
+	}
+	tick, _ := s.tickAt(until)
+	return s.clamp(tick) << s.width("seq")
+}
+
+// look is what every call begins with: the slot that comes next, and the end
+// of what the clock allows.
+func (s *slotModel) look(now time.Time) (slot, allowed uint64, o outcome) {
+	if s.sealed {
+		return 0, 0, outcome{err: firn.ErrSealed}
+	}
+	tick, _ := s.tickAt(now)
+	if tick.Sign() < 0 {
+		return 0, 0, outcome{err: firn.ErrBeforeEpoch, wait: s.timeOf(0).Sub(now)}
+	}
+	allowed = (min(s.clamp(s.aheadTick(now)), s.lastTick-1) + 1) << s.width("seq")
+	if s.static && !s.begun {
+		s.next = max(s.first, allowed)
+		s.begun = s.next < s.limit
+	}
+	return max(s.next, s.clamp(tick)<<s.width("seq")), allowed, outcome{}
+}
+
+// aheadTick is the last tick that the clock and MaxAhead allow.
+func (s *slotModel) aheadTick(now time.Time) *big.Int {
+	tick, rest := s.tickAt(now)
+	ns := tick.Mul(tick, s.unit)
+	ns.Add(ns, rest).Add(ns, big.NewInt(int64(s.ahead)))
+	return ns.Div(ns, s.unit)
+}
+
+func (s *slotModel) over() outcome {
+	if s.limit == s.lastTick<<s.width("seq") {
+		return outcome{err: firn.ErrTimeOver}
+	}
+	return outcome{err: firn.ErrGrantOver}
+}
+
+// until is how long it takes until MaxAhead allows a tick.
+func (s *slotModel) until(tick uint64, now time.Time) time.Duration {
+	at, rest := s.tickAt(now)
+	ns := new(big.Int).Sub(new(big.Int).SetUint64(tick), at)
+	if ns.Sign() <= 0 {
+		return 0
+	}
+	return saturate(ns.Mul(ns, s.unit)) - time.Duration(rest.Int64()) - s.ahead
+}
+
+// saturate is the longest Duration where ns is more than that.
+func saturate(ns *big.Int) time.Duration {
+	if !ns.IsInt64() {
+		return time.Duration(math.MaxInt64)
+	}
+	return time.Duration(ns.Int64())
+}
+
+// notYet is the refusal of a call that needs slot to be allowed.
+func (s *slotModel) notYet(now time.Time, slot uint64) outcome {
+	o := outcome{err: firn.ErrExhausted, wait: max(1, s.until(slot>>s.width("seq"), now))}
+	switch tick, _ := s.tickAt(now); {
+	case s.next <= s.first: // nothing made yet
+	case s.debt:
+		if ticks := new(big.Int).Sub(new(big.Int).SetUint64(s.debtNow), tick); ticks.Sign() > 0 {
+			o.back = saturate(ticks.Mul(ticks, s.unit))
+		}
+	default:
+		o.back = s.until((s.next-1)>>s.width("seq"), now)
+	}
+	if o.back > 0 {
+		o.err = errBack
+	}
+	return o
+}
+
+// take is TryNext, or a piece of Fill.
+func (s *slotModel) take(now time.Time, want uint64) outcome {
+	slot, allowed, o := s.look(now)
+	switch {
+	case o.err != nil:
+		return o
+	case slot >= s.limit:
+		return s.over()
+	case slot >= min(s.limit, allowed):
+		return s.notYet(now, slot)
+	}
+	o.slot, o.n = slot, min(want, min(s.limit, allowed)-slot)
+	s.use(o)
+	return o
+}
+
+// takeAll is Reserve, and with patient set NextBatch.
+func (s *slotModel) takeAll(now time.Time, n uint64, patient bool) outcome {
+	slot, allowed, o := s.look(now)
+	switch {
+	case o.err != nil:
+		return o
+	case slot >= s.limit || n > s.limit-slot:
+		return s.over()
+	}
+	seq := s.width("seq")
+	tick, _ := s.tickAt(now)
+	clock := s.clamp(tick)
+	o = outcome{slot: slot, n: n}
+	if patient {
+		// It reckons to the last slot, as take does, and is held no longer than
+		// a batch that begins at the clock.
+		last := (slot + n - 1) >> seq
+		o.hold = max(0, s.until(last, now))
+		if own := max(0, s.until(clock+(n-1)>>seq, now)); o.hold > own {
+			o = s.notYet(now, slot+n-1)
+			o.wait = max(1, o.wait-own)
+			return o
+		}
+	} else {
+		ticks := new(big.Int).SetUint64((slot + n - clock<<seq) >> seq)
+		o.hold = max(0, saturate(ticks.Mul(ticks, s.unit))-s.ahead)
+	}
+	s.use(o)
+	if slot+n > allowed {
+		s.debt, s.debtNow = true, clock
+	}
+	return o
+}
+
+func (s *slotModel) use(o outcome) {
+	s.next = o.slot + o.n
+	s.made += o.n
+	s.debt = false
+}
+
+// switchTo is Switch to a grant that is in order.
+func (s *slotModel) switchTo(g firn.Grant) {
+	if s.next > s.first && (!s.static || s.begun) {
+		s.floor = s.next + s.most("seq")
+		s.floor -= s.floor & s.most("seq")
+	}
+	s.begin(g)
+}
+
+// slotOf is the slot of an ID of this layout.
+func (s *slotModel) slotOf(t testing.TB, w wideID) uint64 {
+	p := decompose(t, s.layout, w)
+	tick, rest := s.tickAt(p.Time)
+	if rest.Sign() != 0 || !tick.IsUint64() {
+		t.Fatalf("Decompose(%v) of %s gives the time %v, which is not the beginning of a tick", w, s.layout, p.Time)
+	}
+	return tick.Uint64()<<s.width("seq") | p.Seq
+}
+
+// idOf is the ID of a slot, with the random bits of like.
+func (s *slotModel) idOf(slot uint64, like wideID) wideID {
+	return wideOfBig(s.place(slot>>s.width("seq"), s.node, slot&s.most("seq"), like.big()))
+}
