@@ -87,7 +87,7 @@ func (l Layout) WithEpoch(epoch time.Time) Layout {
 }
 
 // IsZero reports whether l is the zero Layout, which is not valid.
-func (l Layout) IsZero() bool { return l == Layout{} }
+func (l Layout) IsZero() bool { return l.size == 0 }
 
 // Bits is the size of an ID: 64 or 128, and for formats that can only be read
 // also 96 or 160.
@@ -283,7 +283,7 @@ func (l *Layout) need(size uint8, twin string) error {
 	if l.ReadOnly() {
 		twin = "DecomposeBytes"
 	}
-	return fmt.Errorf("firn: layout %s has IDs of %d bits: use %s", l, l.size, twin)
+	return fmt.Errorf("firn: layout %s has IDs of %d bits: use %s", *l, l.size, twin)
 }
 
 func (l *Layout) composeParts(p Parts) (wide, error) {
@@ -379,7 +379,7 @@ func (l *Layout) checkFixed(w wide) error {
 	for _, p := range l.pieces[:l.n] {
 		if end := p.pos + p.width; end < top {
 			if v := w.shr(end).and(ones(top - end)); !v.isZero() {
-				return fmt.Errorf("firn: not an ID of layout %s: the %s must be zero", *l, bitsName(end, top-end))
+				return fmt.Errorf("firn: not an ID of layout %s: %s must be zero", *l, bitsName(end, top-end))
 			}
 		}
 		if p.field == fieldConst {
@@ -390,7 +390,7 @@ func (l *Layout) checkFixed(w wide) error {
 		}
 		top = p.pos
 	}
-	return fmt.Errorf("firn: not an ID of layout %s: the %s must be zero", *l, bitsName(0, top))
+	return fmt.Errorf("firn: not an ID of layout %s: %s must be zero", *l, bitsName(0, top))
 }
 
 func bitsName(pos, width uint8) string {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -262,18 +264,27 @@ type PresetKey struct{ Name, Default, About string }
 // Presets lists the named layouts, Firn's own first.
 func Presets() iter.Seq[PresetInfo] {
 	return func(yield func(PresetInfo) bool) {
-		for i := range presets {
-			p := &presets[i]
-			info := PresetInfo{Name: p.name, About: p.about, Layout: MustParseLayout(p.name)}
-			for _, k := range p.keys {
-				info.Keys = append(info.Keys, PresetKey{k.name, k.byDefault, k.about})
-			}
+		for _, info := range presetInfos() {
+			info.Keys = slices.Clone(info.Keys) // the caller's own
 			if !yield(info) {
 				return
 			}
 		}
 	}
 }
+
+// presetInfos parses the table once, when it is first asked for.
+var presetInfos = sync.OnceValue(func() (infos []PresetInfo) {
+	for i := range presets {
+		p := &presets[i]
+		info := PresetInfo{Name: p.name, About: p.about, Layout: MustParseLayout(p.name)}
+		for _, k := range p.keys {
+			info.Keys = append(info.Keys, PresetKey{k.name, k.byDefault, k.about})
+		}
+		infos = append(infos, info)
+	}
+	return infos
+})
 
 // presetNames lists the names for an error message.
 func presetNames() string {

@@ -80,6 +80,7 @@ type number struct {
 	size     int      // bits: 64, 96, 128 or 160
 	bytes    [20]byte // the first size/8, big-endian
 	about    string   // what the text looks like, where that says something
+	padded   bool     // see isPadded
 	loose    bool     // the encoding fits many texts that are no IDs
 }
 
@@ -119,6 +120,7 @@ func guess(text string, size int) (found []*number, tried []string) {
 			tried = append(tried, name)
 		}
 		if n != nil && (size == 0 || n.size == size) {
+			n.padded = isPadded(text)
 			found = append(found, n)
 		}
 	}
@@ -253,6 +255,23 @@ func readAs(e Encoding, text string, size int) (*number, error) {
 	return number128(e, id), err
 }
 
+// isPadded reports whether a text of digits is hexadecimal all the same: it has
+// the whole width of 16 or 32 digits, which decimal numbers have no zeros to
+// fill.
+func isPadded(text string) bool {
+	return (len(text) == 16 || len(text) == 32) && text[0] == '0'
+}
+
+// isDigits reports whether text has nothing but decimal digits.
+func isDigits(text string) bool {
+	for i := range len(text) {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
 // in64 and in128 read text in format f; nil means that it does not fit.
 func in64(f firn.Format, text string) *number {
 	id, err := f.Parse(text)
@@ -360,7 +379,8 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Decode reads an ID without asking for its layout. With the encoding auto the
-// text must leave no doubt: only digits are decimal, but a word that is a number
+// text must leave no doubt: digits are decimal, except that 16 or 32 of them with
+// a zero in front are hexadecimal, but a word that is a number
 // in some base is an *AmbiguousError. bits is 64 or 128, or 0 for what the
 // text says: the size of a fixed width (uuid, 16 or 32 hexadecimal digits), else
 // the smaller that holds the number. It returns the ID's bytes, big-endian, and
@@ -373,7 +393,7 @@ func Decode(text string, from Encoding, bits int) ([]byte, Encoding, error) {
 		}
 		return n.raw(), from, nil
 	}
-	if strings.Trim(text, "0123456789") == "" {
+	if isDigits(text) && !isPadded(text) {
 		// Most streams of IDs are decimal: no need to look at all the others.
 		if n := inEither(firn.Decimal, text, bits); n != nil {
 			return n.raw(), n.encoding, nil
@@ -391,7 +411,15 @@ func Decode(text string, from Encoding, bits int) ([]byte, Encoding, error) {
 	switch {
 	case len(found) == 0:
 		return nil, from, notRead(text, bits, tried)
-	case len(sure) == 1:
+	case isPadded(text):
+		// Decimal fits too, where all are digits.
+		for _, n := range sure {
+			if f, ok := n.encoding.Format(); ok && f == firn.Hex {
+				return n.raw(), n.encoding, nil
+			}
+		}
+	}
+	if len(sure) == 1 {
 		return sure[0].raw(), sure[0].encoding, nil
 	}
 	return nil, from, &AmbiguousError{text, names}

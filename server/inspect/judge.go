@@ -98,6 +98,10 @@ func (j *judge) encoding(own firn.Format) {
 		j.pro("%s", j.n.about)
 	}
 	f, ok := j.n.encoding.Format()
+	if ok && f == firn.Decimal && j.n.padded {
+		j.weigh(-12)
+		j.con("decimal numbers have no zeros in front")
+	}
 	switch {
 	case !ok || f == own:
 	case own == firn.UUID && f == firn.Base62 && j.n.size == 128:

@@ -165,7 +165,7 @@ func Read(text string, o Options) (Result, error) {
 		}
 		return Result{}, &Error{text, "could be an ID only of a time that no ID is from", tried}
 	}
-	rank(readings, size != 0)
+	rank(text, readings, size != 0)
 	return Result{text, readings}, nil
 }
 
@@ -178,13 +178,13 @@ func notRead(text string, size int, tried []string) error {
 	switch {
 	case text == "":
 		return errors.New("the text is empty")
-	case len(text) > 1 && text[0] == '-' && strings.Trim(text[1:], "0123456789") == "":
+	case len(text) > 1 && text[0] == '-' && isDigits(text[1:]):
 		reason += ": it has a sign"
 		var v big.Int
 		if v.SetString(text, 10); v.IsInt64() {
 			reason += fmt.Sprintf(", and as an unsigned number it is %d", uint64(v.Int64()))
 		}
-	case strings.Trim(text, "0123456789") == "":
+	case isDigits(text):
 		reason += fmt.Sprintf(": as a decimal number it needs more than %d bits", cmp.Or(size, 128))
 	case strings.Trim(text, "0123456789abcdefABCDEF") == "":
 		reason += fmt.Sprintf(": hexadecimal without 0x has 16, 24, 32 or 40 digits, and this has %d", len(text))
@@ -269,12 +269,23 @@ func readLayout(l firn.Layout, n *number, now time.Time) (Reading, error) {
 }
 
 // rank sorts the readings by their weight, and turns the weights into shares.
-// Where the layout is known, an all-decimal text is decimal, however likely
-// another reading looks: a stream of IDs must not change its encoding midway.
-func rank(readings []Reading, known bool) {
+// Where the layout is known, digits are decimal (or hexadecimal, see isPadded),
+// however likely another reading looks: a stream of IDs must not change its
+// encoding midway.
+func rank(text string, readings []Reading, known bool) {
+	first := firn.Decimal
+	if isPadded(text) {
+		first = firn.Hex
+	}
+	isFirst := func(r Reading) int {
+		if r.Encoding == As(first) {
+			return 1
+		}
+		return 0
+	}
 	slices.SortStableFunc(readings, func(a, b Reading) int {
 		if known {
-			if c := cmp.Compare(certainty(b), certainty(a)); c != 0 {
+			if c := cmp.Compare(isFirst(b), isFirst(a)); c != 0 {
 				return c
 			}
 		}
@@ -291,11 +302,4 @@ func rank(readings []Reading, known bool) {
 	for i := range readings {
 		readings[i].Score = math.Exp2(readings[i].weight-top) / sum
 	}
-}
-
-func certainty(r Reading) int {
-	if f, ok := r.Encoding.Format(); ok && f == firn.Decimal {
-		return 1
-	}
-	return 0
 }

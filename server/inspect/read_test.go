@@ -233,7 +233,7 @@ func checkResult(t *testing.T, r Result) {
 		return 1
 	}) {
 		for i := range r.Readings[1:] {
-			if r.Readings[i].Score < r.Readings[i+1].Score && certainty(r.Readings[i]) == certainty(r.Readings[i+1]) {
+			if r.Readings[i].Score < r.Readings[i+1].Score && r.Readings[i].Encoding == r.Readings[i+1].Encoding {
 				t.Errorf("Read(%q): reading %d is likelier than the one before", r.Text, i+1)
 			}
 		}
@@ -263,6 +263,10 @@ func TestKnownLayout(t *testing.T) {
 		{"default", "1234567890123456", "dec"}, // would also be 16 hexadecimal digits
 		{"default", "0x1", "hex"},
 		{"default", "00000000000000ff", "hex"},
+		{"default", "0000000000000012", "hex"}, // decimal has no leading zeros
+		{"default", "000000000000012", "dec"},  // and hexadecimal not 15 digits
+		{"boundary", "00000134d42d2d43109add5e0e8f0000", "hex"},
+		{"boundary", "00000134042020431090005000080000", "hex"},
 		{"default", "8fl90WeizA", "base62"},
 		{"hazelcast", "9007199254740993", "dec"},
 		{"flake-idgen", "18446744073709551615", "dec"},
@@ -299,7 +303,7 @@ func TestReadErrors(t *testing.T) {
 		{"", "xid", "9m4e2mr0ui3e8a215n4h", "it is no xid: it has 20 digits of 0-9a-v, and the last is 0 or g"},
 		{"", "ksuid", "0ujtsYcgvSTl8PAuAdqWYSMnLO", "it is no KSUID"},
 		{"", "objectid", "507f", "it is no ObjectID"},
-		{"default", "auto", "18446744073709551615", "not an ID of layout default: the bit 63 must be zero"},
+		{"default", "auto", "18446744073709551615", "not an ID of layout default: bit 63 must be zero"},
 		{"default", "auto", "31359464925324684491273709518848", "is no ID of 64 bits: as a decimal number it needs more than 64 bits"},
 		{"lable", "auto", "3", "the cluster (bits 3..0) is 3, not 0"},
 		{"default", "xid", "9m4e2mr0ui3e8a215n4g", "is an ID of 96 bits: those of layout default have 64"},
@@ -370,6 +374,9 @@ func FuzzRead(f *testing.F) {
 		f.Add(text, uint8(0), uint8(i))
 	}
 	f.Add("-5", uint8(1), uint8(1))
+	f.Add("0000000000000012", uint8(4), uint8(0))
+	f.Add("00000000000000000000000000000012", uint8(1), uint8(0))
+	f.Add("0x12345678901234", uint8(1), uint8(0))
 	names := []string{"auto", "dec", "hex", "base32", "base36", "base58", "base62", "bin", "uuid", "xid", "ksuid", "objectid", "base7", "flake58"}
 	var layouts []firn.Layout
 	for p := range firn.Presets() {

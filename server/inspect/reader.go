@@ -29,7 +29,8 @@ func NewReader(layout firn.Layout, from Encoding) *Reader {
 
 // AppendJSON reads an ID and appends it as a JSON object with the keys layout,
 // time, time_ms, node, seq, dec and hex as Result.AppendJSON describes them,
-// and node_parts. A text that may be decimal is. On an error b is as it was.
+// and node_parts. Digits
+// are decimal, as Read has it. On an error b is as it was.
 func (r *Reader) AppendJSON(b []byte, text string) ([]byte, error) {
 	size := r.o.Layout.Bits()
 	if _, ok := r.o.From.Format(); !ok && !r.o.From.IsAuto() {
@@ -78,6 +79,9 @@ func (r *Reader) parse(text string) (firn.ID, error) {
 	if f, ok := r.o.From.Format(); ok {
 		return f.Parse(text)
 	}
+	if len(text) == 16 && !isDecimal(text) {
+		return firn.Hex.Parse(text)
+	}
 	return firn.ParseID(text)
 }
 
@@ -85,8 +89,14 @@ func (r *Reader) parse128(text string) (firn.ID128, error) {
 	if f, ok := r.o.From.Format(); ok {
 		return f.Parse128(text)
 	}
+	if len(text) == 32 && !isDecimal(text) {
+		return firn.Hex.Parse128(text)
+	}
 	return firn.ParseID128(text)
 }
+
+// isDecimal reports whether a text of the width of hexadecimal is decimal.
+func isDecimal(text string) bool { return !isPadded(text) && isDigits(text) }
 
 // appendParts appends the object up to the sequence.
 func (r *Reader) appendParts(b []byte, p firn.Parts) []byte {

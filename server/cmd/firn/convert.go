@@ -161,9 +161,10 @@ func (c *converter) line(out *bufio.Writer, where place, text string, err error)
 // text appends what a text is in the other format.
 func (c *converter) text(text string) error {
 	// What a format's 64 bits can be is tried first, and decimal where nothing
-	// is said: that is what inspect.Decode says too, in more steps.
+	// is said: that is what inspect.Decode says too, in more steps. Zeros in
+	// front may mean something else.
 	f, ok := c.from.Format()
-	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64) {
+	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64 && (ok || text[0] != '0')) {
 		id, err := f.Parse(text)
 		if err == nil {
 			c.append(id)

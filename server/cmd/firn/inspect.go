@@ -27,6 +27,10 @@ func newInspect(a *app) *cobra.Command {
 		Long: `Inspect takes IDs apart. Without --layout it tries all known layouts and shows
 the likeliest reading with the reasons, and the others below it.
 
+It knows by itself how an ID is written. Digits are decimal, hexadecimal begins
+with 0x or has the whole width of 16, 24, 32 or 40 digits (where all of them
+could be decimal, with a zero in front); --from says it where that is wrong.
+
 With - it reads IDs from the standard input, one per line. With --json it
 prints one object per ID, in order:
 

@@ -57,10 +57,11 @@ one node.`,
 				return misuse("leave "+args[0]+" out", "--plan looks for a layout, and %q is one", args[0])
 			case doPlan:
 				p.now = a.now()
-				if err := p.print(out, l, asJSON); err != nil {
-					return err
+				err := p.print(out, l, asJSON)
+				if e := out.Flush(); e != nil {
+					return e
 				}
-				return out.Flush()
+				return err
 			}
 			for _, name := range []string{"years", "nodes", "rate", "bits"} {
 				if cmd.Flags().Changed(name) {

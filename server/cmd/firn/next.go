@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,9 +31,9 @@ hostname the one that the host's name ends in (ids-7), and if:NAME the MAC
 address of a network card.
 
 Two processes with the same node number can make the same IDs when they run at
-the same time: give each its own --node. One firn next after the other is safe
-as long as the clock does not go back; right after a firn serve or a program of
-your own with the same node, wait for as long as its max-ahead.`,
+the same time: give each its own --node. One after the other is safe, a firn
+next after a firn serve too, as long as the clock is not set back in between
+and the one before did not have a larger --max-ahead than 5ms.`,
 		Example: `  firn next
   firn next -n 5 --layout hazelcast --node 7
   firn next --layout flake-idgen --node datacenter=9,worker=7 --format base62
@@ -107,15 +106,10 @@ func (r *record) append128(b []byte, id firn.ID128) []byte {
 	return append(r.format.Append128(append(b, r.before...), id), r.after...)
 }
 
-// maxAhead is so small that nobody sees it in an ID's time, as a layout's own
-// would be seen: a static node starts that far ahead of the clock. It is enough
-// for waits that take a moment too long not to slow down the making of many.
-const maxAhead = 5 * time.Millisecond
-
 // generate writes count IDs of a new generator.
 func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r record) error {
 	grant := firn.StaticGrant(node)
-	o := &firn.Options{MaxAhead: maxAhead}
+	o := &firn.Options{MaxAhead: staticAhead}
 	if l.Bits() == 64 {
 		g, err := firn.NewGenerator(l, grant, o)
 		if err != nil {

@@ -158,11 +158,6 @@ func (p *plan) print(w io.Writer, l look, asJSON bool) error {
 		t.print(w, l)
 	}
 	if !found {
-		if f, ok := w.(interface{ Flush() error }); ok {
-			if err := f.Flush(); err != nil {
-				return err
-			}
-		}
 		return answerNo()
 	}
 	return nil

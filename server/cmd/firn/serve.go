@@ -40,7 +40,7 @@ func newServe(a *app) *cobra.Command {
 		listen:         defaultListen,
 		layout:         firn.Default(),
 		node:           "0",
-		maxAhead:       maxAhead,
+		maxAhead:       staticAhead,
 		maxNames:       10_000,
 		requestTimeout: 10 * time.Second,
 		drainTimeout:   15 * time.Second,
@@ -79,7 +79,7 @@ SIGINT or SIGTERM ends it: requests under way finish first.`,
 	f := cmd.Flags()
 	f.StringVar(&s.listen, "listen", s.listen, "address to listen on; port 0 takes a free one")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
-	f.StringVar(&s.node, "node", s.node, "number of this server: "+nodeUsage)
+	nodeVar(cmd, &s.node, "number of this server")
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
 	f.DurationVar(&s.maxAhead, "max-ahead", s.maxAhead, "how far IDs may run ahead of the clock in a burst")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
