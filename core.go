@@ -149,6 +149,7 @@ func (c *core) newTerm(g Grant) (*term, error) {
 			first = 1 // slot 0 would be the ID 0, which means no ID
 		}
 	}
+	t.from = first
 	t.begin(first)
 	t.limit.Store(c.limit(g.Until))
 	return t, nil
@@ -310,9 +311,9 @@ func (c *core) notYet(v view, slot uint64, less time.Duration) error {
 	wait := max(1, c.until(slot>>c.layout.seqBits, v.now)-less)
 	back := time.Duration(0)
 	switch d := v.term.debt.Load(); {
-	case v.word <= v.term.first:
-		// Nothing was made in this term: it begins later than now.
-	case d != nil && d.from < v.word && v.word <= d.to:
+	case v.word <= v.term.from:
+		// Nothing was made in this term, and its grant begins later than now.
+	case d != nil && d.covers(v.word):
 		// The last ID was reserved ahead of the clock.
 		if v.now.before(d.now) {
 			back = span(d.now.tick-v.now.tick, c.layout.unit)
@@ -500,10 +501,14 @@ func (c *core) Switch(g Grant) error {
 	if err != nil {
 		return err
 	}
-	if slot, any := c.seal(old); any {
+	slot, any := c.seal(old)
+	if any {
 		c.floor = c.roundUp(slot)
 	}
 	t.begin(max(t.first, c.floor))
+	if d := old.debt.Load(); d != nil && d.covers(max(slot, old.first)) {
+		t.debt.Store(&debt{from: d.from, to: t.first, now: d.now})
+	}
 	c.before += old.made()
 	c.term.Store(t)
 	c.notify()

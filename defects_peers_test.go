@@ -335,6 +335,22 @@ func TestDefectsOfPeers(t *testing.T) {
 			}
 		}),
 	}, {
+		name: "sonyflake takes half an address",
+		they: "makes a node of an address's last 16 bits: 10.1.0.5, 10.2.0.5 and 192.168.0.5 are all machine 5",
+		firn: "has no node of an IP address, nor of a host name that is one, as clouds give them",
+		test: func(t *testing.T) {
+			for _, name := range []string{"ip-10-1-0-5", "ip-10-2-0-5.ec2.internal", "ip-192-168-0-5.eu-west-1.compute.internal", "host-10-0-12-7"} {
+				if node, err := firn.NodeFromHostname(name); err == nil {
+					t.Errorf("NodeFromHostname(%q) = %d, want an error: it is an address", name, node)
+				}
+			}
+			for name, want := range map[string]uint64{"ids-5": 5, "ids-2-5.ids.default.svc": 5, "ids-10-2-5": 5, "a-1-2-3-4000": 4000} {
+				if node, err := firn.NodeFromHostname(name); err != nil || node != want {
+					t.Errorf("NodeFromHostname(%q) = %d, %v, want %d", name, node, err, want)
+				}
+			}
+		},
+	}, {
 		name: "xid reads any JSON number",
 		they: "takes the number 1111111111111111111101 for an ID",
 		firn: "takes a number only where 64 bits can hold it, exactly",

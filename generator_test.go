@@ -521,6 +521,33 @@ func TestReserveThenNext(t *testing.T) {
 	})
 }
 
+// Why the next tick is not yet allowed is known over a Switch too.
+func TestSwitchRemembersWhy(t *testing.T) {
+	for name, want := range map[string]any{"clock": new(*ClockError), "reservation": new(*WaitError), "grant": new(*WaitError)} {
+		g, clock := newAtNoon(t, "default", Options{MaxAhead: time.Second})
+		mustNext(t, g)
+		grant := Grant{Node: 6, From: noon}
+		switch name {
+		case "clock":
+			clock.Add(-time.Hour)
+		case "reservation":
+			if _, _, err := g.Reserve(3_600_000 * 4096); err != nil {
+				t.Fatal(err)
+			}
+		case "grant":
+			grant.From = noon.Add(time.Hour)
+		}
+		for range 2 {
+			if err := g.Switch(grant); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.TryNext(); !errors.As(err, want) {
+				t.Errorf("%s: got %v (%T), want a %T", name, err, err, want)
+			}
+		}
+	}
+}
+
 func TestReserveTakesNothingPastUntil(t *testing.T) {
 	clock := &handClock{t: noon}
 	g, err := NewGenerator(Default(), Grant{5, noon, noon.Add(10 * time.Millisecond)}, &Options{Now: clock.Now})

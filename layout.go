@@ -80,10 +80,20 @@ type Parts struct {
 // never sets the sign bit.
 func Default() Layout { return MustParseLayout("default") }
 
-// WithEpoch is the layout with another epoch, cut to whole milliseconds.
+// WithEpoch is the layout with another epoch, cut to whole milliseconds. An
+// epoch outside the years 1 to 9999 gives the zero Layout, which is not valid.
 func (l Layout) WithEpoch(epoch time.Time) Layout {
+	if !isEpoch(epoch) {
+		return Layout{}
+	}
 	l.epoch = epoch.UnixMilli()
 	return l
+}
+
+// isEpoch reports whether a layout's text can say the epoch.
+func isEpoch(t time.Time) bool {
+	year := t.UTC().Year()
+	return year >= 1 && year <= 9999
 }
 
 // IsZero reports whether l is the zero Layout, which is not valid.

@@ -119,9 +119,8 @@ func (l *Layout) bitsText() string {
 }
 
 func (l *Layout) epochText() string {
-	t := l.Epoch()
-	if l.epoch%1000 == 0 && t.Year() >= 1 && t.Year() <= 9999 {
-		return t.Format(time.RFC3339)
+	if l.epoch%1000 == 0 {
+		return l.Epoch().Format(time.RFC3339)
 	}
 	return strconv.FormatInt(l.epoch, 10)
 }
@@ -231,7 +230,7 @@ func parseEpoch(s string) (int64, error) {
 		}
 		ms = t.UnixMilli()
 	}
-	if t := time.UnixMilli(ms).UTC(); t.Year() < 1 || t.Year() > 9999 {
+	if !isEpoch(time.UnixMilli(ms)) {
 		return 0, fmt.Errorf("epoch is %s, outside the years 1 to 9999", quoteShort(s))
 	}
 	return ms, nil

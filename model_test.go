@@ -501,6 +501,7 @@ type slotModel struct {
 	node     uint64
 	static   bool
 	begun    bool   // a static term knows where it starts
+	from     uint64 // where the grant begins
 	first    uint64 // the first slot that may be used
 	next     uint64 // the first slot not used
 	limit    uint64 // exclusive
@@ -540,7 +541,7 @@ func newSlotModel(m *bitModel, grant firn.Grant, o firn.Options) *slotModel {
 
 // begin starts a term.
 func (s *slotModel) begin(g firn.Grant) {
-	s.node, s.static, s.begun, s.debt = g.Node, g.From.IsZero(), false, false
+	s.node, s.static, s.begun = g.Node, g.From.IsZero(), false
 	s.first = 0
 	if !s.static {
 		tick, rest := s.tickAt(g.From)
@@ -552,6 +553,7 @@ func (s *slotModel) begin(g firn.Grant) {
 			s.first = 1 // there is no ID 0
 		}
 	}
+	s.from = s.first
 	s.first = max(s.first, s.floor)
 	s.next = s.first
 	s.limit = s.end(g.Until)
@@ -591,6 +593,9 @@ func (s *slotModel) look(now time.Time) (slot, allowed uint64, o outcome) {
 	if s.static && !s.begun {
 		s.next = max(s.first, allowed)
 		s.begun = s.next < s.limit
+		if s.begun && s.next > s.first {
+			s.debt = false // what was reserved is passed
+		}
 	}
 	return max(s.next, s.clamp(tick)<<s.width("seq")), allowed, outcome{}
 }
@@ -632,7 +637,7 @@ func saturate(ns *big.Int) time.Duration {
 func (s *slotModel) notYet(now time.Time, slot uint64) outcome {
 	o := outcome{err: firn.ErrExhausted, wait: max(1, s.until(slot>>s.width("seq"), now))}
 	switch tick, _ := s.tickAt(now); {
-	case s.next <= s.first: // nothing made yet
+	case s.next <= s.from: // nothing made yet, and the grant begins later
 	case s.debt:
 		if ticks := new(big.Int).Sub(new(big.Int).SetUint64(s.debtNow), tick); ticks.Sign() > 0 {
 			o.back = saturate(ticks.Mul(ticks, s.unit))

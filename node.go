@@ -130,7 +130,8 @@ func NodeFromEnv(name string) (uint64, error) {
 //
 // It is not safe when a pod is force-deleted from a host that cannot be
 // reached: then two pods with one ordinal can run. Nor is it when a pod comes
-// back on a host whose clock is behind, or across two StatefulSets.
+// back on a host whose clock is behind, or across two StatefulSets. A name that
+// ends in an address (ip-10-0-12-7) is refused: its last number is no ordinal.
 func NodeFromHostname(name string) (uint64, error) {
 	if name == "" {
 		var err error
@@ -139,9 +140,12 @@ func NodeFromHostname(name string) (uint64, error) {
 		}
 	}
 	host, _, _ := strings.Cut(name, ".")
-	i := strings.LastIndexByte(host, '-')
-	n, err := strconv.ParseUint(host[i+1:], 10, 64)
-	if i < 0 || err != nil {
+	parts := strings.Split(host, "-")
+	if tail := parts[max(0, len(parts)-4):]; net.ParseIP(strings.Join(tail, ".")) != nil {
+		return 0, fmt.Errorf("firn: node number: the host name %s ends in an address, not in the ordinal of a StatefulSet", quoteShort(name))
+	}
+	n, err := strconv.ParseUint(parts[len(parts)-1], 10, 64)
+	if len(parts) < 2 || err != nil {
 		return 0, fmt.Errorf("firn: node number: the host name %s does not end in a hyphen and a number, as those of a StatefulSet do (ids-7)", quoteShort(name))
 	}
 	return n, nil

@@ -12,10 +12,11 @@ type term struct {
 	grant    Grant
 	composer *composer
 
-	// first is the first slot that may be used; where the term is static it is
-	// only known at the first call, and never below first.
-	first  uint64
-	static bool
+	// from is the slot at which the grant begins, and first the first that may be
+	// used: the same, or later because of what earlier terms used. Where the term
+	// is static it is only known at the first call, and never below first.
+	from, first uint64
+	static      bool
 
 	// origin is the word that the term began with: first, or 0 if static.
 	origin uint64
@@ -44,6 +45,9 @@ type debt struct {
 	from, to uint64
 	now      reading
 }
+
+// covers reports whether the slot before word was taken by the reservation.
+func (d *debt) covers(word uint64) bool { return d.from < word && word <= d.to }
 
 // begin sets the first slot and, unless the term is static, the word.
 func (t *term) begin(first uint64) {
