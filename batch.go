@@ -2,10 +2,11 @@ package firn
 
 import (
 	"iter"
+	"math"
 	"slices"
 )
 
-// AnyID is the constraint of what is there for ID and for ID128.
+// AnyID is the constraint that ID and ID128 meet.
 type AnyID[I any] interface {
 	ID | ID128
 	fromWide(wide) I
@@ -58,10 +59,12 @@ type BatchOf[I AnyID[I]] struct {
 }
 
 // BatchFromRuns is the batch of these IDs, for a Source that has them from
-// elsewhere. Runs without IDs are left out.
+// elsewhere. Runs without IDs are left out, and so are IDs beyond the greatest
+// int.
 func BatchFromRuns[I AnyID[I]](runs ...RunOf[I]) BatchOf[I] {
 	var b BatchOf[I]
 	for _, r := range runs {
+		r.Count = min(r.Count, math.MaxInt-b.n)
 		if r.Count > 0 {
 			b.runs = append(b.runs, r)
 			b.n += r.Count

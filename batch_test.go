@@ -3,6 +3,7 @@ package firn
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -182,6 +183,43 @@ func TestPrefetcherErrorsAndContexts(t *testing.T) {
 		}
 	})
 }
+
+// A source that panics, in a program that recovers, is a call that failed.
+func TestPrefetcherOfAPanickingSource(t *testing.T) {
+	source := &counter{next: 1}
+	p := NewPrefetcher(panicking{source}, 10, 0)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was lost")
+			}
+		}()
+		p.Next(t.Context())
+	}()
+	p.source = source
+	if id, err := p.Next(t.Context()); id != 1 || err != nil {
+		t.Errorf("the next call: got %v, %v, want 1", id, err)
+	}
+}
+
+type panicking struct{ Source }
+
+func (panicking) NextBatch(context.Context, int) (Batch, error) { panic("source") }
+
+// What a network may say of a batch cannot be more than there can be.
+func TestBatchFromTooManyRuns(t *testing.T) {
+	b := BatchFromRuns(Run{1, 1, math.MaxInt}, Run{2, 1, math.MaxInt}, Run{3, 1, -1})
+	if b.Len() != math.MaxInt || len(b.Runs()) != 1 {
+		t.Errorf("Len = %d in %d runs", b.Len(), len(b.Runs()))
+	}
+	if _, err := NewPrefetcher(fixed{b}, 10, 0).Next(t.Context()); err == nil {
+		t.Error("a prefetcher took more than it asked for")
+	}
+}
+
+type fixed struct{ batch Batch }
+
+func (f fixed) NextBatch(context.Context, int) (Batch, error) { return f.batch, nil }
 
 type empty struct{}
 

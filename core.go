@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,9 +34,10 @@ type core struct {
 
 	mu       sync.Mutex    // guards what follows, and changes of term
 	isSealed bool          // no term will follow
-	changed  chan struct{} // closed, and replaced, by Extend, Switch and Seal
+	changed  chan struct{} // closed, and replaced, by Switch and Seal
 	floor    uint64        // the first slot above all ticks that earlier terms used
 	before   uint64        // IDs made in earlier terms
+	retired  []*term       // earlier terms whose IDs are not in before yet
 	reported uint64        // IDs at the last Stats
 }
 
@@ -63,8 +65,9 @@ type Options struct {
 	Now func() time.Time
 
 	// MaxAhead is how far the time of IDs may run ahead of the clock in a burst.
-	// It is taken literally: 0 means never ahead, and then a tick's IDs are all
-	// there are in that tick. With nil Options it is the layout's MaxAhead.
+	// It is taken literally, also in &Options{}: 0 means never ahead, so that
+	// when a tick's sequence is used up, the next ID waits for the next tick.
+	// With nil Options it is the layout's MaxAhead. It cannot be negative.
 	MaxAhead time.Duration
 
 	// MaxLag is how far the clock may go back, beyond MaxAhead, so that Next
@@ -110,8 +113,12 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 	} else {
 		// One tick less than fits, so that no limit reaches the bit sealed.
 		c.lastTick = 1<<(63-layout.seqBits) - 1
+		if cutsReversed(&layout) {
+			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a reversed time must fit as a whole: take at most %d bits of time and sequence",
+				layout, 63)
+		}
 		end, err := layout.timeOf(c.lastTick)
-		if cutsReversed(&layout) || err == nil && end.Before(horizon) && end.Before(layout.Last()) {
+		if err == nil && end.Before(horizon) && end.Before(layout.Last()) {
 			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and %d bits of sequence leave %d for ticks of %v, which end in %d",
 				layout, layout.seqBits, 63-layout.seqBits, layout.unit, end.Year())
 		}
@@ -149,7 +156,6 @@ func (c *core) newTerm(g Grant) (*term, error) {
 			first = 1 // slot 0 would be the ID 0, which means no ID
 		}
 	}
-	t.from = first
 	t.begin(first)
 	t.limit.Store(c.limit(g.Until))
 	return t, nil
@@ -200,8 +206,11 @@ func (c *core) look() (v view, err error) {
 		if v.word == 0 && v.term.static {
 			// Whoever had the number before may have been this far ahead.
 			start := max(v.term.first, v.ahead)
-			if start < v.limit && !v.term.swap(0, start, 0) {
-				continue
+			if start < v.limit {
+				if !v.term.swap(0, start, 0) {
+					continue
+				}
+				v.term.start.Store(start)
 			}
 			v.word = start
 		}
@@ -310,24 +319,24 @@ func (c *core) over(v view) error {
 func (c *core) notYet(v view, slot uint64, less time.Duration) error {
 	wait := max(1, c.until(slot>>c.layout.seqBits, v.now)-less)
 	back := time.Duration(0)
+	reached := v.term.reached(v.word)
 	switch d := v.term.debt.Load(); {
-	case v.word <= v.term.from:
-		// Nothing was made in this term, and its grant begins later than now.
-	case d != nil && d.covers(v.word):
+	case reached == 0:
+		// No ID was ever made: the grant begins later than now.
+	case d != nil && d.covers(reached):
 		// The last ID was reserved ahead of the clock.
 		if v.now.before(d.now) {
 			back = span(d.now.tick-v.now.tick, c.layout.unit)
 		}
 	default:
 		// The last ID's time was allowed when it was made.
-		back = c.until((v.word-1)>>c.layout.seqBits, v.now)
+		back = c.until((reached-1)>>c.layout.seqBits, v.now)
 	}
 	if back <= 0 {
 		return &WaitError{Wait: wait}
 	}
-	last, _ := c.layout.timeOf((v.word - 1) >> c.layout.seqBits)
-	now, _ := c.layout.timeOf(v.now.tick)
-	return &ClockError{Now: now.Add(time.Duration(v.now.rest)), Last: last, Wait: wait, back: back}
+	last, _ := c.layout.timeOf((reached - 1) >> c.layout.seqBits)
+	return &ClockError{Now: c.timeOf(v.now), Last: last, Wait: wait, back: back}
 }
 
 // until is the time from now until MaxAhead allows the tick.
@@ -442,12 +451,41 @@ func (c *core) next(ctx context.Context, n int) (t *term, slot uint64, err error
 	if err != nil {
 		return nil, 0, err
 	}
-	for until := time.Now().Add(hold); hold > 0; hold = time.Until(until) {
-		if err := sleep(ctx, hold, nil); err != nil {
+	if hold > 0 {
+		if err := c.holdBack(ctx, slot+uint64(n)-1, hold); err != nil {
 			return nil, 0, fmt.Errorf("firn: %d IDs were reserved and are lost: %w", n, err)
 		}
 	}
 	return t, slot, nil
+}
+
+// holdBack waits until MaxAhead allows a slot that is already taken, which
+// should take as long as hold says, unless the clock goes back meanwhile.
+func (c *core) holdBack(ctx context.Context, slot uint64, hold time.Duration) error {
+	tick := slot >> c.layout.seqBits
+	for {
+		now, err := c.clock.read()
+		if err != nil {
+			return err
+		}
+		wait := c.until(tick, now)
+		if wait <= 0 {
+			return nil
+		}
+		if back := wait - hold; back > c.maxLag {
+			last, _ := c.layout.timeOf(tick)
+			return &ClockError{Now: c.timeOf(now), Last: last, Wait: wait, back: back}
+		}
+		if err := sleep(ctx, wait, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// timeOf is the time of a reading.
+func (c *core) timeOf(now reading) time.Time {
+	t, _ := c.layout.timeOf(now.tick)
+	return t.Add(time.Duration(now.rest))
 }
 
 // fill fills dst with IDs, in pieces as they become free.
@@ -480,16 +518,16 @@ func (c *core) Extend(until time.Time) error {
 	t := c.term.Load()
 	limit := c.limit(until)
 	if limit < t.limit.Load() {
-		return fmt.Errorf("firn: extend the grant of node %d: %s is before its present end, and a window never shrinks", t.grant.Node, stamp(until))
+		end, _ := c.layout.timeOf(t.limit.Load() >> c.layout.seqBits)
+		return fmt.Errorf("firn: extend the grant of node %d: %s is before its present end, %s, and a window never shrinks", t.grant.Node, stamp(until), stamp(end))
 	}
 	t.limit.Store(limit)
-	c.notify()
 	return nil
 }
 
 // Switch goes on under another grant, at a tick above the last one used, so
 // that IDs keep increasing. Calls under way end under one of the two grants;
-// none uses a slot of the old one after Switch has returned.
+// none takes a slot of the old one after Switch has returned.
 func (c *core) Switch(g Grant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -505,20 +543,23 @@ func (c *core) Switch(g Grant) error {
 	if any {
 		c.floor = c.roundUp(slot)
 	}
+	t.floor = c.floor
 	t.begin(max(t.first, c.floor))
-	if d := old.debt.Load(); d != nil && d.covers(max(slot, old.first)) {
-		t.debt.Store(&debt{from: d.from, to: t.first, now: d.now})
+	if d := old.debt.Load(); d != nil && d.covers(old.reached(slot)) {
+		t.debt.Store(&debt{from: d.from, to: c.floor, now: d.now})
 	}
-	c.before += old.made()
+	c.retired = append(c.retired, old)
+	c.countRetired()
 	c.term.Store(t)
 	c.notify()
 	return nil
 }
 
-// Seal ends the generator: no ID is made after it returns. It gives the
+// Seal ends the generator: no slot is taken after it returns. A call that had
+// taken one before may still return it; the time given covers it. It is the
 // exclusive end of the times used, under the current grant or earlier ones, or
 // the grant's From where that is later: whoever has the node number next must
-// not begin before. It is the zero time if a static grant was never used.
+// not begin before. It is the zero time if a static grant was never asked.
 // Sealing again changes nothing and gives the same.
 func (c *core) Seal() (until time.Time) {
 	c.mu.Lock()
@@ -572,12 +613,26 @@ type Stats struct {
 	Lead        time.Duration // of the last ID's time over the clock; negative when idle
 }
 
-// Stats reports what the generator has done. Its numbers never fall.
+// countRetired counts the IDs of earlier terms, as soon as they are known.
+func (c *core) countRetired() {
+	c.retired = slices.DeleteFunc(c.retired, func(t *term) bool {
+		n, ok := t.made()
+		if ok {
+			c.before += n
+		}
+		return ok
+	})
+}
+
+// Stats reports what the generator has done. Its counts never fall; Lead does.
 func (c *core) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.term.Load()
-	c.reported = max(c.reported, c.before+t.made())
+	c.countRetired()
+	if n, ok := t.made(); ok && len(c.retired) == 0 {
+		c.reported = max(c.reported, c.before+n)
+	}
 	s := Stats{
 		IDs:         c.reported,
 		Batches:     c.batches.Load(),
@@ -585,7 +640,11 @@ func (c *core) Stats() Stats {
 		TotalWait:   time.Duration(c.waits.total.Load()),
 		LongestWait: time.Duration(c.waits.longest.Load()),
 	}
-	if slot, any := t.end(); any {
+	slot, any := t.end()
+	if !any {
+		slot = c.floor
+	}
+	if slot > 0 {
 		if last, err := c.layout.timeOf((slot - 1) >> c.layout.seqBits); err == nil {
 			s.Lead = last.Sub(c.clock.now())
 		}

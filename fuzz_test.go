@@ -440,7 +440,7 @@ func checkError(t *testing.T, s *slotModel, what string, want outcome, err error
 		}
 	case want.err == errBack:
 		if !errors.As(err, &clock) || clock.Wait != want.wait || !clock.Now.Equal(now) ||
-			!clock.Last.Equal(s.timeOf((s.next-1)>>s.width("seq"))) || errors.Is(err, firn.ErrBeforeEpoch) {
+			!clock.Last.Equal(s.timeOf((s.reached()-1)>>s.width("seq"))) || errors.Is(err, firn.ErrBeforeEpoch) {
 			fail()
 		}
 	case !errors.Is(err, want.err):

@@ -7,8 +7,8 @@ import (
 
 // A Generator makes 64-bit IDs for the node of its Grant.
 //
-// It is safe for use by many goroutines at once: making an ID takes no lock,
-// and nothing spins or holds a lock while it waits. Its IDs strictly increase,
+// It is safe for use by many goroutines at once: making an ID that is free
+// takes no lock, and nothing spins or holds a lock while it waits. Its IDs strictly increase,
 // whatever the clock does: a call that begins after another has returned gets
 // a higher ID, where the layout is Ordered.
 //
@@ -68,7 +68,7 @@ func (g *Generator) Fill(ctx context.Context, dst []ID) error {
 
 // Reserve takes n consecutive slots at once, whatever MaxAhead says, and tells
 // how long the caller must hold the batch back before using it: until its last
-// ID is no more than MaxAhead before the clock. It never waits, nor does it
+// ID is no more than MaxAhead ahead of the clock. It never waits, nor does it
 // look at how far the clock went back. Where the grant or the layout ends
 // before the batch, it takes nothing (ErrGrantOver, ErrTimeOver).
 //
@@ -86,7 +86,7 @@ func (g *Generator) Reserve(n int) (Batch, time.Duration, error) {
 // Next does. It waits first and takes then, so a call that its context ends
 // has taken nothing, with one exception: a batch that is too large for MaxAhead
 // is taken when the clock has caught up, and held until its last ID is no more
-// than MaxAhead before the clock. Such a call fails at once, with
+// than MaxAhead ahead of the clock. Such a call fails at once, with
 // ErrBatchTooLarge, if its context's deadline comes earlier.
 func (g *Generator) NextBatch(ctx context.Context, n int) (Batch, error) {
 	t, slot, err := g.next(ctx, n)

@@ -3,6 +3,7 @@ package firn
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -301,8 +302,8 @@ func TestWordHas63Bits(t *testing.T) {
 		{"bits=time:30.seq:34,unit=1ms", "29 for ticks"},
 		{"boundary", ""},
 		{"mastodon", ""},
-		{"bits=time~:53.seq:11", "52 for ticks"}, // cut to 52 bits, the reversed time would lie elsewhere
-		{"bits=time:53.seq:11", ""},              // ends in the year 144680, the layout twice as late
+		{"bits=time~:53.seq:11", "must fit as a whole: take at most 63 bits"}, // cut to 52 bits, the reversed time would lie elsewhere
+		{"bits=time:53.seq:11", ""}, // ends in the year 144680, the layout twice as late
 		{"xid", "96 bits"},
 		{"ksuid", "160 bits"},
 	} {
@@ -523,7 +524,10 @@ func TestReserveThenNext(t *testing.T) {
 
 // Why the next tick is not yet allowed is known over a Switch too.
 func TestSwitchRemembersWhy(t *testing.T) {
-	for name, want := range map[string]any{"clock": new(*ClockError), "reservation": new(*WaitError), "grant": new(*WaitError)} {
+	for name, want := range map[string]any{
+		"clock": new(*ClockError), "clock after grant": new(*ClockError),
+		"reservation": new(*WaitError), "grant": new(*WaitError),
+	} {
 		g, clock := newAtNoon(t, "default", Options{MaxAhead: time.Second})
 		mustNext(t, g)
 		grant := Grant{Node: 6, From: noon}
@@ -531,11 +535,14 @@ func TestSwitchRemembersWhy(t *testing.T) {
 		case "clock":
 			clock.Add(-time.Hour)
 		case "reservation":
-			if _, _, err := g.Reserve(3_600_000 * 4096); err != nil {
+			if _, _, err := g.Reserve(100_000 * 4096); err != nil {
 				t.Fatal(err)
 			}
 		case "grant":
 			grant.From = noon.Add(time.Hour)
+		case "clock after grant": // which begins when the clock says, and then that goes back
+			grant.From = noon.Add(time.Minute)
+			clock.Add(-time.Hour)
 		}
 		for range 2 {
 			if err := g.Switch(grant); err != nil {
@@ -609,6 +616,29 @@ func TestSeal(t *testing.T) {
 	mustNext(t, g)
 	if got := g.Seal(); !got.Equal(noon.Add(time.Millisecond)) {
 		t.Errorf("Seal after one ID = %v, want the end of its tick", got)
+	}
+}
+
+// Asking is not using: a static grant that never gave an ID was used until never.
+func TestSealOfAnUnusedStaticGrant(t *testing.T) {
+	clock := &handClock{t: noon}
+	g, err := NewGenerator(Default(), StaticGrant(5), &Options{Now: clock.Now, MaxAhead: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w *WaitError
+	if _, err := g.TryNext(); !errors.As(err, &w) {
+		t.Fatalf("got %v, want a WaitError", err)
+	}
+	clock.Add(-time.Minute) // there is no last ID that it could be before
+	if _, err := g.TryNext(); !errors.As(err, &w) {
+		t.Errorf("with the clock back: got %v, want a WaitError", err)
+	}
+	if s := g.Stats(); s != (Stats{}) {
+		t.Errorf("Stats = %+v, want none", s)
+	}
+	if got := g.Seal(); !got.IsZero() {
+		t.Errorf("Seal = %v, want the zero time", got)
 	}
 }
 
@@ -688,6 +718,97 @@ func TestMaxAheadInsideATick(t *testing.T) {
 		}
 		if n != step.want {
 			t.Errorf("%v later: got %d IDs, want %d", step.after, n, step.want)
+		}
+	}
+}
+
+// A batch is held by the clock that its IDs are of, not by the time that passes.
+func TestHoldOfAStoppedClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, clock := newAtNoon(t, "default", Options{})
+		go func() {
+			time.Sleep(time.Minute)
+			clock.Add(99 * time.Millisecond)
+		}()
+		start := time.Now()
+		if _, err := g.NextBatch(t.Context(), 100*4096); err != nil || time.Since(start) < time.Minute {
+			t.Errorf("a stopped clock: %v after %v, want to be held until it goes on", err, time.Since(start))
+		}
+		go func() {
+			time.Sleep(10 * time.Millisecond)
+			clock.Add(-time.Hour)
+		}()
+		clock.Add(time.Second)
+		var c *ClockError
+		if _, err := g.NextBatch(t.Context(), 100*4096); !errors.As(err, &c) {
+			t.Errorf("a clock that goes back meanwhile: got %v, want a ClockError", err)
+		}
+	})
+}
+
+// IDs are counted exactly, though nobody counts them: also those of terms that
+// ended while the clock was moving the word.
+func TestStatsOverManySwitches(t *testing.T) {
+	g, err := NewGenerator(MustParseLayout("bits=time:56.node:6.seq:1,unit=1us"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{MaxAhead: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made, last uint64
+	var mu sync.Mutex
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			n := uint64(0)
+			for {
+				select {
+				case <-stop:
+					mu.Lock()
+					defer mu.Unlock()
+					made += n
+					return
+				default:
+				}
+				if _, err := g.TryNext(); err == nil {
+					n++
+				}
+			}
+		})
+	}
+	for i := range 300 {
+		if err := g.Switch(Grant{Node: uint64(i % 60), From: time.Unix(1, 0)}); err != nil {
+			t.Fatal(err)
+		}
+		got := g.Stats().IDs
+		if got < last {
+			t.Fatalf("Stats().IDs fell from %d to %d", last, got)
+		}
+		last = got
+		time.Sleep(50 * time.Microsecond)
+	}
+	close(stop)
+	wg.Wait()
+	if got := g.Stats().IDs; got != made {
+		t.Errorf("Stats().IDs = %d, want %d", got, made)
+	}
+}
+
+// Times that no layout reaches are before or after it, not something else.
+func TestExtremeTimes(t *testing.T) {
+	least, most := time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64-62135596800, 0)
+	for _, epoch := range []string{"1", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"} {
+		l := MustParseLayout("default,epoch=" + epoch)
+		for now, want := range map[time.Time]error{least: ErrBeforeEpoch, most: ErrTimeOver} {
+			g, err := NewGenerator(l, Grant{Node: 1, From: least}, &Options{Now: func() time.Time { return now }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := g.TryNext(); !errors.Is(err, want) {
+				t.Errorf("%s at %v: got %v, want %v", l, now.Unix(), err, want)
+			}
+		}
+		if lo, hi, err := l.Range(least, most); err != nil || lo != 0 || hi != 1<<63-1 {
+			t.Errorf("%s: Range of all times = %v, %v, %v", l, lo, hi, err)
 		}
 	}
 }

@@ -9,8 +9,9 @@ import "time"
 // see StaticGrant. A zero Until means no end. A generator rounds From up to a
 // tick and Until down.
 type Grant struct {
-	Node        uint64
-	From, Until time.Time
+	Node  uint64    // 0 to the layout's MaxNode
+	From  time.Time // inclusive
+	Until time.Time // exclusive
 }
 
 // StaticGrant is the grant of a node number that somebody else keeps unique:

@@ -83,7 +83,7 @@ func Default() Layout { return MustParseLayout("default") }
 // WithEpoch is the layout with another epoch, cut to whole milliseconds. An
 // epoch outside the years 1 to 9999 gives the zero Layout, which is not valid.
 func (l Layout) WithEpoch(epoch time.Time) Layout {
-	if !isEpoch(epoch) {
+	if l.IsZero() || !isEpoch(epoch) {
 		return Layout{}
 	}
 	l.epoch = epoch.UnixMilli()
@@ -291,7 +291,7 @@ func (l *Layout) need(size uint8, twin string) error {
 		return nil
 	}
 	if l.ReadOnly() {
-		twin = "DecomposeBytes"
+		return fmt.Errorf("firn: IDs of layout %s have %d bits: they can be read, with DecomposeBytes, but not made", *l, l.size)
 	}
 	return fmt.Errorf("firn: layout %s has IDs of %d bits: use %s", *l, l.size, twin)
 }
@@ -498,14 +498,19 @@ func (l *Layout) sinceEpoch(t time.Time) (hi, lo uint64, before bool) {
 	if epochNsec < 0 {
 		epochSec, epochNsec = epochSec-1, epochNsec+1e9
 	}
-	sec, nsec := t.Unix()-epochSec, int64(t.Nanosecond())-epochNsec
-	if nsec < 0 {
-		sec, nsec = sec-1, nsec+1e9
-	}
-	if sec < 0 {
+	if t.Unix() < epochSec {
 		return 0, 0, true
 	}
-	hi, lo = bits.Mul64(uint64(sec), 1e9)
+	// An epoch is of the years 1 to 9999, but a time may be any: as unsigned
+	// numbers the difference cannot overflow.
+	sec, nsec := uint64(t.Unix())-uint64(epochSec), int64(t.Nanosecond())-epochNsec
+	if nsec < 0 {
+		if sec == 0 {
+			return 0, 0, true
+		}
+		sec, nsec = sec-1, nsec+1e9
+	}
+	hi, lo = bits.Mul64(sec, 1e9)
 	lo, carry := bits.Add64(lo, uint64(nsec), 0)
 	return hi + carry, lo, false
 }
@@ -513,16 +518,13 @@ func (l *Layout) sinceEpoch(t time.Time) (hi, lo uint64, before bool) {
 // timeOf is the beginning of a tick. It cannot fail for a tick that fits the
 // layout of a parsed text (see maxSeconds).
 func (l *Layout) timeOf(tick uint64) (time.Time, error) {
-	hi, lo := bits.Mul64(tick, uint64(l.unit))
-	if hi >= 1e9 {
-		return time.Time{}, fmt.Errorf("firn: tick %d of %v is beyond what a time can say", tick, l.unit)
+	if hi, lo := bits.Mul64(tick, uint64(l.unit)); hi < 1e9 {
+		if sec, nsec := bits.Div64(hi, lo, 1e9); sec <= maxSeconds {
+			epoch := time.UnixMilli(l.epoch)
+			return time.Unix(epoch.Unix()+int64(sec), int64(epoch.Nanosecond())+int64(nsec)).UTC(), nil
+		}
 	}
-	sec, nsec := bits.Div64(hi, lo, 1e9)
-	if sec > maxSeconds {
-		return time.Time{}, fmt.Errorf("firn: tick %d of %v is beyond what a time can say", tick, l.unit)
-	}
-	epoch := time.UnixMilli(l.epoch)
-	return time.Unix(epoch.Unix()+int64(sec), int64(epoch.Nanosecond())+int64(nsec)).UTC(), nil
+	return time.Time{}, fmt.Errorf("firn: tick %d of %v is beyond what a time can say", tick, l.unit)
 }
 
 // maxSeconds bounds what a layout's time field may reach, about 1.1 billion

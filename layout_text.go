@@ -158,7 +158,9 @@ func parseLayout(s string) (l Layout, faults []error) {
 			if err != nil || unit <= 0 || unit > maxUnit {
 				fault("unit is %s, not a duration of more than 0 and at most %v, such as 1ms", quoteShort(text), maxUnit)
 			}
-			l.unit = unit
+			if err == nil && unit > 0 {
+				l.unit = unit
+			}
 		}
 		faults = append(faults, unknownKeys(given, "a layout of one's own", "unit", "epoch")...)
 	} else {

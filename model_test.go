@@ -501,7 +501,7 @@ type slotModel struct {
 	node     uint64
 	static   bool
 	begun    bool   // a static term knows where it starts
-	from     uint64 // where the grant begins
+	start    uint64 // where a static grant has begun
 	first    uint64 // the first slot that may be used
 	next     uint64 // the first slot not used
 	limit    uint64 // exclusive
@@ -553,7 +553,7 @@ func (s *slotModel) begin(g firn.Grant) {
 			s.first = 1 // there is no ID 0
 		}
 	}
-	s.from = s.first
+	s.start = 0
 	s.first = max(s.first, s.floor)
 	s.next = s.first
 	s.limit = s.end(g.Until)
@@ -593,9 +593,7 @@ func (s *slotModel) look(now time.Time) (slot, allowed uint64, o outcome) {
 	if s.static && !s.begun {
 		s.next = max(s.first, allowed)
 		s.begun = s.next < s.limit
-		if s.begun && s.next > s.first {
-			s.debt = false // what was reserved is passed
-		}
+		s.start = s.next
 	}
 	return max(s.next, s.clamp(tick)<<s.width("seq")), allowed, outcome{}
 }
@@ -636,14 +634,15 @@ func saturate(ns *big.Int) time.Duration {
 // notYet is the refusal of a call that needs slot to be allowed.
 func (s *slotModel) notYet(now time.Time, slot uint64) outcome {
 	o := outcome{err: firn.ErrExhausted, wait: max(1, s.until(slot>>s.width("seq"), now))}
+	reached := s.reached()
 	switch tick, _ := s.tickAt(now); {
-	case s.next <= s.from: // nothing made yet, and the grant begins later
+	case reached == 0: // nothing made yet, and the grant begins later
 	case s.debt:
 		if ticks := new(big.Int).Sub(new(big.Int).SetUint64(s.debtNow), tick); ticks.Sign() > 0 {
 			o.back = saturate(ticks.Mul(ticks, s.unit))
 		}
 	default:
-		o.back = s.until((s.next-1)>>s.width("seq"), now)
+		o.back = s.until((reached-1)>>s.width("seq"), now)
 	}
 	if o.back > 0 {
 		o.err = errBack
@@ -707,9 +706,20 @@ func (s *slotModel) use(o outcome) {
 	s.debt = false
 }
 
+// reached is the end of what was used, under this grant or earlier ones.
+func (s *slotModel) reached() uint64 {
+	if s.used() {
+		return s.next
+	}
+	return s.floor
+}
+
+// used is whether the grant has made an ID.
+func (s *slotModel) used() bool { return s.next > max(s.first, s.start) }
+
 // switchTo is Switch to a grant that is in order.
 func (s *slotModel) switchTo(g firn.Grant) {
-	if s.next > s.first && (!s.static || s.begun) {
+	if s.used() {
 		s.floor = s.next + s.most("seq")
 		s.floor -= s.floor & s.most("seq")
 	}

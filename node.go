@@ -92,10 +92,11 @@ type NodePart struct {
 }
 
 // NodeParts splits a node number into the pieces that the layout's preset names,
-// datacenter and worker for instance. It is nil where the preset names none.
+// datacenter and worker for instance. It is nil where the preset names none, and
+// for a number beyond the layout's MaxNode.
 func (l Layout) NodeParts(node uint64) []NodePart {
 	p := l.presetOf()
-	if p == nil {
+	if p == nil || len(p.nodeParts) == 0 || node > l.MaxNode() {
 		return nil
 	}
 	parts := make([]NodePart, len(p.nodeParts))

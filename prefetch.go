@@ -2,15 +2,14 @@ package firn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 )
 
 // A Source makes batches of IDs: a Generator, or something that asks one over
-// a network. NextBatch gives a batch of at least one ID, and as a rule n; it
-// must be safe for use by many goroutines at once.
+// a network. NextBatch gives n IDs, or fewer, but at least one; it must be safe
+// for use by many goroutines at once.
 type Source = SourceOf[ID]
 
 // A Source128 is a Source of 128-bit IDs.
@@ -36,7 +35,7 @@ type PrefetcherOf[I AnyID[I]] struct {
 	validity time.Duration
 
 	block atomic.Pointer[block[I]]
-	fetch chan struct{} // holds one token: who has it may fetch
+	fetch chan struct{} // holds one item: who has it may fetch
 
 	fetches, discarded atomic.Uint64
 }
@@ -89,13 +88,9 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 		case <-ctx.Done():
 			return id, ctx.Err()
 		}
-		if p.block.Load() != b { // somebody else has fetched meanwhile
-			p.fetch <- struct{}{}
-			continue
+		if id, ok, err := p.refill(ctx, b); ok || err != nil {
+			return id, err
 		}
-		id, err = p.refill(ctx, b)
-		p.fetch <- struct{}{}
-		return id, err
 	}
 }
 
@@ -115,23 +110,29 @@ func (p *PrefetcherOf[I]) take(b *block[I]) (id I, ok bool) {
 }
 
 // refill puts a new block in place of old, and takes its first ID: however
-// short the validity, a call that has fetched gets one.
-func (p *PrefetcherOf[I]) refill(ctx context.Context, old *block[I]) (id I, err error) {
+// short the validity, a call that has fetched gets one. It is not ok if another
+// call has fetched meanwhile. The caller holds what was in fetch; refill puts it
+// back, even if the source panics.
+func (p *PrefetcherOf[I]) refill(ctx context.Context, old *block[I]) (id I, ok bool, err error) {
+	defer func() { p.fetch <- struct{}{} }()
+	if p.block.Load() != old {
+		return id, false, nil
+	}
 	batch, err := p.source.NextBatch(ctx, p.count)
 	if err != nil {
-		return id, err
+		return id, false, err
+	}
+	if n := batch.Len(); n < 1 || n > p.count {
+		return id, false, fmt.Errorf("firn: the source of a prefetcher was asked for %d IDs and gave %d", p.count, n)
 	}
 	b := &block[I]{ids: batch.appendTo(nil), arrived: time.Now()}
-	if len(b.ids) == 0 {
-		return id, errors.New("firn: the source of a prefetcher gave an empty batch")
-	}
 	p.fetches.Add(1)
 	if used := old.next.Swap(uint64(len(old.ids))); used < uint64(len(old.ids)) {
 		p.discarded.Add(uint64(len(old.ids)) - used)
 	}
 	b.next.Store(1)
 	p.block.Store(b)
-	return b.ids[0], nil
+	return b.ids[0], true, nil
 }
 
 // PrefetchStats is what a prefetcher has done since it was made.

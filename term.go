@@ -12,14 +12,20 @@ type term struct {
 	grant    Grant
 	composer *composer
 
-	// from is the slot at which the grant begins, and first the first that may be
-	// used: the same, or later because of what earlier terms used. Where the term
-	// is static it is only known at the first call, and never below first.
-	from, first uint64
-	static      bool
+	// first is the first slot that may be used: where the grant begins, or later
+	// because of what earlier terms used. Where the term is static it is only
+	// known at the first call (start), and never below first.
+	first  uint64
+	static bool
 
 	// origin is the word that the term began with: first, or 0 if static.
 	origin uint64
+
+	// floor is what the generator has used in earlier terms, see core.floor.
+	floor uint64
+
+	// start is the first slot of a static term, once it has one.
+	start atomic.Uint64
 
 	// word is the next slot, 63 bits, and on top the bit sealed. Zero in a
 	// static term means that it has not started. It only grows, and never past
@@ -40,7 +46,8 @@ type term struct {
 	pulls, pulled atomic.Uint64
 }
 
-// A debt is a reservation of slots (from, to] made at clock now.
+// A debt is a reservation of the slots [from, to), made at clock now. The word
+// after any of them lies in (from, to].
 type debt struct {
 	from, to uint64
 	now      reading
@@ -48,6 +55,15 @@ type debt struct {
 
 // covers reports whether the slot before word was taken by the reservation.
 func (d *debt) covers(word uint64) bool { return d.from < word && word <= d.to }
+
+// reached is the end of the slots that the generator has used when the term's
+// word is this: 0 if it has used none.
+func (t *term) reached(word uint64) uint64 {
+	if word > max(t.first, t.start.Load()) {
+		return word
+	}
+	return t.floor
+}
 
 // begin sets the first slot and, unless the term is static, the word.
 func (t *term) begin(first uint64) {
@@ -73,20 +89,16 @@ func (t *term) swap(v, s, n uint64) bool {
 	return ok
 }
 
-// made is how many slots were taken.
-func (t *term) made() uint64 {
-	for range 1000 {
-		done := t.pulled.Load()
-		v, skipped := t.word.Load()&^sealed, t.skipped.Load()
-		if t.pulls.Load() == done {
-			return v - t.origin - skipped
-		}
-	}
-	return 0 // never seen: it takes a thousand moves of the clock in between
+// made is how many slots were taken. It is not known while somebody moves the
+// word over unused slots: then ok is false.
+func (t *term) made() (n uint64, ok bool) {
+	done := t.pulled.Load()
+	v, skipped := t.word.Load()&^sealed, t.skipped.Load()
+	return v - t.origin - skipped, t.pulls.Load() == done
 }
 
 // end is the exclusive end of the slots taken, and whether any was.
 func (t *term) end() (slot uint64, any bool) {
 	v := t.word.Load() &^ sealed
-	return v, v > t.first && v != 0
+	return v, v > max(t.first, t.start.Load())
 }
