@@ -626,6 +626,7 @@ func (c *core) countRetired() {
 
 // Stats reports what the generator has done. Its counts never fall; Lead does.
 func (c *core) Stats() Stats {
+	now := c.clock.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.term.Load()
@@ -646,7 +647,7 @@ func (c *core) Stats() Stats {
 	}
 	if slot > 0 {
 		if last, err := c.layout.timeOf((slot - 1) >> c.layout.seqBits); err == nil {
-			s.Lead = last.Sub(c.clock.now())
+			s.Lead = last.Sub(now)
 		}
 	}
 	return s

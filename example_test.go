@@ -168,7 +168,7 @@ func ExampleParts() {
 func ExampleNodePart() {
 	_, err := firn.MustParseLayout("flake-idgen").ParseNode("datacenter=9,worker=32")
 	fmt.Println(err)
-	// Output: firn: parse node "datacenter=9,worker=32": worker is "32", not a number from 0 to 31
+	// Output: firn: worker 32 is out of range 0..31
 }
 
 // The pieces of an ID, as a program would show them.

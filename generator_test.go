@@ -354,6 +354,44 @@ func TestLastTickIsALimit(t *testing.T) {
 	}
 }
 
+// A static grant does not begin after the last tick either, nor come round to the first.
+func TestStaticGrantAfterTheLastTick(t *testing.T) {
+	l := Default()
+	for _, ticks := range []uint64{1<<41 - 1, 1 << 41, 1 << 51, 1 << 52, 1<<52 + 1} {
+		at := l.Epoch().Add(time.Duration(ticks%1000) * time.Millisecond)
+		at = time.Unix(at.Unix()+int64(ticks/1000), int64(at.Nanosecond()))
+		g, err := NewGenerator(l, StaticGrant(1), &Options{Now: func() time.Time { return at }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := g.TryNext(); !errors.Is(err, ErrTimeOver) {
+			t.Errorf("%d ticks after the epoch: got %v, %v, want ErrTimeOver", ticks, id, err)
+		}
+	}
+}
+
+// A clock that stands still just before the next tick does not make a waiting
+// call spin.
+func TestWaitingDoesNotSpin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var readings int
+		now := noon.Add(time.Millisecond - 1)
+		g, err := NewGenerator(Default(), Grant{Node: 5, From: noon}, &Options{Now: func() time.Time { readings++; return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Fill(t.Context(), make([]ID, 4096)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		readings = 0
+		if _, err := g.Next(ctx); !errors.Is(err, context.DeadlineExceeded) || readings > 110 {
+			t.Errorf("got %v after %d readings of the clock in 1ms, want at most one in 10µs", err, readings)
+		}
+	})
+}
+
 func TestClockBeforeTheEpoch(t *testing.T) {
 	for _, grant := range []Grant{StaticGrant(1), {Node: 1, From: noon}} {
 		clock := &handClock{t: Default().Epoch().Add(-1)}

@@ -14,9 +14,10 @@ import (
 // set the number, numbered the hosts or built the network card. Two generators
 // with one number at one time make the same IDs. A store of grants is safe.
 
-// ParseNode reads a node number for the layout: a plain number, or the pieces
+// ParseNode reads a node number for the layout: a plain number, or the parts
 // that the preset itself names, such as "datacenter=9,worker=7" for flake-idgen.
-// Pieces that are left out are 0. Every fault is an error; nothing is masked.
+// Parts that are left out are 0. Nothing is masked: a number that does not fit is
+// a *RangeError, any other fault a *ParseError.
 func (l Layout) ParseNode(s string) (uint64, error) {
 	if err := l.check(); err != nil {
 		return 0, err
@@ -27,7 +28,7 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 	if !strings.Contains(s, "=") {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return fail("it is not a number from 0 to %d%s", l.MaxNode(), l.orPieces())
+			return fail("it is not a number from 0 to %d%s", l.MaxNode(), l.orParts())
 		}
 		if err != nil || n > l.MaxNode() {
 			return 0, &RangeError{Field: "node", Value: s, Min: "0", Max: strconv.FormatUint(l.MaxNode(), 10)}
@@ -37,16 +38,19 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 	given := make(map[string]uint64)
 	for part := range strings.SplitSeq(s, ",") {
 		name, text, _ := strings.Cut(part, "=")
-		width, ok := l.nodePieceWidth(name)
+		width, ok := l.nodePartWidth(name)
 		if !ok {
-			return fail("the layout %s has no node piece %s%s", l, quoteShort(name), l.orPieces())
+			return fail("the layout %s has no node part %s%s", l, quoteShort(name), l.orParts())
 		}
 		if _, twice := given[name]; twice {
 			return fail("%s is given twice", name)
 		}
 		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil || n > mask(width) {
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			return fail("%s is %s, not a number from 0 to %d", name, quoteShort(text), mask(width))
+		}
+		if err != nil || n > mask(width) {
+			return 0, &RangeError{Field: name, Value: text, Min: "0", Max: strconv.FormatUint(mask(width), 10)}
 		}
 		given[name] = n
 	}
@@ -57,7 +61,7 @@ func (l Layout) ParseNode(s string) (uint64, error) {
 	return node, nil
 }
 
-func (l *Layout) nodePieceWidth(name string) (uint8, bool) {
+func (l *Layout) nodePartWidth(name string) (uint8, bool) {
 	if p := l.presetOf(); p != nil {
 		for _, part := range p.nodeParts {
 			if part.name == name {
@@ -68,8 +72,8 @@ func (l *Layout) nodePieceWidth(name string) (uint8, bool) {
 	return 0, false
 }
 
-// orPieces says how else a node of the layout can be written.
-func (l *Layout) orPieces() string {
+// orParts says how else a node of the layout can be written.
+func (l *Layout) orParts() string {
 	p := l.presetOf()
 	if p == nil || len(p.nodeParts) == 0 {
 		return ""
@@ -85,13 +89,13 @@ func (l *Layout) orPieces() string {
 	return b.String()
 }
 
-// A NodePart is a piece of a node number that the preset has a name for.
+// A NodePart is the part of a node number that the preset has a name for.
 type NodePart struct {
 	Name  string
-	Value uint64
+	Value uint64 // 0 to the part's greatest
 }
 
-// NodeParts splits a node number into the pieces that the layout's preset names,
+// NodeParts splits a node number into the parts that the layout's preset names,
 // datacenter and worker for instance. It is nil where the preset names none, and
 // for a number beyond the layout's MaxNode.
 func (l Layout) NodeParts(node uint64) []NodePart {

@@ -18,8 +18,8 @@ func TestParseNode(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"1024": "out of range 0..1023", "-1": "not a number from 0 to 1023; it can also be written datacenter=0..31,worker=0..31",
-		"99999999999999999999": "out of range", "": "not a number", "datacenter=32": "0 to 31", "worker=": "0 to 31",
-		"machine=1": `no node piece "machine"`, "worker=1,worker=2": "given twice", "worker=1,": `no node piece ""`, "worker=1,7": `"7"`,
+		"99999999999999999999": "out of range", "": "not a number", "datacenter=32": "datacenter 32 is out of range 0..31", "worker=": "0 to 31",
+		"machine=1": `no node part "machine"`, "worker=1,worker=2": "given twice", "worker=1,": `no node part ""`, "worker=1,7": `"7"`,
 	} {
 		if got, err := flake.ParseNode(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ParseNode(%q) = %v, %v, want an error with %q", in, got, err, want)

@@ -72,8 +72,8 @@ var noExample = map[string]string{
 
 	"Options":       "in Example and ExampleGenerator_TryNext",
 	"WaitError":     "in ExampleGenerator_TryNext",
-	"RangeError":    "its text says all there is to say",
-	"ParseError":    "in ExampleNodePart",
+	"RangeError":    "in ExampleNodePart",
+	"ParseError":    "its text says all there is to say",
 	"PrefetchStats": "in ExamplePrefetcher",
 	"Source":        "in ExamplePrefetcher",
 	"Batch":         "in ExampleGenerator_NextBatch and ExampleRun",
