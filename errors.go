@@ -22,7 +22,7 @@ var (
 	ErrGrantOver = errors.New("firn: the grant ends here; it must be extended before the next ID")
 
 	// ErrTimeOver means that the layout's last tick is used up.
-	ErrTimeOver = errors.New("firn: the layout has no time left: it takes more time bits, a coarser unit or a later epoch")
+	ErrTimeOver = errors.New("firn: the layout has no time left: it needs more time bits, a coarser unit or a later epoch")
 
 	// ErrBatchTooLarge means that a batch takes longer than the context's
 	// deadline leaves, even from a generator that is idle. Nothing was taken.
@@ -51,7 +51,7 @@ func (e *WaitError) Is(target error) bool { return target == ErrExhausted }
 // No ID was made; IDs can be made again when the clock has caught up.
 type ClockError struct {
 	Now  time.Time     // what the clock said
-	Last time.Time     // the time of the last ID, or what stands for it: the epoch, the start of a static grant
+	Last time.Time     // the time of the last ID, or the epoch
 	Wait time.Duration // until the next ID can be made, if the clock runs on as usual
 
 	beforeEpoch bool
