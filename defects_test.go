@@ -69,7 +69,7 @@ func (c *shiftedClock) now() time.Time {
 }
 
 // midday is some time in all layouts here, in milliseconds since 1970.
-const midday = 1_700_000_000_000
+const midday int64 = 1_700_000_000_000
 
 func atMilli(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 

@@ -50,9 +50,14 @@ check_alone() {
 	(cd "$1" && GOWORK=off go build -buildvcs=false -o /dev/null ./... && GOWORK=off go mod tidy -diff)
 }
 
-# The root module must compile, tests included, wherever it is used.
+# The root module must compile wherever it is used. go vet checks the types of
+# all files, tests included; go build also compiles them.
 check_system() {
-	GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go vet ./...
+	GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go vet ./... || return 1
+	case $1 in
+	*/386) ;; # vet is enough for sizes of types
+	*) GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go build -buildvcs=false ./... ;;
+	esac
 }
 
 run_tests() {
@@ -89,7 +94,7 @@ for module in $modules; do
 	step "vet and staticcheck $module" check_vet "$module"
 done
 for system in linux/amd64 linux/arm64 linux/386 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
-	step "vet for $system" check_system $system
+	step "vet and build for $system" check_system $system
 done
 for module in $modules; do
 	step "without go.work: $module" check_alone "$module"

@@ -42,7 +42,7 @@ func TestDocs(t *testing.T) {
 	text := readDocs(t)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(day))
-		s, err := NewStatic(StaticConfig{Node: 0})
+		s, err := NewStatic(StaticConfig{Options: &firn.Options{MaxAhead: 5 * time.Millisecond}}) // as firn serve has it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,9 +249,11 @@ func TestDocsLimits(t *testing.T) {
 	text := readDocs(t)
 	for _, want := range []string{
 		fmt.Sprintf("| IDs in a request | %d,%03d |", MaxCount/1000, MaxCount%1000),
-		fmt.Sprintf("| %v s (`--request-timeout`) |", defaultLimit.Seconds()),
+		fmt.Sprintf("| %v s (`--request-timeout`) |", DefaultLimit.Seconds()),
 		fmt.Sprintf("| %d KiB, within %v s |", maxHeaderBytes>>10, headerTimeout.Seconds()),
 		fmt.Sprintf("| %v s after the limit of the request |", writeTimeout.Seconds()),
+		fmt.Sprintf("which waits at most %v s for it |", bodyTimeout.Seconds()),
+		fmt.Sprintf("keeps %d,%03d names", DefaultMaxNames/1000, DefaultMaxNames%1000),
 		fmt.Sprintf("| closed after %v minutes |", idleTimeout.Minutes()),
 		fmt.Sprintf("1 to %d characters", maxName),
 		fmt.Sprintf("Answers of up to %d KiB", chunkSize>>10),

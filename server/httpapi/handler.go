@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/firnid/firn/server/inspect"
 )
 
 // Config says what a Handler serves, and within which limits. Only the Backend
@@ -16,7 +18,7 @@ type Config struct {
 	// Backend finds the sequencers.
 	Backend Backend
 
-	// Limit is how long a request may wait for its IDs; 0 means 10 seconds.
+	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
 	Limit time.Duration
 
 	// AnyHost lets requests name any Host. Without it only localhost, 127.0.0.0/8
@@ -29,9 +31,9 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// defaultLimit is Config.Limit where it is 0: the time after which most clients
+// DefaultLimit is Config.Limit where it is 0: the time after which most clients
 // and proxies have lost patience.
-const defaultLimit = 10 * time.Second
+const DefaultLimit = 10 * time.Second
 
 // A Handler answers the HTTP API. It is safe for use by many goroutines at
 // once, and must be made by NewHandler.
@@ -72,7 +74,7 @@ func NewHandler(c Config) *Handler {
 	}
 	h := &Handler{backend: c.Backend, limit: c.Limit, anyHost: c.AnyHost, log: c.Log, mux: http.NewServeMux()}
 	if h.limit == 0 {
-		h.limit = defaultLimit
+		h.limit = DefaultLimit
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
@@ -80,7 +82,7 @@ func NewHandler(c Config) *Handler {
 	for _, r := range routes {
 		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
 			if !slices.Contains(r.methods, req.Method) {
-				p := problemf(methodNotAllowed, "%s is not a method of this path: there are %s", quote(req.Method), list(r.methods))
+				p := problemf(methodNotAllowed, "%s is not a method of this path: there are %s", inspect.Quote(req.Method), list(r.methods))
 				p.allow = strings.Join(r.methods, ", ")
 				h.fail(w, req, p)
 				return
@@ -91,7 +93,7 @@ func NewHandler(c Config) *Handler {
 		})
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		h.fail(w, req, problemf(notFound, "there is nothing at %s; GET / says what there is", quote(req.URL.Path)))
+		h.fail(w, req, problemf(notFound, "there is nothing at %s; GET / says what there is", inspect.Quote(req.URL.Path)))
 	})
 	return h
 }
@@ -100,6 +102,7 @@ func NewHandler(c Config) *Handler {
 var (
 	headerNoStore = []string{"no-store"}
 	headerNoSniff = []string{"nosniff"}
+	headerClose   = []string{"close"}
 )
 
 // ServeHTTP answers a request.
@@ -109,14 +112,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// wrong now may be right a moment later.
 	header["Cache-Control"] = headerNoStore
 	header["X-Content-Type-Options"] = headerNoSniff
+	if r.ContentLength != 0 {
+		closeAfterBody(w)
+	}
 
 	if !h.anyHost && !isLoopbackHost(r.Host) {
-		h.fail(w, r, problemf(foreignHost, "Host is %s: this server answers only localhost, 127.0.0.0/8 and [::1], because it asks for no token", quote(r.Host)))
+		h.fail(w, r, problemf(foreignHost, "Host is %s: this server answers only localhost, 127.0.0.0/8 and [::1], because it asks for no token", inspect.Quote(r.Host)))
 		return
 	}
 	// ServeMux would redirect to the cleaned path, where there is as little.
 	if p := r.URL.EscapedPath(); !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-		h.fail(w, r, problemf(notFound, "there is nothing at %s: a path begins with / and has no empty, . or .. segments; GET / says what there is", quote(r.URL.Path)))
+		h.fail(w, r, problemf(notFound, "there is nothing at %s: a path begins with / and has no empty, . or .. segments; GET / says what there is", inspect.Quote(r.URL.Path)))
 		return
 	}
 	h.mux.ServeHTTP(w, r)
@@ -132,7 +138,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 }
 
 // Drain makes /readyz say that the server is about to stop, so that no more
-// requests are sent to it. Those that come are still answered.
+// requests are sent to it. Those that come are still answered. A load balancer
+// sees it only while the server still listens: http.Server's Shutdown comes when
+// those that ask had the time to.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
 // healthz says that the server runs.
@@ -171,8 +179,8 @@ Read one:
 
 // plain answers with a text, on a path that has no parameters.
 func plain(w http.ResponseWriter, r *http.Request, text string) *problem {
-	if _, err := readParams(r.URL.RawQuery, nil); err != nil {
-		return problemf(badParameter, "%v", err)
+	if _, faults := readParams(r.URL.RawQuery, nil); faults != nil {
+		return faults.problem()
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Write([]byte(text))

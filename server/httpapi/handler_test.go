@@ -159,6 +159,7 @@ func TestInspect(t *testing.T) {
 	} {
 		wantProblem(t, do(h, "GET", row.target), row.kind, row.text)
 	}
+	wantProblem(t, do(h, "GET", "/v1/inspect/12?layout=nothing&from=octal&x=1"), badParameter, "there is no preset", "octal", `"x" is not`)
 	wantProblem(t, do(h, "GET", "/v1/inspect/12", "Accept: text/html"), notAcceptable, "application/json")
 }
 
@@ -284,9 +285,9 @@ func TestNegotiate(t *testing.T) {
 // A long query full of faults does not make a long error.
 func TestManyFaults(t *testing.T) {
 	query := strings.Repeat(strings.Repeat("x", 1000)+"&", 1000)
-	_, err := readParams(query, nextParams)
-	if err == nil || len(err.Error()) > 2000 || !strings.Contains(err.Error(), "perhaps more") {
-		t.Errorf("the error has %d characters", len(fmt.Sprint(err)))
+	_, faults := readParams(query, nextParams)
+	if text := strings.Join(faults, "; "); len(text) > 2000 || !strings.Contains(text, "perhaps more") {
+		t.Errorf("the error has %d characters", len(text))
 	}
 }
 
@@ -295,6 +296,15 @@ func TestManyFaults(t *testing.T) {
 func TestContentLength(t *testing.T) {
 	server := httptest.NewServer(NewHandler(Config{Backend: newStatic(t, fast)}))
 	defer server.Close()
+	resp, err := http.Get(server.URL + "/v1/inspect/1212092628029698048")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if resp.ContentLength != int64(len(body)) || len(body) < 2048 {
+		t.Errorf("inspect: Content-Length = %d; the answer has %d, want more than net/http counts itself", resp.ContentLength, len(body))
+	}
 	for query, want := range map[string]int64{
 		"count=1":                     31,
 		"count=1000":                  10 + 21*1000,

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strconv"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
@@ -12,29 +13,32 @@ var inspectParams = []string{"layout", "from"}
 
 // inspect answers with what an ID says: the likeliest reading, and the others.
 func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) *problem {
-	values, err := readParams(r.URL.RawQuery, inspectParams)
-	if err != nil {
-		return problemf(badParameter, "%v", err)
-	}
+	values, faults := readParams(r.URL.RawQuery, inspectParams)
 	var o inspect.Options
+	var err error
 	if layout := values[0]; layout.given {
 		if o.Layout, err = firn.ParseLayout(layout.value); err != nil {
-			return problemf(badParameter, "%s", detailOf(err))
+			faults.add("%s", detailOf(err))
 		}
 	}
 	if from := values[1]; from.given {
 		if o.From, err = inspect.ParseEncoding(from.value); err != nil {
-			return problemf(badParameter, "%s", detailOf(err))
+			faults.add("%s", detailOf(err))
 		}
 	}
+	if p := faults.problem(); p != nil {
+		return p
+	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {
-		return problemf(notAcceptable, "Accept is %s: readings can be had as %s", quote(r.Header["Accept"][0]), mediaJSON)
+		return problemf(notAcceptable, "Accept is %s: readings can be had as %s", inspect.Quote(r.Header["Accept"][0]), mediaJSON)
 	}
 	result, err := inspect.Read(r.PathValue("id"), o)
 	if err != nil {
 		return problemf(badID, "%s", detailOf(err))
 	}
 	w.Header()["Content-Type"] = contentTypes[mediaJSON]
-	w.Write(append(result.AppendJSON(nil), '\n'))
+	body := append(result.AppendJSON(nil), '\n')
+	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	w.Write(body)
 	return nil
 }

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/firnid/firn/server/inspect"
 )
 
 // maxName is the length of the longest name: enough for a reversed domain name,
@@ -27,24 +29,15 @@ func CheckName(name string) error {
 		switch {
 		case isWord:
 		case c == utf8.RuneError:
-			return fmt.Errorf("the name %s has a byte at offset %d that is not UTF-8: %s", quote(name), i, nameRule)
+			return fmt.Errorf("the name %s has a byte at offset %d that is not UTF-8: %s", inspect.Quote(name), i, nameRule)
 		case c != '.' && c != '_' && c != '-' && c != ':':
-			return fmt.Errorf("the name %s has %q at offset %d: %s", quote(name), c, i, nameRule)
+			return fmt.Errorf("the name %s has %q at offset %d: %s", inspect.Quote(name), c, i, nameRule)
 		case i == 0:
-			return fmt.Errorf("the name %s begins with %q: %s", quote(name), c, nameRule)
+			return fmt.Errorf("the name %s begins with %q: %s", inspect.Quote(name), c, nameRule)
 		}
 	}
 	if len(name) > maxName {
-		return fmt.Errorf("the name %s has %d characters: %s", quote(name), len(name), nameRule)
+		return fmt.Errorf("the name %s has %d characters: %s", inspect.Quote(name), len(name), nameRule)
 	}
 	return nil
-}
-
-// quote quotes what a client sent, cut to a length that a line can hold.
-func quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		return fmt.Sprintf("%q…", s[:most])
-	}
-	return fmt.Sprintf("%q", s)
 }

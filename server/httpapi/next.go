@@ -3,10 +3,13 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
 )
 
 // MaxCount is how many IDs a request can have.
@@ -26,37 +29,39 @@ type nextRequest struct {
 
 // parseNext reads a request for IDs.
 func parseNext(r *http.Request) (q nextRequest, p *problem) {
-	values, err := readParams(r.URL.RawQuery, nextParams)
-	if err != nil {
-		return q, problemf(badParameter, "%v", err)
-	}
+	values, faults := readParams(r.URL.RawQuery, nextParams)
 	count, format, runs := values[0], values[1], values[2]
 
 	q.count = 1
 	if count.given {
 		n, err := strconv.ParseUint(count.value, 10, 64)
 		if err != nil || n < 1 || n > MaxCount {
-			return q, problemf(badParameter, "count is %s: it is a number from 1 to %d", quote(count.value), MaxCount)
+			faults.add("count is %s: it is a number from 1 to %d", inspect.Quote(count.value), MaxCount)
 		}
 		q.count = int(n)
 	}
 	if format.given {
 		q.hasFormat = true
 		if err := q.format.UnmarshalText([]byte(format.value)); err != nil {
-			return q, problemf(badParameter, "%s", detailOf(err))
+			faults.add("%s", detailOf(err))
 		}
 	}
 	if runs.given {
 		if runs.value != "true" && runs.value != "false" {
-			return q, problemf(badParameter, "runs is %s: it is true or false", quote(runs.value))
+			faults.add("runs is %s: it is true or false", inspect.Quote(runs.value))
 		}
 		q.runs = runs.value == "true"
 	}
 
+	if q.runs && q.hasFormat && q.format == firn.Raw {
+		faults.add("runs are text, and format=raw is not: leave one of them out")
+	}
+	if p := faults.problem(); p != nil {
+		return q, p
+	}
+
 	offers := allMedia
 	switch {
-	case q.runs && q.hasFormat && q.format == firn.Raw:
-		return q, problemf(badParameter, "runs are text, and format=raw is not: leave one of them out")
 	case q.runs:
 		offers = []media{mediaJSON}
 	case q.hasFormat && q.format == firn.Raw:
@@ -78,7 +83,7 @@ func parseNext(r *http.Request) (q nextRequest, p *problem) {
 		case q.hasFormat:
 			with = "with format=" + q.format.String() + " there is"
 		}
-		return q, problemf(notAcceptable, "Accept is %s: %s %s", quote(accept[0]), with, list(names))
+		return q, problemf(notAcceptable, "Accept is %s: %s %s", inspect.Quote(accept[0]), with, list(names))
 	}
 	q.media = m
 	return q, nil
@@ -97,7 +102,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	if p != nil {
 		return p
 	}
-	if hasBody(r) {
+	if hasBody(w, r) {
 		return problemf(unexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
 	}
 
@@ -180,11 +185,28 @@ func (q *nextRequest) fit(l firn.Layout) *problem {
 
 // hasBody reports whether a request brings a body. It must be answered with an
 // error: who sends count=3 that way would else get one ID and not know why.
-func hasBody(r *http.Request) bool {
+func hasBody(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return r.ContentLength > 0
 	}
-	// The length is not known (chunked); the first byte tells.
-	n, _ := r.Body.Read(make([]byte, 1))
-	return n > 0
+	// The length is not known (chunked); the first byte tells. A body that cannot
+	// be read, or does not come (see closeAfterBody), is no empty one either.
+	if n, err := r.Body.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+		return true
+	}
+	// All is as if there had been none. Until net/http sets the deadline for the
+	// next request, the limit of this one holds.
+	delete(w.Header(), "Connection")
+	http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return false
+}
+
+// closeAfterBody makes the answer to a request with a body the connection's
+// last. net/http would else read the body before it answers, for as long as the
+// client takes to send it. What it reads after the answer, and what hasBody
+// reads, must come within bodyTimeout.
+func closeAfterBody(w http.ResponseWriter) {
+	w.Header()["Connection"] = headerClose
+	// A ResponseWriter without a connection has no deadlines, and needs none.
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -280,6 +281,8 @@ func TestNextRefusals(t *testing.T) {
 		{target: path + "?%zz=1", kind: badParameter, texts: []string{"URL-encoded"}},
 		{target: path + "?runs=1", kind: badParameter, texts: []string{`"1"`, "true or false"}},
 		{target: path + "?runs=true&format=raw", kind: badParameter, texts: []string{"format=raw"}},
+		{target: path + "?count=0&runs=1&format=HEX&foo=1", kind: badParameter, texts: []string{`count is "0"`, `runs is "1"`, `"HEX"`, `"foo" is not`}},
+		{target: path + "?count=0&runs=true&format=raw", kind: badParameter, texts: []string{`count is "0"`, "format=raw"}},
 		{target: path + "?runs=true", kind: noRuns, texts: []string{"ulid", "random"}, layout: "ulid"},
 		{target: path + "?runs=true", kind: noRuns, texts: []string{"2^64"}, layout: "bits=time:48.seq:16.node:64"},
 		{target: path, headers: []string{"Accept: image/png"}, kind: notAcceptable, texts: []string{"image/png", "application/json, text/plain and application/octet-stream"}},
@@ -325,6 +328,120 @@ func TestNextAllowed(t *testing.T) {
 	}
 	if w := do(NewHandler(Config{Backend: newStatic(t, "default"), AnyHost: true}), "GET", "/v1/sequencers/orders/next", "Host: ids.example"); w.Code != 200 {
 		t.Errorf("with AnyHost: status %d: %s", w.Code, w.Body)
+	}
+}
+
+// A body that cannot be read, or does not come, is answered all the same, and in
+// good time.
+func TestNextBadBody(t *testing.T) {
+	for _, row := range []struct {
+		name, rest string
+		want       int
+		within     time.Duration
+		closes     bool // whether the connection ends with the answer
+	}{
+		{"broken", "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, 0, true},
+		{"stalled", "Transfer-Encoding: chunked\r\n\r\n", 400, bodyTimeout, true},
+		{"stalled in the trailer", "Transfer-Encoding: chunked\r\n\r\n0\r\n", 400, bodyTimeout, true},
+		{"stalled after a byte", "Transfer-Encoding: chunked\r\n\r\n1\r\nc\r\n", 400, 0, true},
+		{"stalled with a length", "Content-Length: 5\r\n\r\n", 400, 0, true},
+		{"chunked and empty", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, time.Second, false},
+	} {
+		for _, target := range []string{"/v1/sequencers/orders/next", "/healthz"} {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(day))
+				server := NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
+				listener := newPipeListener()
+				served := make(chan error)
+				go func() { served <- server.Serve(listener) }()
+
+				want, closes := row.want, row.closes
+				if target == "/healthz" {
+					want, closes = 405, true // no path but next looks at a body
+				}
+				conn := listener.dial()
+				begin := time.Now()
+				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\n%s", target, row.rest)
+				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatalf("%s, %s: %v", target, row.name, err)
+				}
+				text, _ := io.ReadAll(resp.Body)
+				if resp.StatusCode != want || resp.Close != closes {
+					t.Errorf("%s, %s: status %d, close %v, want %d, %v: %s", target, row.name, resp.StatusCode, resp.Close, want, closes, text)
+				}
+				if took := time.Since(begin); took > row.within {
+					t.Errorf("%s, %s: the answer took %v, want at most %v", target, row.name, took, row.within)
+				}
+				if !closes {
+					// The next request is taken as if nothing had been.
+					time.Sleep(bodyTimeout + time.Second)
+					fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", target)
+					if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 200 {
+						t.Errorf("%s, %s: the second answer is %v, %v", target, row.name, resp, err)
+					}
+				}
+				conn.Close()
+				server.Close()
+				<-served
+			})
+		}
+	}
+}
+
+// The deadline for a body is not one for the request: IDs that take longer come.
+func TestNextBodyDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(day))
+		s, err := NewStatic(StaticConfig{Layout: firn.MustParseLayout("bits=time:40.seq:0,unit=1m,epoch=2026-01-01T00:00:00Z"), Options: &firn.Options{MaxAhead: 0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := NewServer(NewHandler(Config{Backend: s, Limit: time.Hour}))
+		listener := newPipeListener()
+		served := make(chan error)
+		go func() { served <- server.Serve(listener) }()
+		conn := listener.dial()
+		r := bufio.NewReader(conn)
+		for i := range 4 { // some of them wait for a minute
+			fmt.Fprint(conn, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 {
+				t.Errorf("request %d: status %d: %s", i, resp.StatusCode, text)
+			}
+		}
+		if got := time.Since(day); got < time.Minute { // more than ReadTimeout without the limit
+			t.Errorf("it took %v: no request has waited", got)
+		}
+		conn.Close()
+		server.Close()
+		<-served
+	})
+}
+
+// OPTIONS * goes the way of all requests, past the look at Host.
+func TestOptionsAll(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
+	server.Start()
+	defer server.Close()
+	for host, want := range map[string]int{"rebound.example": 421, "localhost": 404} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "OPTIONS * HTTP/1.1\r\nHost: %s\r\n\r\n", host)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != want {
+			t.Errorf("OPTIONS * for %s: status %d, want %d", host, resp.StatusCode, want)
+		}
+		conn.Close()
 	}
 }
 

@@ -1,11 +1,12 @@
 package httpapi
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/firnid/firn/server/inspect"
 )
 
 // A param is a parameter of a query, as it was given or not.
@@ -17,14 +18,28 @@ type param struct {
 // maxParams is how many parameters a path can have.
 const maxParams = 4
 
+// faults are what is wrong with a query. Its answer names all of them, so that
+// nobody has to find them one request at a time.
+type faults []string
+
+func (f *faults) add(format string, a ...any) { *f = append(*f, fmt.Sprintf(format, a...)) }
+
+// problem is the answer, or nil where there are no faults.
+func (f faults) problem() *problem {
+	if len(f) == 0 {
+		return nil
+	}
+	return problemf(badParameter, "%s", strings.Join(f, "; "))
+}
+
 // readParams reads a query strictly: a parameter that is not known, is given
-// twice or is not URL-encoded is a fault, and the error lists all faults. The
-// values are in the order of known.
+// twice or is not URL-encoded is a fault. The values are in the order of known;
+// one that has a fault here counts as not given.
 //
 // It is not url.ParseQuery, which makes a map for every request and leaves it to
 // its caller to find out what is in it.
-func readParams(query string, known []string) (values [maxParams]param, err error) {
-	var faults []string
+func readParams(query string, known []string) (values [maxParams]param, f faults) {
+	var seen [maxParams]bool
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
@@ -37,30 +52,30 @@ func readParams(query string, known []string) (values [maxParams]param, err erro
 		i := slices.Index(known, name)
 		switch {
 		case nameErr != nil:
-			faults = append(faults, fmt.Sprintf("the parameter %s is not URL-encoded", quote(rawName)))
+			f.add("the parameter %s is not URL-encoded", inspect.Quote(rawName))
 		case i < 0 && len(known) == 0:
-			faults = append(faults, fmt.Sprintf("%s is not a parameter here: there are none", quote(name)))
+			f.add("%s is not a parameter here: there are none", inspect.Quote(name))
 		case i < 0:
-			faults = append(faults, fmt.Sprintf("%s is not a parameter here: there are %s", quote(name), list(known)))
+			f.add("%s is not a parameter here: there are %s", inspect.Quote(name), list(known))
 		case valueErr != nil:
-			faults = append(faults, fmt.Sprintf("the value of %s, %s, is not URL-encoded", name, quote(rawValue)))
-		case values[i].given:
-			faults = append(faults, name+" is given twice")
+			f.add("the value of %s, %s, is not URL-encoded", name, inspect.Quote(rawValue))
+		case seen[i]:
+			f.add("%s is given twice", name)
+			values[i] = param{}
 		case !hasValue || value == "":
-			faults = append(faults, fmt.Sprintf("%s has no value: write %s=… or leave it out", name, name))
-			values[i].given = true
+			f.add("%s has no value: write %s=… or leave it out", name, name)
 		default:
 			values[i] = param{value, true}
 		}
-		if len(faults) == maxFaults {
-			faults = append(faults, "and perhaps more")
+		if i >= 0 {
+			seen[i] = true
+		}
+		if len(f) == maxFaults {
+			f.add("and perhaps more")
 			break
 		}
 	}
-	if len(faults) > 0 {
-		return values, errors.New(strings.Join(faults, "; "))
-	}
-	return values, nil
+	return values, f
 }
 
 // maxFaults bounds an error's text, which the client could make long.

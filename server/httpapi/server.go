@@ -11,6 +11,7 @@ import (
 const (
 	maxHeaderBytes = 16 << 10         // net/http adds 4 KiB to this; beyond it answers 431
 	headerTimeout  = 10 * time.Second // from the first byte of a request to the end of its header
+	bodyTimeout    = 10 * time.Second // for a body, which is an error or empty
 	writeTimeout   = 30 * time.Second // for the answer, after the limit of the request
 	idleTimeout    = 2 * time.Minute  // between requests; longer than most clients keep theirs
 )
@@ -21,12 +22,13 @@ func NewServer(h *Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Server{
-		Handler:           h,
-		Protocols:         protocols,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ReadHeaderTimeout: headerTimeout,
-		// net/http ends the context of a request whose read time is over, also
-		// while it is being answered. So this is no shorter than the whole request.
+		Handler: h,
+		// OPTIONS * is for the Handler too, which looks at Host first.
+		DisableGeneralOptionsHandler: true,
+		Protocols:                    protocols,
+		MaxHeaderBytes:               maxHeaderBytes,
+		ReadHeaderTimeout:            headerTimeout,
+		// No shorter than a whole request: it runs on while one is answered.
 		ReadTimeout:  headerTimeout + h.limit + writeTimeout,
 		WriteTimeout: h.limit + writeTimeout,
 		IdleTimeout:  idleTimeout,

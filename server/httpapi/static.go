@@ -35,12 +35,13 @@ type StaticConfig struct {
 	// Options are those of every generator; nil means the layout's defaults.
 	Options *firn.Options
 
-	// MaxNames is how many names there can be; 0 means 10,000. A generator is
+	// MaxNames is how many names there can be; 0 means DefaultMaxNames. A generator is
 	// small, but names come from clients.
 	MaxNames int
 }
 
-const defaultMaxNames = 10_000
+// DefaultMaxNames is StaticConfig.MaxNames where it is 0.
+const DefaultMaxNames = 10_000
 
 // NewStatic makes a Static. The error says what is wrong with the layout, the
 // node number or the options.
@@ -49,7 +50,7 @@ func NewStatic(c StaticConfig) (*Static, error) {
 		c.Layout = firn.Default()
 	}
 	if c.MaxNames == 0 {
-		c.MaxNames = defaultMaxNames
+		c.MaxNames = DefaultMaxNames
 	}
 	s := &Static{c: c, byName: make(map[string]Sequencer)}
 	if _, err := s.make(); err != nil {

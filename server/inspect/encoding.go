@@ -12,7 +12,9 @@ import (
 
 // An Encoding is a way to write an ID as text: a firn.Format, or the text of a
 // format that can only be read. The zero Encoding is auto: whatever fits the
-// text. Encodings are compared with ==, and print and parse as their name.
+// text. Encodings are compared with ==, and are plain values that many goroutines
+// may use. They print as a name that ParseEncoding reads: their own, except that
+// objectid prints hex, which reads the same texts.
 type Encoding struct {
 	kind   kind
 	format firn.Format
@@ -210,7 +212,7 @@ func readAs(e Encoding, text string, size int) (*number, error) {
 			n = parseLongHex(text)
 		}
 		if n == nil {
-			return nil, fmt.Errorf("firn: parse ID %s: it is no %s", quote(text), map[kind]string{
+			return nil, fmt.Errorf("firn: parse ID %s: it is no %s", Quote(text), map[kind]string{
 				xid:     "xid: it has 20 digits of 0-9a-v, and the last is 0 or g",
 				ksuid:   "KSUID: it has 27 digits of 0-9A-Za-z",
 				longHex: "ObjectID: it has 24 hexadecimal digits",
@@ -231,7 +233,7 @@ func readAs(e Encoding, text string, size int) (*number, error) {
 				return n, nil
 			}
 		}
-		return nil, fmt.Errorf("firn: parse ID %s: it is no ID of %d bits in %s", quote(text), size, e)
+		return nil, fmt.Errorf("firn: parse ID %s: it is no ID of %d bits in %s", Quote(text), size, e)
 	}
 	if f == firn.Hex {
 		if n := parseLongHex(strings.TrimPrefix(text, "0x")); n != nil {
@@ -358,15 +360,6 @@ func parseKSUID(text string) *number {
 	return numberOf(Encoding{kind: ksuid}, v.FillBytes(make([]byte, 20)))
 }
 
-// quote quotes a text, cut to a length that a line can hold.
-func quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		return fmt.Sprintf("%q…", s[:most])
-	}
-	return fmt.Sprintf("%q", s)
-}
-
 // An AmbiguousError says that a text could be written in several encodings, or
 // in one that many other texts fit as well.
 type AmbiguousError struct {
@@ -375,7 +368,7 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%s could be %s: say which", quote(e.Text), strings.Join(e.Names, " or "))
+	return fmt.Sprintf("%s could be %s: say which", Quote(e.Text), strings.Join(e.Names, " or "))
 }
 
 // Decode reads an ID without asking for its layout. With the encoding auto the

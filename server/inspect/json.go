@@ -82,17 +82,11 @@ func (r *Result) AppendJSON(b []byte) []byte {
 	return append(b, "]}"...)
 }
 
-// MarshalJSON is AppendJSON.
-func (r *Result) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
-
 // AppendJSON appends the reading as a JSON object, as Result.AppendJSON does
 // without the others.
 func (r *Reading) AppendJSON(b []byte) []byte {
 	return append(r.appendFields(append(b, '{')), '}')
 }
-
-// MarshalJSON is AppendJSON.
-func (r *Reading) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
 func (r *Reading) appendFields(b []byte) []byte {
 	b = AppendString(append(b, `"layout":`...), r.Name)

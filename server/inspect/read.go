@@ -14,7 +14,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Options say what is known of an ID. The zero Options know nothing.
+// Options say what is known of an ID. The zero Options know nothing. They are
+// plain values; Read does not change them.
 type Options struct {
 	// Layout is the ID's layout; with the zero Layout all presets are tried.
 	Layout firn.Layout
@@ -66,9 +67,6 @@ type Piece struct {
 	Value uint64 // the lowest 64 bits, where Width is more
 }
 
-// Why is what speaks for and against the reading, in one list.
-func (r *Reading) Why() []string { return slices.Concat(r.For, r.Against) }
-
 // Bits is the size of the ID.
 func (r *Reading) Bits() int { return 8 * len(r.Bytes) }
 
@@ -103,13 +101,13 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s %s (tried %s)", quote(e.Text), e.Reason, strings.Join(e.Tried, ", "))
+	return fmt.Sprintf("%s %s (tried %s)", Quote(e.Text), e.Reason, strings.Join(e.Tried, ", "))
 }
 
 // Read reads an ID in all ways that o leaves open. The error says why there is
 // none: what is wrong with the text in the encoding that o names, an *Error
 // with the encodings that were tried where it names none, or which bits do not
-// fit the layout.
+// fit the layout. It may be called by many goroutines at once.
 func Read(text string, o Options) (Result, error) {
 	now := o.Now
 	if now.IsZero() {
@@ -132,7 +130,7 @@ func Read(text string, o Options) (Result, error) {
 			return Result{}, err
 		}
 		if size != 0 && n.size != size {
-			return Result{}, fmt.Errorf("%s is an ID of %d bits: those of layout %s have %d", quote(text), n.size, o.Layout, size)
+			return Result{}, fmt.Errorf("%s is an ID of %d bits: those of layout %s have %d", Quote(text), n.size, o.Layout, size)
 		}
 		numbers = []*number{n}
 	}

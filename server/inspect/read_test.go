@@ -64,12 +64,12 @@ func TestFirstOfLayout(t *testing.T) {
 			t.Errorf("Read(%q) = %s at %s node %d seq %d in %s, want %s at %s node %d seq %d in %s", textOf(f, b),
 				got.Name, got.Stamp(), got.Node, got.Seq, got.Encoding, tt.layout, tt.time, tt.node, tt.seq, f)
 			for _, x := range r.Readings {
-				t.Logf("%.4f %s %s %v", x.Score, x.Name, x.Encoding, x.Why())
+				t.Logf("%.4f %s %s %v", x.Score, x.Name, x.Encoding, slices.Concat(x.For, x.Against))
 			}
 			continue
 		}
 		if f != firn.Hex || !strings.Contains(tt.why, "hexadecimal") {
-			if why := strings.Join(got.Why(), "\n"); !strings.Contains(why, tt.why) {
+			if why := strings.Join(slices.Concat(got.For, got.Against), "\n"); !strings.Contains(why, tt.why) {
 				t.Errorf("Read(%q) says\n%s\nand not %q", textOf(f, b), why, tt.why)
 			}
 		}
@@ -208,7 +208,7 @@ func checkResult(t *testing.T, r Result) {
 		if !(x.Score >= 0 && x.Score <= 1) {
 			t.Errorf("Read(%q): the score of %s is %g", r.Text, x.Name, x.Score)
 		}
-		if len(x.Why()) == 0 {
+		if len(x.For)+len(x.Against) == 0 {
 			t.Errorf("Read(%q): nothing is said about %s", r.Text, x.Name)
 		}
 		if want := new(big.Int).SetBytes(x.Bytes); x.Dec() != want.String() || x.Hex() != want.Text(16) && len(x.Hex()) != 2*len(x.Bytes) {

@@ -72,6 +72,9 @@ inversion on, up to --memory.`,
 			if f, ok := from.Format(); ok && f == firn.Raw && c.bits == 0 {
 				return misuse("--bits 64, --bits 128 or --layout", "--from raw: bytes do not say where an ID ends")
 			}
+			if memory == 0 {
+				return misuse("write a size such as 512MiB or 2GiB", "--memory 0: nothing can be sorted in no memory")
+			}
 			c.order.limit = uint64(memory)
 			// The collector would else let the heap grow to twice of what is kept.
 			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
@@ -87,7 +90,7 @@ inversion on, up to --memory.`,
 	}
 	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
 	encodingVar(cmd, &from)
-	cmd.Flags().StringVar(&size, "bits", size, "`SIZE` of the IDs, for --from raw: 64 or 128")
+	cmd.Flags().StringVar(&size, "bits", size, "`SIZE` of the IDs: auto, 64 or 128; --from raw needs it")
 	cmd.Flags().Var(&memory, "memory", "most memory that sorting may take")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
@@ -348,7 +351,7 @@ func (c *checker) parse(text string) (key, error) {
 			return key{}, err
 		}
 		if len(b) > 16 {
-			return key{}, misuse("", "%s is an ID of %d bits: check reads those of up to 128", quoted(text), 8*len(b))
+			return key{}, misuse("", "%s is an ID of %d bits: check reads those of up to 128", inspect.Quote(text), 8*len(b))
 		}
 		c.from = e
 	}
@@ -721,6 +724,3 @@ func (c *checker) appendJSON(b []byte, f finding) []byte {
 	text("from", c.from.String())
 	return fmt.Appendf(b, `"seconds":%.3f}`, time.Since(c.began).Seconds())
 }
-
-// quoted quotes a text, cut to a length that a line can hold.
-func quoted(s string) string { return strconv.Quote(short(s)) }

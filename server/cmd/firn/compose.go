@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
 )
 
 func newCompose(a *app) *cobra.Command {
@@ -110,7 +111,7 @@ func composeHint(l firn.Layout, err error) string {
 		return ""
 	}
 	if r.Field == "time" {
-		return "another epoch moves the range: --layout " + l.Preset() + ",epoch=…"
+		return "another epoch moves the range: add epoch=… to --layout"
 	}
 	return "firn layout " + l.String() + " shows its widths"
 }
@@ -208,7 +209,7 @@ func (c *composer) line(line string) (composed, error) {
 	switch {
 	case r.timeMS != "":
 		if p.Time, err = parseMillis(r.timeMS); err != nil {
-			return composed{}, fmt.Errorf("time_ms %q: %w", short(r.timeMS), err)
+			return composed{}, fmt.Errorf("time_ms %s: %w", inspect.Quote(r.timeMS), err)
 		}
 	case !c.hasTime:
 		return composed{}, errors.New("there is no time_ms")
@@ -216,7 +217,7 @@ func (c *composer) line(line string) (composed, error) {
 	switch {
 	case r.node != "":
 		if p.Node, err = l.ParseNode(r.node); err != nil {
-			return composed{}, fmt.Errorf("node %q: %w", short(r.node), plain(err))
+			return composed{}, fmt.Errorf("node %s: %w", inspect.Quote(r.node), plain(err))
 		}
 	case c.node != "":
 		if p.Node, err = readNode(l, c.node, true); err != nil {
@@ -225,7 +226,7 @@ func (c *composer) line(line string) (composed, error) {
 	}
 	if r.seq != "" {
 		if p.Seq, err = parseNumber(r.seq); err != nil {
-			return composed{}, fmt.Errorf("seq %q: %w", short(r.seq), err)
+			return composed{}, fmt.Errorf("seq %s: %w", inspect.Quote(r.seq), err)
 		}
 	}
 	return c.compose(l, p)

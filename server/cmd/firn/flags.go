@@ -62,6 +62,15 @@ func flagError(cmd *cobra.Command, err error) error {
 	return misuse(hint, "--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), text)
 }
 
+// notEmpty refuses a value that is empty: most likely, a variable of the shell
+// is not set. As if the flag were not there would be another node's IDs, or worse.
+func notEmpty(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("it is empty: is a variable not set? Leave the flag out for its default")
+	}
+	return s, nil
+}
+
 // layoutVar adds --layout. The zero layout as its default means that there is
 // none.
 func layoutVar(cmd *cobra.Command, l *firn.Layout, usage string) {

@@ -39,7 +39,8 @@ type app struct {
 	now            func() time.Time
 	getenv         func(string) string
 
-	started time.Time // the one now that all times of a command are relative to
+	help    helpOutput // the help, as cobra writes it
+	started time.Time  // the one now that all times of a command are relative to
 }
 
 // What the program's end says.
@@ -57,6 +58,9 @@ func run(ctx context.Context, a *app, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.help.err
+	}
 	code := exitCode(err)
 	if code == exitInterrupted && ctx.Err() == nil {
 		code = exitFailed
@@ -94,6 +98,21 @@ func failed(hint string, format string, a ...any) error {
 
 // answerNo ends the program with 1 and no further word.
 func answerNo() error { return &exitError{code: exitNo} }
+
+// A helpOutput is a writer that keeps its first error: cobra does not ask whether its
+// help has been written.
+type helpOutput struct {
+	w   io.Writer
+	err error
+}
+
+func (s *helpOutput) Write(b []byte) (int, error) {
+	n, err := s.w.Write(b)
+	if s.err == nil {
+		s.err = err
+	}
+	return n, err
+}
 
 // exitCode is how the program ends after err.
 func exitCode(err error) int {

@@ -23,8 +23,7 @@ const staticAhead = 5 * time.Millisecond
 
 // nodeVar adds --node.
 func nodeVar(cmd *cobra.Command, node *string, usage string) {
-	parse := func(s string) (string, error) { return s, nil }
-	cmd.Flags().Var(&value[string]{node, parse, nil, "NODE"}, "node", usage+": "+nodeUsage+" (default 0)")
+	cmd.Flags().Var(&value[string]{node, notEmpty, nil, "NODE"}, "node", usage+": "+nodeUsage+" (default 0)")
 }
 
 // readNode finds the node number that spec names, for the layout l.

@@ -67,7 +67,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 					return err
 				}
 				fmt.Fprintln(out, text)
-				if ends.big && a.lookOf(a.stderr).terminal {
+				if ends.big && format == firn.Decimal {
 					a.note("IDs of 2^63 and above do not fit SQL's bigint; a numeric column holds them")
 				}
 			case asJSON:
@@ -88,7 +88,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 	timeVar(cmd, a, &from, "from", "the first moment of the range")
 	timeVar(cmd, a, &to, "to", "the end of the range, not part of it")
 	formatVar(cmd, &format, "format", "f", "how to write the IDs (default the layout's own)")
-	cmd.Flags().StringVar(&column, "sql", "", "print COLUMN BETWEEN lo AND hi for this `COLUMN`")
+	cmd.Flags().Var(&value[string]{&column, notEmpty, nil, "COLUMN"}, "sql", "print COLUMN BETWEEN lo AND hi for this column")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"layout","from","to","lo","hi"}`)
 	return cmd
 }
@@ -98,13 +98,14 @@ func stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }
 // ends are the lowest and highest ID of a range, as text.
 type ends struct {
 	lo, hi string
-	big    bool // hi does not fit a signed 64-bit number
+	big    bool // hi does not fit a signed number of 64 bits
 }
 
 func rangeOf(l firn.Layout, from, to time.Time, f firn.Format) (e ends, err error) {
 	if l.Bits() == 128 {
 		lo, hi, err := l.Range128(from, to)
-		return ends{string(f.Append128(nil, lo)), string(f.Append128(nil, hi)), false}, err
+		top, low := hi.Uint64s()
+		return ends{string(f.Append128(nil, lo)), string(f.Append128(nil, hi)), top > 0 || low > math.MaxInt64}, err
 	}
 	lo, hi, err := l.Range(from, to)
 	return ends{string(f.Append(nil, lo)), string(f.Append(nil, hi)), hi > math.MaxInt64}, err

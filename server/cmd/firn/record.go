@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/firnid/firn/server/inspect"
 )
 
 // A composeRecord is a line that compose reads: the text of each value, or ""
@@ -47,7 +49,7 @@ func parseRecord(line string) (composeRecord, error) {
 		case "seq":
 			to, i = &r.seq, 3
 		default:
-			return r, fmt.Errorf("there is no key %q: there are layout, time_ms, node and seq", short(key))
+			return r, fmt.Errorf("there is no key %s: there are layout, time_ms, node and seq", inspect.Quote(key))
 		}
 		if seen[i] {
 			return r, fmt.Errorf("the key %s is given twice", key)
@@ -162,15 +164,6 @@ func (s *scanner) value(key string, number bool) (string, error) {
 	}
 	s.pos += end
 	return rest[:end], nil
-}
-
-// short cuts a text to a length that a line can hold.
-func short(s string) string {
-	const most = 64
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
 }
 
 // errEmptyLine is for a record that is not there.

@@ -21,7 +21,12 @@ func newRoot(a *app) *cobra.Command {
 		Use:   "firn",
 		Short: "Make, read and explain unique, time-ordered IDs",
 		Long: `Firn makes unique, time-ordered IDs, and reads and explains those of a dozen
-formats: Hazelcast, Twitter, Discord, flake-idgen, Boundary, UUIDv7, ULID and more.`,
+formats: Hazelcast, Twitter, Discord, flake-idgen, Boundary, UUIDv7, ULID and more.
+
+The exit code is 0 when all went well, 1 when the answer is no (not an ID,
+duplicates found), 2 for flags or arguments that mean nothing, and 3 for what
+could not be done. An interrupt (ctrl-C) ends it with 130; serve finishes then,
+with 0.`,
 		Example: `  firn next -n 3
   firn inspect 1212092628029698048
   firn range --layout twitter --from 2024-01-01 --to 2024-01-02 --sql id`,
@@ -31,17 +36,14 @@ formats: Hazelcast, Twitter, Discord, flake-idgen, Boundary, UUIDv7, ULID and mo
 			if len(args) == 0 {
 				return nil
 			}
-			hint := "firn help lists the commands"
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				hint = "did you mean firn " + strings.Join(near, " or firn ") + "?"
-			}
-			return misuse(hint, "there is no command %q", args[0])
+			return noCommand(cmd, args[0])
 		},
 		RunE:                       func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
+	a.help = helpOutput{w: a.stdout}
+	root.SetOut(&a.help)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
@@ -67,7 +69,73 @@ formats: Hazelcast, Twitter, Discord, flake-idgen, Boundary, UUIDv7, ULID and mo
 	add(groupLayout, newLayout(a))
 	add(groupServer, newServe(a))
 	add(groupOther, newVersion(a))
+	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			// cobra's own shows its help for a shell that it does not know.
+			c.SuggestionsMinimumDistance = root.SuggestionsMinimumDistance
+			c.Args = func(cmd *cobra.Command, args []string) error {
+				if len(args) == 0 {
+					return nil
+				}
+				return noCommand(cmd, args[0])
+			}
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			for _, shell := range c.Commands() {
+				shell.Args = noArgs
+			}
+		}
+	}
 	return root
+}
+
+// newHelp is cobra's help command, which ends well when there is no such topic.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		Long:  "Help shows the help of a command, as firn COMMAND --help does, or lists all.",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) (names []string, _ cobra.ShellCompDirective) {
+			of, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			for _, c := range of.Commands() {
+				if c.IsAvailableCommand() && strings.HasPrefix(c.Name(), prefix) {
+					names = append(names, c.Name()+"\t"+c.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return misuse("firn help lists the commands", "%w", err)
+			}
+			if len(rest) > 0 {
+				return noCommand(of, rest[0])
+			}
+			of.InitDefaultHelpFlag() // so that the help shows it
+			return of.Help()
+		},
+	}
+}
+
+// noCommand is the error for a subcommand that cmd does not have.
+func noCommand(cmd *cobra.Command, name string) error {
+	path := cmd.CommandPath()
+	hint := "firn help lists the commands"
+	if cmd.HasParent() {
+		hint = "firn help " + cmd.Name() + " says what there is"
+	}
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		hint = "did you mean " + path + " " + strings.Join(near, " or "+path+" ") + "?"
+	}
+	if !cmd.HasParent() {
+		return misuse(hint, "there is no command %q", name)
+	}
+	return misuse(hint, "%s has no command %q", path, name)
 }

@@ -30,6 +30,7 @@ type serving struct {
 	maxAhead       time.Duration
 	maxNames       uint64
 	requestTimeout time.Duration
+	drainDelay     time.Duration
 	drainTimeout   time.Duration
 	logFormat      string
 	insecure       bool
@@ -41,8 +42,8 @@ func newServe(a *app) *cobra.Command {
 		layout:         firn.Default(),
 		node:           "0",
 		maxAhead:       staticAhead,
-		maxNames:       10_000,
-		requestTimeout: 10 * time.Second,
+		maxNames:       httpapi.DefaultMaxNames,
+		requestTimeout: httpapi.DefaultLimit,
 		drainTimeout:   15 * time.Second,
 		logFormat:      "text",
 	}
@@ -66,7 +67,9 @@ after a crash, as long as the clock is not set back while none runs and
 There is no TLS and there are no tokens. So serve listens on loopback only, and
 answers only requests to localhost, 127.0.0.0/8 or [::1]; --insecure lifts both.
 
-SIGINT or SIGTERM ends it: requests under way finish first.`,
+SIGINT or SIGTERM ends it: requests under way finish first. Behind a load
+balancer, set --drain-delay to longer than it takes to notice that /readyz says
+503, such as 10s: until then the server goes on.`,
 		Example: `  firn serve
   firn serve --layout hazelcast --node 7
   firn serve --node env:NODE_ID --log-format json
@@ -77,13 +80,14 @@ SIGINT or SIGTERM ends it: requests under way finish first.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.listen, "listen", s.listen, "address to listen on; port 0 takes a free one")
+	f.Var(&value[string]{&s.listen, notEmpty, func(s string) string { return s }, "ADDRESS"}, "listen", "address to listen on; port 0 takes a free one")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
 	nodeVar(cmd, &s.node, "number of this server")
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
 	f.DurationVar(&s.maxAhead, "max-ahead", s.maxAhead, "how far IDs may run ahead of the clock in a burst")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
+	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to go on after SIGINT or SIGTERM, while /readyz says 503")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
 	f.Var(&value[string]{&s.logFormat, parseLogFormat, func(s string) string { return s }, "FORMAT"}, "log-format", "text or json, on stderr")
 	complete(cmd, "log-format", func() []string { return []string{"text", "json"} })
@@ -144,6 +148,7 @@ func (s *serving) backend() (httpapi.Backend, error) {
 	}{
 		{"max-ahead", s.maxAhead, 0},
 		{"request-timeout", s.requestTimeout, time.Millisecond},
+		{"drain-delay", s.drainDelay, 0},
 		{"drain-timeout", s.drainTimeout, 0},
 	} {
 		if d.value < d.least {
@@ -154,7 +159,7 @@ func (s *serving) backend() (httpapi.Backend, error) {
 		return nil, misuse("", "--max-sequencers %d: it is a number from 1 to %d", s.maxNames, 1<<30)
 	}
 	if s.layout.ReadOnly() {
-		return nil, misuse("firn layout lists what can be made", "IDs of layout %s can be read, but not made", s.layout)
+		return nil, misuse("firn layout lists what can be made", "%w", errReadOnly(s.layout))
 	}
 	node, err := readNode(s.layout, s.node, s.allowLocal)
 	if err != nil {
@@ -228,6 +233,15 @@ func (s *serving) serve(ctx context.Context, a *app, backend httpapi.Backend, li
 	case <-ctx.Done():
 	}
 	handler.Drain()
+	if s.drainDelay > 0 {
+		// Who asks /readyz must be able to: so the port stays open.
+		log.Info("draining: /readyz says so, and requests are still taken", "delay", s.drainDelay.String())
+		select {
+		case err := <-done:
+			return failed("", "serve %s: %w", listener.Addr(), cause(err))
+		case <-time.After(s.drainDelay):
+		}
+	}
 	log.Info("stopping: requests under way may finish", "limit", s.drainTimeout.String())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drainTimeout)
 	defer cancel()

@@ -180,6 +180,59 @@ func TestServeDrain(t *testing.T) {
 	}
 }
 
+// With --drain-delay the server goes on for so long, and /readyz says that it
+// will not: that is how a load balancer learns of it.
+func TestServeDrainDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
+		a, _, stderr := serveApp()
+		s := serving{
+			layout:         firn.Default(),
+			node:           "0",
+			maxNames:       1,
+			requestTimeout: time.Second,
+			drainDelay:     10 * time.Second,
+			drainTimeout:   time.Second,
+		}
+		backend, err := s.backend()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		listener := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
+		ended := make(chan error, 1)
+		go func() { ended <- s.serve(ctx, a, backend, listener) }()
+		want := func(path string, want int) {
+			t.Helper()
+			client, server := net.Pipe()
+			defer client.Close()
+			listener.conns <- server
+			fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
+			resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			if resp.StatusCode != want {
+				t.Errorf("%v after the signal, GET %s: status %d, want %d", s.drainDelay-time.Second, path, resp.StatusCode, want)
+			}
+		}
+		want("/readyz", 200)
+		begin := time.Now()
+		stop()
+		time.Sleep(s.drainDelay - time.Second)
+		want("/readyz", 503)
+		want("/healthz", 200)
+		want("/v1/sequencers/orders/next", 200)
+		if err := <-ended; err != nil {
+			t.Errorf("it ended with %v\n%s", err, stderr)
+		}
+		if got := time.Since(begin); got < s.drainDelay || got > s.drainDelay+s.drainTimeout {
+			t.Errorf("it ended %v after the signal, want after %v", got, s.drainDelay)
+		}
+	})
+}
+
 // pipes is a listener in memory, which a bubble can see.
 type pipes struct {
 	conns chan net.Conn
@@ -222,6 +275,9 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--listen", "192.0.2.1:80"}, exitMisuse, []string{"loopback", "127.0.0.1:80"}},
 		{[]string{"--listen", "3476"}, exitMisuse, []string{"missing port", "HOST:PORT"}},
 		{[]string{"--listen", "127.0.0.1:99999"}, exitMisuse, []string{"invalid port"}},
+		{[]string{"--listen", ""}, exitMisuse, []string{"--listen", "it is empty"}},
+		{[]string{"--drain-delay", "-1s"}, exitMisuse, []string{"--drain-delay"}},
+		{[]string{"--node", ""}, exitMisuse, []string{"--node", "it is empty"}},
 		{[]string{"--node", "1024"}, exitMisuse, []string{"0..1023"}},
 		{[]string{"--node", "env:FIRN_TEST_NOT_SET"}, exitMisuse, []string{"FIRN_TEST_NOT_SET", "is not set"}},
 		{[]string{"--layout", "nothing"}, exitMisuse, []string{"there is no preset"}},

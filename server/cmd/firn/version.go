@@ -9,12 +9,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A build is what is known of this program's making.
+// A build is what is known of this program's making. What is not known is left
+// out: make builds without the Go command's notes of the commit and the tree, and
+// puts what git says into the version.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
-	Time     string `json:"time,omitempty"` // of the commit
-	Modified bool   `json:"modified"`       // whether the tree had changes
+	Time     string `json:"time,omitempty"`     // of the commit
+	Modified *bool  `json:"modified,omitempty"` // whether the tree had changes
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
@@ -34,7 +36,8 @@ func buildOf() build {
 			case "vcs.time":
 				b.Time = s.Value
 			case "vcs.modified":
-				b.Modified = s.Value == "true"
+				modified := s.Value == "true"
+				b.Modified = &modified
 			}
 		}
 	}

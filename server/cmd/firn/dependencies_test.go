@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The page on dependencies lists every direct one with its version, and none
+// that there is not. The root module has none, see internal/arch.
+func TestDependencies(t *testing.T) {
+	const root = "../../.."
+	page, err := os.ReadFile(filepath.Join(root, "docs/decisions/dependencies.md"))
+	if os.IsNotExist(err) {
+		if _, err := os.Stat(filepath.Join(root, "go.work")); err != nil {
+			t.Skip("the module stands alone, without the repository's docs")
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := make(map[string]string)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| `([^`]+)`[^|]* \\| (v[0-9.]+)[ ,|]").FindAllStringSubmatch(string(page), -1) {
+		listed[m[1]+" "+m[2]] = m[3]
+	}
+	required := make(map[string]string)
+	for _, module := range []string{"server", "tools"} {
+		out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join(root, module, "go.mod")).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mod struct {
+			Require []struct {
+				Path, Version string
+				Indirect      bool
+			}
+			Tool []struct{ Path string }
+		}
+		if err := json.Unmarshal(out, &mod); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range mod.Require {
+			// Go calls a module indirect that has a tool of ours.
+			isTool := false
+			for _, tool := range mod.Tool {
+				isTool = isTool || strings.HasPrefix(tool.Path+"/", r.Path+"/")
+			}
+			if (!r.Indirect || isTool) && r.Path != "github.com/firnid/firn" {
+				required[module+" "+r.Path] = r.Version
+			}
+		}
+	}
+	if len(required) < 3 {
+		t.Fatalf("the go.mod files require %v: the test does not see all", required)
+	}
+	for name, version := range required {
+		if listed[name] != version {
+			t.Errorf("docs/decisions/dependencies.md has %q for %s, want %s", listed[name], name, version)
+		}
+	}
+	for name := range listed {
+		if required[name] == "" {
+			t.Errorf("docs/decisions/dependencies.md lists %s, which no go.mod requires", name)
+		}
+	}
+}
