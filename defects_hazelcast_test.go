@@ -124,7 +124,7 @@ func TestDefectsOfSnowcast(t *testing.T) {
 		they: "looped for ever",
 		firn: "says so at once",
 		test: func(t *testing.T) {
-			g := generate(t, fmt.Sprintf("snowcast,epoch=%d", midday), firn.StaticGrant(5), clockAt(atMilli(midday-1)).now, 0)
+			g := generate(t, fmt.Sprintf("snowcast,epoch=%d", int64(midday)), firn.StaticGrant(5), clockAt(atMilli(midday-1)).now, 0)
 			if id, err := g.Next(t.Context()); !errors.Is(err, firn.ErrBeforeEpoch) {
 				t.Errorf("Next() = %v, %v, want ErrBeforeEpoch", id, err)
 			}

@@ -69,7 +69,7 @@ func (c *shiftedClock) now() time.Time {
 }
 
 // midday is some time in all layouts here, in milliseconds since 1970.
-const midday int64 = 1_700_000_000_000
+const midday = 1_700_000_000_000
 
 func atMilli(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
@@ -250,7 +250,7 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 		they: "begins with 1 where the time since the epoch is 0",
 		firn: "begins with 0 in every millisecond, but for the one number that would make the ID 0",
 		test: func(t *testing.T) {
-			l := firn.MustParseLayout(fmt.Sprintf("flake-idgen,epoch=%d", midday))
+			l := firn.MustParseLayout(fmt.Sprintf("flake-idgen,epoch=%d", int64(midday)))
 			g := generate(t, l.String(), granted(1), clockAt(l.Epoch()).now, 0)
 			ids, _ := drain64(g, 5000)
 			wantSequences(t, l, ids, 1, 4096)
@@ -264,7 +264,7 @@ func TestDefectsOfFlakeIDGen(t *testing.T) {
 		they: "says that the clock moved backwards",
 		firn: "says that the clock is before the epoch, at once, also where it may wait",
 		test: func(t *testing.T) {
-			g := generate(t, fmt.Sprintf("flake-idgen,epoch=%d", midday+7), firn.StaticGrant(1), clockAt(atMilli(midday)).now, 0)
+			g := generate(t, fmt.Sprintf("flake-idgen,epoch=%d", int64(midday+7)), firn.StaticGrant(1), clockAt(atMilli(midday)).now, 0)
 			for range 2 {
 				_, err := g.Next(t.Context())
 				var fault *firn.ClockError
