@@ -39,7 +39,11 @@ func (c *handClock) Set(t time.Time) {
 	c.t = t
 }
 
-func (c *handClock) Add(d time.Duration) { c.Set(c.t.Add(d)) }
+func (c *handClock) Add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
 
 // newAtNoon makes a generator whose grant begins when its clock does.
 func newAtNoon(t *testing.T, layout string, o Options) (*Generator, *handClock) {
@@ -772,11 +776,11 @@ func TestHoldOfAStoppedClock(t *testing.T) {
 		if _, err := g.NextBatch(t.Context(), 100*4096); err != nil || time.Since(start) < time.Minute {
 			t.Errorf("a stopped clock: %v after %v, want to be held until it goes on", err, time.Since(start))
 		}
+		clock.Add(time.Second)
 		go func() {
 			time.Sleep(10 * time.Millisecond)
 			clock.Add(-time.Hour)
 		}()
-		clock.Add(time.Second)
 		var c *ClockError
 		if _, err := g.NextBatch(t.Context(), 100*4096); !errors.As(err, &c) {
 			t.Errorf("a clock that goes back meanwhile: got %v, want a ClockError", err)
