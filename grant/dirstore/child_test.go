@@ -1,0 +1,21 @@
+package dirstore
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// childEnv says, in processes that tests start, what they are to do.
+const childEnv = "FIRN_DIRSTORE_CHILD"
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(childEnv)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	if err := childMain(role); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}

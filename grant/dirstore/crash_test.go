@@ -1,0 +1,588 @@
+package dirstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/storetest"
+)
+
+// A scenario is what a few processes do at once. It is run in every order of
+// their calls to the disk that the budgets allow, and at every call the power
+// may fail, leaving any of the states that the disk may have then.
+type scenario struct {
+	name      string
+	initial   map[string]string // values that are durable when it begins
+	processes [][]script        // the threads of each process
+
+	preempts int // how often a thread is stopped though it could go on
+	kills    int // how many processes are killed
+	failures int // how many fsyncs fail
+}
+
+type script func(c *client)
+
+// A client is a thread's way to the store. It writes down what it saw.
+type client struct {
+	run   *simRun
+	store *Store
+	by    string
+}
+
+// A record is an operation of a key, and whether it has returned.
+type record struct {
+	key      string
+	op       storetest.Operation
+	returned bool
+	dropped  bool // it was not sent
+}
+
+func (c *client) begin(key string, op storetest.Operation) *record {
+	op.By = c.by
+	op.From = c.run.tick()
+	r := &record{key: key, op: op}
+	c.run.history = append(c.run.history, r)
+	return r
+}
+
+func (c *client) end(r *record, err error) {
+	r.op.To = c.run.tick()
+	r.returned = true
+	r.dropped = err != nil && (r.op.Kind == storetest.Get || errors.Is(err, grant.ErrNotSent))
+	if err != nil && c.run.scenario.failures == 0 {
+		c.run.errors = append(c.run.errors, fmt.Sprintf("%v: %v", r.op, err))
+	}
+}
+
+func (c *client) get(key string) string {
+	r := c.begin(key, storetest.Operation{Kind: storetest.Get})
+	v, err := c.store.Get(context.Background(), key)
+	r.op.Got = string(v)
+	c.end(r, err)
+	return string(v)
+}
+
+func (c *client) cas(key, old, next string) {
+	r := c.begin(key, storetest.Operation{Kind: storetest.CAS, Old: old, Next: next})
+	ok, err := c.store.CAS(context.Background(), key, []byte(old), []byte(next))
+	switch {
+	case err != nil:
+		r.op.Outcome = storetest.Unknown
+	case !ok:
+		r.op.Outcome = storetest.Refused
+	}
+	c.end(r, err)
+}
+
+// list is as good as a Get of every key that it yields.
+func (c *client) list(keys ...string) {
+	records := make(map[string]*record)
+	for _, key := range keys {
+		records[key] = c.begin(key, storetest.Operation{Kind: storetest.Get})
+	}
+	err := c.store.List(context.Background(), "", func(key string, value []byte) bool {
+		records[key].op.Got = string(value)
+		return true
+	})
+	for _, r := range records {
+		c.end(r, err)
+	}
+}
+
+func scenarios() []scenario {
+	a := map[string]string{"k": "A"}
+	one := func(scripts ...script) [][]script {
+		var processes [][]script
+		for _, s := range scripts {
+			processes = append(processes, []script{s})
+		}
+		return processes
+	}
+	return []scenario{
+		{
+			name: "one process replaces and creates", initial: a, kills: 1, failures: 1,
+			processes: one(func(c *client) {
+				c.cas("k", "A", "B")
+				c.cas("k", "A", "X")
+				c.cas("k", "B", "C")
+				c.cas("n", "", "N")
+				c.get("n")
+			}),
+		},
+		{
+			name: "two processes replace", initial: a, preempts: 2, kills: 1,
+			processes: one(
+				func(c *client) { c.cas("k", "A", "B") },
+				func(c *client) { c.cas("k", "A", "C"); c.get("k") },
+			),
+		},
+		{
+			name: "two processes create", preempts: 2, kills: 1,
+			processes: one(
+				func(c *client) { c.cas("n", "", "B") },
+				func(c *client) { c.cas("n", "", "C"); c.get("n") },
+			),
+		},
+		{
+			name: "another reads, and acts on it", initial: a, preempts: 1, kills: 1,
+			processes: one(
+				func(c *client) { c.cas("k", "A", "B") },
+				func(c *client) {
+					v := c.get("k")
+					c.cas("k", v, v+"+")
+					c.get("k")
+				},
+			),
+		},
+		{
+			name: "another is refused", initial: a, preempts: 1, kills: 1,
+			processes: one(
+				func(c *client) { c.cas("k", "A", "B") },
+				func(c *client) { c.cas("k", "A", "C") },
+			),
+		},
+		{
+			name: "another lists", initial: a, preempts: 1, kills: 1,
+			processes: one(
+				func(c *client) { c.cas("k", "A", "B"); c.cas("n", "", "N") },
+				func(c *client) { c.list("k", "n"); c.get("n") },
+			),
+		},
+		{
+			name: "an fsync fails, and another process goes on", initial: a, preempts: 1, failures: 1,
+			processes: one(
+				func(c *client) { c.cas("k", "A", "B"); c.get("k"); c.cas("k", "B", "C") },
+				func(c *client) { v := c.get("k"); c.cas("k", v, v+"+"); c.cas("k", "A", "D") },
+			),
+		},
+		{
+			name: "an fsync fails under two threads", initial: map[string]string{"k": "A", "m": "A"}, preempts: 2, failures: 1,
+			processes: [][]script{{
+				func(c *client) { c.cas("k", "A", "B") },
+				func(c *client) { c.cas("m", "A", "B") },
+			}},
+		},
+		{
+			name: "an fsync fails, and its process is killed", initial: a, preempts: 0, failures: 1, kills: 1,
+			processes: one(
+				func(c *client) { c.cas("k", "A", "B") },
+				func(c *client) { v := c.get("k"); c.cas("k", v, v+"+") },
+			),
+		},
+		{
+			name: "three processes count", initial: map[string]string{"k": "0"}, preempts: 1,
+			processes: one(
+				func(c *client) { v := c.get("k"); c.cas("k", v, v+"a") },
+				func(c *client) { v := c.get("k"); c.cas("k", v, v+"b") },
+				func(c *client) { v := c.get("k"); c.cas("k", v, v+"c") },
+			),
+		},
+	}
+}
+
+// A simRun is one order of one scenario.
+type simRun struct {
+	scenario scenario
+	world    *simWorld
+	explorer *explorer
+	checker  *checker
+	threads  []*simThread
+	clock    int64
+	history  []*record
+	errors   []string // that no call should return
+	trace    []string
+	mutant   mutant
+}
+
+func (r *simRun) tick() int64 {
+	r.clock++
+	return r.clock
+}
+
+// disk returns what a process has of the world.
+func (r *simRun) disk(p *simProcess) *simDisk {
+	return &simDisk{world: r.world, process: p, mutant: r.mutant, trace: func(call string) {
+		r.trace = append(r.trace, p.name+": "+call)
+	}}
+}
+
+// run goes through one order of the calls, which the explorer chooses, and
+// returns what is wrong with it.
+func (r *simRun) run() error {
+	files := []simImage{{markerName, markerForm + "1\n", true}, {lockPrefix, "", true}}
+	for key, value := range r.scenario.initial {
+		files = append(files, simImage{recordPrefix + fileName(key), string(encodeRecord(key, []byte(value))), true})
+	}
+	r.world = newWorld(files)
+	for n, scripts := range r.scenario.processes {
+		p := &simProcess{name: fmt.Sprint("process ", n+1)}
+		disk := r.disk(p)
+		store, err := openDisk(disk, "simulated", false)
+		if err != nil {
+			return err
+		}
+		disk.threads = &simThreads{byGoroutine: make(map[string]*simThread)}
+		for i, script := range scripts {
+			t := &simThread{process: p, resume: make(chan simDecision)}
+			r.threads = append(r.threads, t)
+			if len(scripts) == 1 {
+				disk.threads.only = t
+			}
+			c := &client{run: r, store: store, by: fmt.Sprintf("%s.%d", p.name, i+1)}
+			go func() {
+				defer t.done.Store(true)
+				disk.threads.add(t)
+				disk.step("start")
+				script(c)
+			}()
+		}
+	}
+	r.trace = nil
+	r.world.flush()
+	preempts, kills, failures := r.scenario.preempts, r.scenario.kills, r.scenario.failures
+	var last *simThread
+	for {
+		synctest.Wait()
+		if err := r.checker.check(r); err != nil {
+			return err
+		}
+		// Who waits for a lock looks again after a while.
+		if slices.ContainsFunc(r.threads, func(t *simThread) bool {
+			return t.waits.get() != "" && !t.done.Load() && t.at.get() == "" && (r.world.locks[t.waits.get()] == nil || t.process.dead.Load())
+		}) {
+			time.Sleep(10 * lastPause)
+			synctest.Wait()
+		}
+		var ready []*simThread
+		undone := false
+		for _, t := range r.threads {
+			undone = undone || !t.done.Load()
+			if t.at.get() != "" {
+				ready = append(ready, t)
+			}
+		}
+		if !undone {
+			return nil
+		}
+		if len(ready) == 0 {
+			time.Sleep(10 * lastPause)
+			synctest.Wait()
+			if !slices.ContainsFunc(r.threads, func(t *simThread) bool { return t.at.get() != "" }) {
+				return fmt.Errorf("nobody can go on: a lock is never given back")
+			}
+			continue
+		}
+		// The first choice is to go on with the same thread.
+		if i := slices.Index(ready, last); i > 0 {
+			ready[0], ready[i] = ready[i], ready[0]
+		}
+		lastReady := ready[0] == last
+		choices := 1
+		if !lastReady || preempts > 0 {
+			choices = len(ready)
+		}
+		switchTo := choices
+		if failures > 0 && strings.HasPrefix(ready[0].at.get(), "sync ") {
+			choices++ // the call fails
+		}
+		fails := choices
+		if kills > 0 && ready[0].at.get() != "start" {
+			choices++ // its process is killed
+		}
+		switch choice := r.explorer.choose(choices); {
+		case choice < switchTo:
+			if choice > 0 && lastReady {
+				preempts--
+			}
+			last = ready[choice]
+			last.waits.set("")
+			last.resume <- goOn
+		case choice < fails:
+			failures--
+			last = ready[0]
+			r.trace = append(r.trace, "(the next one fails)")
+			last.resume <- goOnAndFail
+		default:
+			kills--
+			r.kill(ready[0].process)
+			last = nil
+		}
+	}
+}
+
+// kill ends a process at once. What it has done to files stays.
+func (r *simRun) kill(p *simProcess) {
+	r.trace = append(r.trace, p.name+" is killed")
+	p.dead.Store(true)
+	r.world.mu.Lock()
+	maps.DeleteFunc(r.world.locks, func(_ string, l *simLock) bool { return l.disk.process == p })
+	r.world.mu.Unlock()
+	for _, t := range r.threads {
+		if t.process == p && t.at.get() != "" {
+			t.resume <- die
+		}
+	}
+}
+
+// end lets all goroutines of a run end that are left.
+func (r *simRun) end() {
+	for range 100 {
+		synctest.Wait()
+		left := false
+		r.world.mu.Lock()
+		clear(r.world.locks)
+		r.world.mu.Unlock()
+		for _, t := range r.threads {
+			t.process.dead.Store(true)
+			left = left || !t.done.Load()
+			if t.at.get() != "" {
+				t.resume <- die
+			}
+		}
+		if !left {
+			return
+		}
+		time.Sleep(10 * lastPause)
+	}
+}
+
+// An explorer goes through all sequences of choices.
+type explorer struct {
+	choices, limits []int
+	at              int
+}
+
+func (e *explorer) choose(n int) int {
+	if e.at == len(e.choices) {
+		e.choices = append(e.choices, 0)
+		e.limits = append(e.limits, n)
+	}
+	e.at++
+	return e.choices[e.at-1]
+}
+
+// next goes to the sequence after this one, if there is one.
+func (e *explorer) next() bool {
+	for n := len(e.choices) - 1; n >= 0; n-- {
+		if e.choices[n]++; e.choices[n] < e.limits[n] {
+			e.choices, e.limits, e.at = e.choices[:n+1], e.limits[:n+1], 0
+			return true
+		}
+	}
+	return false
+}
+
+// A checker looks at what the disk may hold, once at each situation.
+type checker struct {
+	seen                       map[string]bool
+	moments, states, recovered int
+}
+
+// check lets the power fail now, in every way, and looks at what is found.
+func (ch *checker) check(r *simRun) error {
+	if len(r.errors) > 0 {
+		return fmt.Errorf("a call fails: %s", r.errors[0])
+	}
+	history := make(map[string][]storetest.Operation)
+	for key := range r.scenario.initial {
+		history[key] = nil
+	}
+	for _, rec := range r.history {
+		op := rec.op
+		switch {
+		case !rec.returned && op.Kind == storetest.CAS:
+			op.Outcome = storetest.Unknown
+		case !rec.returned, rec.dropped:
+			history[rec.key] = history[rec.key][:len(history[rec.key]):len(history[rec.key])]
+			continue
+		}
+		history[rec.key] = append(history[rec.key], op)
+	}
+	text := fmt.Sprint(history)
+	if !ch.first(r.world.String() + text) {
+		return nil
+	}
+	ch.moments++
+	for _, state := range r.world.crashStates() {
+		if !ch.first(state.text + text) {
+			continue
+		}
+		ch.states++
+		if err := ch.recover(r, state, history, true); err != nil {
+			return fmt.Errorf("the power fails, and leaves %s: %w", state.text, err)
+		}
+	}
+	return nil
+}
+
+// first reports whether a situation is a new one.
+func (ch *checker) first(situation string) bool {
+	if ch.seen[situation] {
+		return false
+	}
+	ch.seen[situation] = true
+	return true
+}
+
+// recover opens a store on what the disk holds, and looks whether its values
+// follow from what was seen before. With again it lets the power fail once more
+// at every call meanwhile.
+func (ch *checker) recover(r *simRun, state simState, history map[string][]storetest.Operation, again bool) error {
+	ch.recovered++
+	w := newWorld(state.files)
+	history = maps.Clone(history)
+	text := fmt.Sprint(history)
+	reading := again
+	var failure error
+	failsAgain := func(string) {
+		if !reading || failure != nil || !ch.first(w.String()+text) {
+			return
+		}
+		for _, state := range w.crashStates() {
+			if !ch.first(state.text + text) {
+				continue
+			}
+			if err := ch.recover(r, state, history, false); err != nil {
+				failure = fmt.Errorf("the power fails again meanwhile, and leaves %s: %w", state.text, err)
+				return
+			}
+		}
+	}
+	disk := &simDisk{world: w, mutant: r.mutant, trace: failsAgain}
+	s, err := openDisk(disk, "simulated", false)
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	ctx := context.Background()
+	now := r.clock
+	values := make(map[string][]byte)
+	for key, before := range history {
+		values[key], err = s.Get(ctx, key)
+		if err != nil {
+			return fmt.Errorf("get %q: %w", key, err)
+		}
+		// From now on this must stay, whatever happens.
+		history[key] = append(before[:len(before):len(before)], storetest.Operation{
+			Kind: storetest.Get, Got: string(values[key]), From: now + 1, To: now + 2, By: "after the crash",
+		})
+		initial := r.scenario.initial[key]
+		if !storetest.Linearizable(initial, history[key]) {
+			return fmt.Errorf("key %q, which %s", key, storetest.FormatHistory(initial, history[key]))
+		}
+		text = fmt.Sprint(history)
+	}
+	failsAgain("")
+	reading = false
+	for key, v := range values {
+		if ok, err := s.CAS(ctx, key, v, []byte("after")); !ok || err != nil {
+			return fmt.Errorf("CAS from what was read after the crash = %v, %w", ok, err)
+		}
+	}
+	n := 0
+	err = s.List(ctx, "", func(_ string, value []byte) bool {
+		n++
+		return string(value) == "after"
+	})
+	if err != nil || n != len(history) {
+		return fmt.Errorf("after the crash List yields %d keys, want %d, and returns %v", n, len(history), err)
+	}
+	return failure
+}
+
+// explore goes through all orders of a scenario, until one is wrong.
+func explore(t *testing.T, sc scenario, m mutant, ch *checker) (orders int, err error) {
+	synctest.Test(t, func(t *testing.T) {
+		e := new(explorer)
+		for {
+			orders++
+			r := &simRun{scenario: sc, explorer: e, checker: ch, mutant: m}
+			if err = r.run(); err != nil {
+				err = fmt.Errorf("%w\ncalls:\n\t%s", err, strings.Join(r.trace, "\n\t"))
+				// Nobody goes on from here; let all goroutines end.
+				r.end()
+				return
+			}
+			if !e.next() {
+				return
+			}
+		}
+	})
+	return orders, err
+}
+
+// TestCrashStates looks at every state that a loss of power may leave, at every
+// call of a few processes to the disk, in every order: what was acknowledged or
+// seen is there, what was not is there as a whole or not at all.
+//
+// With FIRN_SOAK set there are more orders, and it takes some minutes.
+func TestCrashStates(t *testing.T) {
+	var mu sync.Mutex
+	var total checker
+	var orders int
+	t.Run("scenarios", func(t *testing.T) {
+		for _, sc := range scenarios() {
+			t.Run(sc.name, func(t *testing.T) {
+				t.Parallel()
+				if os.Getenv("FIRN_SOAK") != "" {
+					sc.preempts++
+					sc.kills = 1
+				}
+				ch := &checker{seen: make(map[string]bool)}
+				n, err := explore(t, sc, noMutant, ch)
+				if err != nil {
+					t.Error(err)
+				}
+				t.Logf("%d orders, %d moments, %d crash states, %d recoveries", n, ch.moments, ch.states, ch.recovered)
+				mu.Lock()
+				defer mu.Unlock()
+				orders += n
+				total.moments += ch.moments
+				total.states += ch.states
+				total.recovered += ch.recovered
+			})
+		}
+	})
+	if !t.Failed() {
+		t.Logf("report: directory store in %d scenarios, %d orders of calls: %d moments of power loss, %d different crash states, %d recoveries, all right",
+			len(scenarios()), orders, total.moments, total.states, total.recovered)
+	}
+}
+
+// TestMutants leaves out one thing at a time of what the store does or needs.
+// The scenarios of TestCrashStates must notice each.
+func TestMutants(t *testing.T) {
+	for m, name := range map[mutant]string{
+		noFileSync:     "one process replaces and creates",
+		noDirSync:      "one process replaces and creates",
+		syncsFirst:     "one process replaces and creates",
+		inPlace:        "one process replaces and creates",
+		ignoresErrors:  "one process replaces and creates",
+		noLocks:        "two processes replace",
+		readersTrust:   "another reads, and acts on it",
+		createdSettled: "another is refused",
+		syncsAgain:     "an fsync fails, and another process goes on",
+		sharesErrors:   "an fsync fails under two threads",
+	} {
+		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
+			all := scenarios()
+			i := slices.IndexFunc(all, func(sc scenario) bool { return sc.name == name })
+			ch := &checker{seen: make(map[string]bool)}
+			n, err := explore(t, all[i], m, ch)
+			if err == nil {
+				t.Fatalf("mutant %q is not caught in %d orders of %q", m, n, name)
+			}
+			t.Logf("caught in order %d of %q after %d crash states: %v", n, name, ch.states, err)
+		})
+	}
+}

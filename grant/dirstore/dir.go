@@ -1,0 +1,327 @@
+//go:build linux || darwin || windows
+
+package dirstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A dir is the disk of a real directory. What it does to files it does in the
+// directory that was opened, whatever has the directory's path by now.
+type dir struct {
+	path string
+	root *os.Root
+	info fs.FileInfo // of root
+	perm fs.FileMode // of files that are settled
+}
+
+// openDir opens a directory, and makes it where that is wanted. Nothing is made
+// on a file system that will not do.
+func openDir(path string, o *Options) (*dir, error) {
+	// The nearest directory that exists says what file system it will be on.
+	there := path
+	for {
+		if _, err := os.Lstat(there); !errors.Is(err, fs.ErrNotExist) || there == filepath.Dir(there) {
+			break
+		}
+		there = filepath.Dir(there)
+	}
+	info, err := os.Stat(there)
+	if err != nil {
+		return nil, fmt.Errorf("dirstore: open %s: %w", path, explain(err))
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%w: %s is no directory", ErrNotStore, there)
+	}
+	if err := checkFileSystem(there, o); err != nil {
+		return nil, err
+	}
+	if there != path {
+		if !o.Create {
+			return nil, fmt.Errorf("%w: %s does not exist: is the path right, and the volume mounted? Create it (Options.Create) if no store was there before",
+				ErrNoStore, path)
+		}
+		if err := makeDirs(there, path); err != nil {
+			return nil, fmt.Errorf("dirstore: create %s: %w", path, explain(err))
+		}
+	} else if _, err := os.Lstat(filepath.Join(path, markerName)); o.Create && errors.Is(err, fs.ErrNotExist) {
+		// It may have been made a moment ago, by hand or by somebody who
+		// died before this.
+		if err := syncName(path); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("dirstore: create %s: %w", path, err)
+		}
+	}
+	path = systemPath(path)
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("dirstore: open %s: %w", path, explain(err))
+	}
+	info, err = root.Stat(".")
+	if err != nil {
+		_ = root.Close()
+		return nil, fmt.Errorf("dirstore: open %s: %w", path, explain(err))
+	}
+	return &dir{path: path, root: root, info: info, perm: settledPerm(info)}, nil
+}
+
+// makeDirs makes the directories below there that path needs, durably.
+func makeDirs(there, path string) error {
+	parent := filepath.Dir(path)
+	if parent != there {
+		if err := makeDirs(there, parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncName(path)
+}
+
+// syncName makes durable that a directory is in its parent. A parent that may
+// not be read is no obstacle for who did not make the directory.
+func syncName(path string) error {
+	f, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	err = syncDirectory(f)
+	return errors.Join(err, f.Close())
+}
+
+// same returns an error if the path is not the directory that was opened. It is
+// unmounted then, removed, or replaced by a copy, and others may use the copy.
+func (d *dir) same() error {
+	info, err := os.Stat(d.path)
+	if err == nil && !os.SameFile(info, d.info) {
+		err = errors.New("another directory is in its place")
+	}
+	if err != nil {
+		// Not wrapped: that the directory does not exist must not be taken for
+		// a file that does not.
+		return fmt.Errorf("dirstore: the directory %s has gone away while it was in use (unmounted, removed, restored?): %v", d.path, err)
+	}
+	return nil
+}
+
+func (d *dir) names() ([]string, error) {
+	if err := d.same(); err != nil {
+		return nil, err
+	}
+	f, err := d.root.Open(".")
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	names, err := f.Readdirnames(-1)
+	return names, errors.Join(d.explain(err), f.Close())
+}
+
+func (d *dir) read(name string) (data []byte, settled bool, err error) {
+	data, settled, err = d.readFile(name)
+	if gone := d.same(); gone != nil {
+		return nil, false, gone
+	}
+	return data, settled, d.explain(err)
+}
+
+func (d *dir) readFile(name string) (data []byte, settled bool, err error) {
+	f, err := d.root.Open(name)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = f.Close() }()
+	// The mark and the content of one file, whatever the name is of by now.
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, err
+	}
+	if size := info.Size(); size > maxFile {
+		return nil, false, fmt.Errorf("%w: %s has %d bytes", ErrDamaged, name, size)
+	}
+	data = make([]byte, info.Size())
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, false, fmt.Errorf("read %s: %w", name, err)
+	}
+	return data, isSettled(info), nil
+}
+
+// maxFile is more than any file of a store has.
+const maxFile = 1 << 16
+
+func (d *dir) create(name string) (file, error) {
+	perm := unsettledPerm(d.perm)
+	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	if err := d.share(f, perm); err != nil {
+		_ = f.Close()
+		return nil, d.explain(err)
+	}
+	return writtenFile{f, d}, nil
+}
+
+// A writtenFile is a file that explains its errors.
+type writtenFile struct {
+	*os.File
+	dir *dir
+}
+
+func (f writtenFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, f.dir.explain(err)
+}
+
+// share gives a new file to the directory's group, where it has one, whatever
+// the umask is.
+func (d *dir) share(f *os.File, perm fs.FileMode) error {
+	if perm&0o070 == 0 {
+		return nil
+	}
+	return f.Chmod(perm)
+}
+
+func (d *dir) settle(name string) error { return settle(d.root, name, d.perm) }
+
+func (d *dir) rename(from, to string) error {
+	if err := d.same(); err != nil {
+		return refusal{err}
+	}
+	return d.explain(rename(d, from, to))
+}
+
+func (d *dir) remove(name string) error { return d.explain(d.root.Remove(name)) }
+
+func (d *dir) directory() (file, error) {
+	f, err := d.root.Open(".")
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	return directoryFile{f}, nil
+}
+
+// A directoryFile is the open directory.
+type directoryFile struct{ *os.File }
+
+func (f directoryFile) Sync() error { return syncDirectory(f.File) }
+
+func (d *dir) lock(name string) (lock, error) {
+	l := &fileLock{dir: d, name: name}
+	if err := l.open(); err != nil {
+		return nil, d.explain(err)
+	}
+	return l, nil
+}
+
+func (d *dir) close() error { return d.root.Close() }
+
+// A fileLock is a lock on an empty file, which is never removed.
+type fileLock struct {
+	dir   *dir
+	name  string
+	file  *os.File
+	taken bool
+}
+
+func (l *fileLock) open() error {
+	root := l.dir.root
+	f, err := root.OpenFile(l.name, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := l.dir.same(); err != nil {
+			return err
+		}
+		f, err = root.OpenFile(l.name, os.O_RDWR|os.O_CREATE, l.dir.perm)
+		if err == nil {
+			err = l.dir.share(f, l.dir.perm)
+			if errors.Is(err, fs.ErrPermission) {
+				err = nil // another user made it just now, and shares it
+			}
+		}
+	}
+	if err != nil {
+		if f != nil {
+			_ = f.Close()
+		}
+		return err
+	}
+	l.file = f
+	return nil
+}
+
+func (l *fileLock) try() (bool, error) {
+	ok, err := tryLock(l.file)
+	if !ok || err != nil {
+		return false, l.dir.explain(err)
+	}
+	l.taken = true
+	// Somebody may have removed the file since it was opened, against all
+	// advice; then others lock another one.
+	mine, err := l.file.Stat()
+	if err != nil {
+		return false, l.dir.explain(err)
+	}
+	named, err := l.dir.root.Stat(l.name)
+	if err == nil && os.SameFile(mine, named) {
+		return true, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, l.dir.explain(err)
+	}
+	l.release()
+	return false, l.dir.explain(l.open())
+}
+
+func (l *fileLock) release() {
+	if l.file == nil {
+		return
+	}
+	if l.taken {
+		// Closing alone would not do while a child process that was being
+		// started at that moment has the file open too.
+		unlock(l.file)
+		l.taken = false
+	}
+	_ = l.file.Close()
+	l.file = nil
+}
+
+// A refusal is an error after which certainly nothing was done.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+// isRefusal reports whether rename certainly did nothing.
+func isRefusal(err error) bool {
+	var r refusal
+	return errors.As(err, &r) || isFull(err) || isBusy(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || isReadOnly(err)
+}
+
+// explain adds to an error where it was, and what would be right where that is
+// known.
+func (d *dir) explain(err error) error {
+	var at *fs.PathError
+	var between *os.LinkError
+	if errors.As(err, &at) && !filepath.IsAbs(at.Path) || errors.As(err, &between) && !filepath.IsAbs(between.Old) {
+		err = fmt.Errorf("dirstore: %s: %w", d.path, err)
+	}
+	return explain(err)
+}
+
+func explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case isReadOnly(err):
+		return fmt.Errorf("%w: the store must be on a file system that is mounted for writing", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", err)
+	case isFull(err):
+		return fmt.Errorf("%w: free some room, or inodes, or raise the quota; nothing was changed", err)
+	}
+	return err
+}

@@ -1,0 +1,439 @@
+package dirstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// storeWorld is a world with a store in it.
+func storeWorld(values map[string]string) *simWorld {
+	files := []simImage{{markerName, markerForm + "1\n", true}, {lockPrefix, "", true}}
+	for key, value := range values {
+		files = append(files, simImage{recordPrefix + fileName(key), string(encodeRecord(key, []byte(value))), true})
+	}
+	return newWorld(files)
+}
+
+func openWorld(t *testing.T, w *simWorld) (*Store, *simDisk) {
+	t.Helper()
+	d := &simDisk{world: w, process: new(simProcess)}
+	s, err := openDisk(d, "simulated", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, d
+}
+
+// wantValue reads with a store of its own.
+func wantValue(t *testing.T, w *simWorld, key, want string) {
+	t.Helper()
+	s, _ := openWorld(t, w)
+	if got, err := s.Get(t.Context(), key); string(got) != want || err != nil {
+		t.Errorf("Get(%q) = %q, %v, want %q", key, got, err, want)
+	}
+}
+
+// TestFaults has each call of a CAS fail, with each of a few errors. Where the
+// CAS says that nothing was sent, all is as it was, and it can be tried again.
+func TestFaults(t *testing.T) {
+	full := &fs.PathError{Op: "write", Path: "x", Err: errNoRoom}
+	denied := &fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}
+	broken := errors.New("input/output error")
+	tested := 0
+	for _, key := range []string{"k", "new"} {
+		for _, old := range []string{"A", "X"} {
+			if key == "new" && old == "A" {
+				old = ""
+			}
+			// The calls of a CAS that succeeds, or is refused.
+			var calls []string
+			s, d := openWorld(t, storeWorld(map[string]string{"k": "A"}))
+			d.trace = func(call string) { calls = append(calls, call) }
+			applied, err := s.CAS(t.Context(), key, []byte(old), []byte("B"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, call := range calls {
+				for _, fault := range []error{full, denied, broken} {
+					tested++
+					w := storeWorld(map[string]string{"k": "A"})
+					s, d := openWorld(t, w)
+					n := 0
+					d.fault = func(string) error {
+						if n++; n == i+1 {
+							return fault
+						}
+						return nil
+					}
+					ok, err := s.CAS(t.Context(), key, []byte(old), []byte("B"))
+					d.fault = nil
+					was := map[string]string{"k": "A"}[key]
+					what := fmt.Sprintf("CAS(%q, %q) with %q at %q", key, old, fault, call)
+					synced := strings.HasPrefix(call, "sync ")
+					switch {
+					case strings.HasPrefix(call, "settle "): // no harm
+						if !ok || err != nil {
+							t.Errorf("%s = %v, %v, want true", what, ok, err)
+						}
+						was = "B"
+					case call == "sync directory", strings.HasPrefix(call, "rename ") && fault == broken:
+						if ok || !errors.Is(err, ErrFailed) || errors.Is(err, grant.ErrNotSent) || !errors.Is(err, fault) {
+							t.Errorf("%s = %v, %v, want an unknown outcome that is ErrFailed", what, ok, err)
+						}
+						synced = true
+						was = ""
+					default:
+						if ok || !errors.Is(err, grant.ErrNotSent) || !errors.Is(err, fault) || synced != errors.Is(err, ErrFailed) {
+							t.Errorf("%s = %v, %v, want ErrNotSent, and ErrFailed: %v", what, ok, err, synced)
+						}
+						if w.see(tempPrefix+key) != nil {
+							t.Errorf("%s leaves a temporary file", what)
+						}
+					}
+					// Service is refused after an fsync that failed, and only then.
+					_, err = s.Get(t.Context(), key)
+					if synced != errors.Is(err, ErrFailed) || synced != errors.Is(err, grant.ErrNotSent) {
+						t.Errorf("Get after %s = %v, want ErrFailed: %v", what, err, synced)
+					}
+					if was != "" || key == "new" && !synced {
+						wantValue(t, w, key, was)
+					}
+					if !synced && was != "B" {
+						if again, err := s.CAS(t.Context(), key, []byte(old), []byte("B")); again != applied || err != nil {
+							t.Errorf("CAS again after %s = %v, %v, want %v", what, again, err, applied)
+						}
+					}
+				}
+			}
+		}
+	}
+	t.Logf("report: %d faults of single calls of a CAS", tested)
+}
+
+// A store that has failed says why, to all calls, for ever.
+func TestFailed(t *testing.T) {
+	s, d := openWorld(t, storeWorld(map[string]string{"k": "A"}))
+	d.fault = func(call string) error {
+		if call == "sync directory" {
+			return errSimulated
+		}
+		return nil
+	}
+	if ok, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); ok || !errors.Is(err, ErrFailed) || errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS whose fsync fails = %v, %v, want ErrFailed and not ErrNotSent", ok, err)
+	}
+	d.fault = nil
+	var errs []error
+	_, err := s.Get(t.Context(), "other")
+	errs = append(errs, err)
+	_, err = s.CAS(t.Context(), "other", nil, []byte("1"))
+	errs = append(errs, err)
+	_, err = s.GetMany(t.Context(), []string{"other"})
+	errs = append(errs, err, s.List(t.Context(), "", func(string, []byte) bool { return true }))
+	for i, err := range errs {
+		if !errors.Is(err, ErrFailed) || !errors.Is(err, grant.ErrNotSent) || !errors.Is(err, errSimulated) {
+			t.Errorf("call %d after an fsync has failed = %v, want ErrFailed, ErrNotSent and the reason", i, err)
+		}
+	}
+	// Another process writes it anew, and believes that.
+	wantValue(t, d.world, "k", "B")
+}
+
+// Whoever waits for a lock while the store fails is told.
+func TestFailedWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := storeWorld(map[string]string{"k": "A"})
+		s, _ := openWorld(t, w)
+		_, other := openWorld(t, w)
+		l, err := other.lock(lockPrefix + "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := l.try(); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		done := make(chan error)
+		for range 3 {
+			go func() { _, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); done <- err }()
+		}
+		time.Sleep(time.Second)
+		_ = s.fail(errSimulated)
+		l.release()
+		for range 3 {
+			if err := <-done; !errors.Is(err, ErrFailed) || !errors.Is(err, grant.ErrNotSent) {
+				t.Errorf("CAS that waited = %v, want ErrFailed", err)
+			}
+		}
+	})
+}
+
+// A lock is waited for as long as the context allows, by one goroutine at a
+// time for all of the process, and Close ends that.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := storeWorld(map[string]string{"k": "A"})
+		s, d := openWorld(t, w)
+		_, other := openWorld(t, w)
+		l, err := other.lock(lockPrefix + "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := l.try(); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		tries := 0
+		d.trace = func(string) { tries++ }
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err = s.CAS(ctx, "k", []byte("A"), []byte("B"))
+		if took := time.Since(begin); took < 10*time.Second || took > 10*time.Second+time.Millisecond {
+			t.Errorf("CAS with a context of 10 s took %v", took)
+		}
+		if !errors.Is(err, grant.ErrNotSent) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "lock+k") {
+			t.Errorf("CAS = %v, want ErrNotSent that names the lock", err)
+		}
+		if tries < 1000 || tries > 4000 {
+			t.Errorf("CAS tried %d times in 10 s, want about once in 5 ms", tries)
+		}
+		// Other keys go on, and so does reading this one.
+		if ok, err := s.CAS(t.Context(), "m", nil, []byte("1")); !ok || err != nil {
+			t.Errorf("CAS of another key = %v, %v", ok, err)
+		}
+		if v, err := s.Get(t.Context(), "k"); string(v) != "A" || err != nil {
+			t.Errorf("Get of the key that is locked = %q, %v, want A", v, err)
+		}
+		done := make(chan error)
+		for range 3 {
+			go func() { _, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); done <- err }()
+		}
+		time.Sleep(10 * time.Second)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		for range 3 {
+			if err := <-done; !errors.Is(err, grant.ErrNotSent) {
+				t.Errorf("CAS under Close = %v, want ErrNotSent", err)
+			}
+		}
+		if len(s.queue.lines) != 0 {
+			t.Errorf("the queue has %d lines left", len(s.queue.lines))
+		}
+	})
+}
+
+// A reader that sees a record which is not durable waits for its writer.
+func TestReaderWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := storeWorld(map[string]string{"k": "A"})
+		writer, d := openWorld(t, w)
+		reader, _ := openWorld(t, w)
+		hold := make(chan struct{})
+		d.trace = func(call string) {
+			if call == "sync directory" {
+				<-hold
+			}
+		}
+		go func() {
+			if ok, err := writer.CAS(t.Context(), "k", []byte("A"), []byte("B")); !ok || err != nil {
+				t.Error(ok, err)
+			}
+		}()
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if v, err := reader.Get(ctx, "k"); v != nil || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Get of a record that is not durable = %q, %v, want DeadlineExceeded", v, err)
+		}
+		if v, err := reader.GetMany(t.Context(), []string{"k"}); err != nil || string(v[0]) != "B" {
+			t.Errorf("GetMany = %q, %v, want B: it does not wait", v, err)
+		}
+		got := make(chan string)
+		go func() {
+			v, err := reader.Get(t.Context(), "k")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- string(v)
+		}()
+		time.Sleep(time.Second)
+		select {
+		case v := <-got:
+			t.Errorf("Get = %q before it is durable", v)
+		default:
+		}
+		close(hold)
+		if v := <-got; v != "B" {
+			t.Errorf("Get = %q, want B", v)
+		}
+	})
+}
+
+// Temporary files of processes that died go when the store is opened; that of a
+// process that is writing stays.
+func TestSweep(t *testing.T) {
+	w := storeWorld(map[string]string{"k": "A"})
+	_, other := openWorld(t, w)
+	for _, name := range []string{"tmp+k", "tmp+v1+orders", "tmp+!z", tempPrefix} {
+		w.put(name, &simInode{data: []byte("half a rec")})
+	}
+	l, err := other.lock(lockPrefix + "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := l.try(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	s, d := openWorld(t, w)
+	names, err := d.names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var temps []string
+	for _, name := range names {
+		if strings.HasPrefix(name, tempPrefix) {
+			temps = append(temps, name)
+		}
+	}
+	if want := []string{"tmp+k"}; !slices.Equal(temps, want) {
+		t.Errorf("after opening there are %q, want %q", temps, want)
+	}
+	l.release()
+	if ok, err := s.CAS(t.Context(), "k", []byte("A"), []byte("B")); !ok || err != nil {
+		t.Errorf("CAS over a temporary file that was left = %v, %v, want true", ok, err)
+	}
+	if w.see("tmp+k") != nil {
+		t.Errorf("CAS leaves the temporary file")
+	}
+}
+
+// hiddenRecords is a file system that does not show the names of records, as
+// some do for a moment while the record is replaced.
+type hiddenRecords struct{ disk }
+
+func (d hiddenRecords) names() ([]string, error) {
+	names, err := d.disk.names()
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, recordPrefix) }), err
+}
+
+func TestListNeedsLocksOnly(t *testing.T) {
+	s, d := openWorld(t, storeWorld(nil))
+	keys := []string{"A", "a", strings.Repeat("long", 50), "v1/orders/n/00042"}
+	for _, key := range keys {
+		if ok, err := s.CAS(t.Context(), key, nil, []byte("1")); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	// Those of keys that a CAS was refused for have a lock and no record.
+	if ok, err := s.CAS(t.Context(), "nothing", []byte("x"), []byte("1")); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if ok, err := s.CAS(t.Context(), strings.Repeat("nothing", 30), []byte("x"), []byte("1")); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	s.disk = hiddenRecords{d}
+	var got []string
+	if err := s.List(t.Context(), "", func(key string, _ []byte) bool { got = append(got, key); return true }); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(got, keys) {
+		t.Errorf("List yields %q, want %q", got, keys)
+	}
+}
+
+// TestCreationCrashes lets the power fail at every call of the creation of a
+// store. It can be created then, or is there.
+func TestCreationCrashes(t *testing.T) {
+	states := make(map[string]bool)
+	var failed error
+	w := newWorld(nil)
+	d := &simDisk{world: w}
+	check := func(string) {
+		for _, state := range w.crashStates() {
+			if states[state.text] || failed != nil {
+				continue
+			}
+			states[state.text] = true
+			if _, err := openDisk(&simDisk{world: newWorld(state.files)}, "simulated", false); err != nil && !errors.Is(err, ErrNoStore) {
+				failed = fmt.Errorf("open after a crash that leaves %s: %w", state.text, err)
+			}
+			s, err := openDisk(&simDisk{world: newWorld(state.files)}, "simulated", true)
+			if err != nil {
+				failed = fmt.Errorf("create after a crash that leaves %s: %w", state.text, err)
+				continue
+			}
+			if ok, err := s.CAS(t.Context(), "k", nil, []byte("1")); !ok || err != nil {
+				failed = fmt.Errorf("CAS after a crash that leaves %s = %v, %w", state.text, ok, err)
+			}
+		}
+	}
+	d.trace = check
+	s, err := openDisk(d, "simulated", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("")
+	if failed != nil {
+		t.Error(failed)
+	}
+	d.trace = nil
+	if ok, err := s.CAS(t.Context(), "k", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	// What was acknowledged is in a store with its marker.
+	for _, state := range w.crashStates() {
+		s, err := openDisk(&simDisk{world: newWorld(state.files)}, "simulated", false)
+		if err != nil {
+			t.Errorf("open after a crash that leaves %s: %v", state.text, err)
+			continue
+		}
+		if v, err := s.Get(t.Context(), "k"); string(v) != "1" || err != nil {
+			t.Errorf("Get after a crash that leaves %s = %q, %v, want 1", state.text, v, err)
+		}
+	}
+	t.Logf("report: %d crash states of creating a store", len(states))
+}
+
+// A file system on which a lock can be taken twice is refused.
+func TestLocksThatDoNotExclude(t *testing.T) {
+	d := &lyingLocks{&simDisk{world: storeWorld(nil)}}
+	if _, err := openDisk(d, "simulated", false); !errors.Is(err, ErrFileSystem) {
+		t.Errorf("open = %v, want ErrFileSystem", err)
+	}
+}
+
+type lyingLocks struct{ disk }
+
+func (d *lyingLocks) lock(string) (lock, error) { return d, nil }
+func (d *lyingLocks) try() (bool, error)        { return true, nil }
+func (d *lyingLocks) release()                  {}
+
+// A process that was stopped while it opened the store holds up nobody who
+// opens it, unless it is still to be created.
+func TestOpenWhileAnotherOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, w := range []*simWorld{storeWorld(nil), newWorld(nil)} {
+			other := &simDisk{world: w}
+			l, err := other.lock(lockPrefix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := l.try(); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			_, err = openDisk(&simDisk{world: w}, "simulated", true)
+			if there := w.see(markerName) != nil; there != (err == nil) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("open while another process holds the marker's lock = %v, the store is there: %v", err, there)
+			}
+		}
+	})
+}

@@ -1,0 +1,452 @@
+//go:build linux || darwin || windows
+
+package dirstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/firnid/firn/grant"
+)
+
+// tree returns the names of all that is below a directory.
+func tree(t *testing.T, dir string) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if path != dir {
+			names = append(names, strings.TrimPrefix(path, dir))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOpenRefuses opens what is no store, or one that cannot be used. The error
+// says what is wrong, and nothing is changed.
+func TestOpenRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		make    func(t *testing.T, dir string) // what is there
+		path    string                         // below the directory
+		options Options
+		is      error
+		says    string
+	}{
+		{name: "no directory", path: "none", is: ErrNoStore, says: "Options.Create"},
+		{name: "no directory, far down", path: "a/b/c", is: ErrNoStore, says: "does not exist"},
+		{name: "empty directory", is: ErrNoStore, says: "is empty"},
+		{
+			name: "only what the system puts there", is: ErrNoStore, says: "is empty",
+			make: func(t *testing.T, dir string) { write(t, dir+"/lost+found", ""); write(t, dir+"/.DS_Store", "") },
+		},
+		{
+			name: "a file", path: "file", options: Options{Create: true}, is: ErrNotStore, says: "no directory",
+			make: func(t *testing.T, dir string) { write(t, dir+"/file", "") },
+		},
+		{
+			name: "below a file", path: "file/store", options: Options{Create: true}, says: "file",
+			make: func(t *testing.T, dir string) { write(t, dir+"/file", "") },
+		},
+		{
+			name: "other files", options: Options{Create: true}, is: ErrNotStore, says: "letter.txt",
+			make: func(t *testing.T, dir string) { write(t, dir+"/letter.txt", "Dear") },
+		},
+		{
+			name: "records without the marker", options: Options{Create: true}, is: ErrNotStore, says: markerName,
+			make: func(t *testing.T, dir string) { write(t, dir+"/rec+a", string(encodeRecord("a", []byte("1")))) },
+		},
+		{
+			name: "newer", options: Options{Create: true}, is: ErrNewer, says: "format 2, and this one knows format 1",
+			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirstore format 2\n") },
+		},
+		{
+			name: "damaged marker", options: Options{Create: true}, is: ErrNotStore, says: "does not say",
+			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirst") },
+		},
+		{
+			name: "empty marker", options: Options{Create: true}, is: ErrNotStore, says: "does not say",
+			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "") },
+		},
+		{
+			name: "marker of format 0", options: Options{Create: true}, is: ErrNotStore, says: "does not say",
+			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirstore format 0\n") },
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if test.make != nil {
+				test.make(t, dir)
+			}
+			before := tree(t, dir)
+			test.options.AllowVolatile = true
+			path := filepath.Join(dir, test.path)
+			s, err := Open(path, &test.options)
+			if err == nil {
+				_ = s.Close()
+				t.Fatalf("Open succeeds")
+			}
+			if test.is != nil && !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("Open = %q, want %q that has %q and the path", err, test.is, test.says)
+			}
+			if after := tree(t, dir); !slices.Equal(before, after) {
+				t.Errorf("Open has left %q, there was %q", after, before)
+			}
+		})
+	}
+	if _, err := Open("", nil); err == nil {
+		t.Errorf("Open(\"\") succeeds")
+	}
+}
+
+func TestCreate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "some", "where", "store")
+	s := open(t, path)
+	if ok, err := s.CAS(t.Context(), "v1/orders/n/00042", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	want := []string{"/firn-store", "/lock+", "/lock+v1+orders+n+00042", "/rec+v1+orders+n+00042"}
+	if got := tree(t, path); filepath.Separator == '/' && !slices.Equal(got, want) {
+		t.Errorf("the store has the files %q, want %q", got, want)
+	}
+	text, err := os.ReadFile(filepath.Join(path, markerName))
+	if err != nil || !strings.HasPrefix(string(text), "firn dirstore format 1\n") {
+		t.Errorf("the marker is %q, %v", text, err)
+	}
+	if runtime.GOOS != "windows" {
+		for _, dir := range []string{path, filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
+			if mode := stat(t, dir).Mode().Perm(); mode != 0o700 {
+				t.Errorf("%s has mode %o, want 700", dir, mode)
+			}
+		}
+		for _, name := range want {
+			if mode := stat(t, path+name).Mode().Perm(); mode != 0o600 {
+				t.Errorf("%s has mode %o, want 600", name, mode)
+			}
+		}
+	}
+	// From here on it is there, and opens without more.
+	again, err := Open(path, &Options{AllowVolatile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := again.Get(t.Context(), "v1/orders/n/00042"); string(v) != "1" || err != nil {
+		t.Errorf("Get = %q, %v, want 1", v, err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func stat(t *testing.T, path string) fs.FileInfo {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// Many that create one store at once all get it.
+func TestCreateAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "store")
+	const n = 16
+	errs := make(chan error)
+	for i := range n {
+		go func() {
+			s, err := Open(path, forTests())
+			if err == nil {
+				_, err = s.CAS(context.Background(), fmt.Sprintf("k/%d", i), nil, []byte("1"))
+				err = errors.Join(err, s.Close())
+			}
+			errs <- err
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	found := 0
+	if err := open(t, path).List(t.Context(), "k/", func(string, []byte) bool { found++; return true }); err != nil || found != n {
+		t.Errorf("List yields %d keys, %v, want %d", found, err, n)
+	}
+}
+
+// TestDamaged has files that are not what was written. Each is an error that
+// names the file, for every call that needs it, and stays as it is.
+func TestDamaged(t *testing.T) {
+	good := encodeRecord("v1/a", []byte("value"))
+	for name, test := range map[string]struct {
+		content string
+		want    error
+	}{
+		"empty":       {"", ErrDamaged},
+		"cut":         {string(good[:len(good)-2]), ErrDamaged},
+		"zeros":       {strings.Repeat("\x00", len(good)), ErrDamaged},
+		"huge":        {strings.Repeat("x", 1<<20), ErrDamaged},
+		"another key": {string(encodeRecord("v1/b", []byte("value"))), ErrDamaged},
+		"newer":       {"firn-record 2 and more\n", ErrNewer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			ctx := t.Context()
+			for _, key := range []string{"v1/a", "v1/z"} {
+				if ok, err := s.CAS(ctx, key, nil, []byte("value")); !ok || err != nil {
+					t.Fatal(ok, err)
+				}
+			}
+			path := filepath.Join(dir, "rec+v1+a")
+			write(t, path, test.content)
+			want := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, test.want) || !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "rec+v1+a") {
+					t.Errorf("%s = %v, want %q and ErrNotSent that names the file", what, err, test.want)
+				}
+			}
+			_, err := s.Get(ctx, "v1/a")
+			want("Get", err)
+			for _, old := range []string{"", "value"} {
+				ok, err := s.CAS(ctx, "v1/a", []byte(old), []byte("other"))
+				if ok {
+					t.Errorf("CAS of a damaged record = true")
+				}
+				want("CAS", err)
+			}
+			_, err = s.GetMany(ctx, []string{"v1/z", "v1/a"})
+			want("GetMany", err)
+			want("List", s.List(ctx, "v1/", func(string, []byte) bool { return true }))
+			if err := s.List(ctx, "v1/z", func(string, []byte) bool { return true }); err != nil {
+				t.Errorf("List of others = %v", err)
+			}
+			if got, err := os.ReadFile(path); string(got) != test.content || err != nil {
+				t.Errorf("the file has changed: %v", err)
+			}
+			if ok, err := s.CAS(ctx, "v1/z", []byte("value"), []byte("other")); !ok || err != nil {
+				t.Errorf("CAS of another key = %v, %v, want true", ok, err)
+			}
+		})
+	}
+}
+
+// A record of a long key that has been damaged is noticed by List too, though
+// its key is in it.
+func TestDamagedLongKey(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	key := strings.Repeat("long/", 30) + "key"
+	if ok, err := s.CAS(t.Context(), key, nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	path := filepath.Join(dir, recordPrefix+fileName(key))
+	for _, content := range []string{"", string(encodeRecord(strings.Repeat("other/", 30)+"key", []byte("1")))} {
+		write(t, path, content)
+		if err := s.List(t.Context(), "", func(string, []byte) bool { return true }); !errors.Is(err, ErrDamaged) {
+			t.Errorf("List = %v, want ErrDamaged", err)
+		}
+	}
+}
+
+// Files that are none of the store's are left alone.
+func TestOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	others := []string{"README", "rec", "rec+", "rec+A", "rec+a~", "lock+a%", "rec+!", "x.tmp", "tmp", ".hidden", "rec++", "lock+a!1!1"}
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+		others = slices.DeleteFunc(others, func(name string) bool { return name == "rec+A" }) // is rec+a
+	}
+	for _, name := range others {
+		write(t, filepath.Join(dir, name), "mine")
+	}
+	again := open(t, dir)
+	var keys []string
+	if err := again.List(t.Context(), "", func(key string, _ []byte) bool { keys = append(keys, key); return true }); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(keys, []string{"a"}) {
+		t.Errorf("List yields %q, want a", keys)
+	}
+	for _, name := range others {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); string(got) != "mine" || err != nil {
+			t.Errorf("%s is now %q, %v", name, got, err)
+		}
+	}
+}
+
+// A store whose directory is taken away, or replaced by a copy, does not go on
+// in either.
+func TestDirectoryGoesAway(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not let a directory go that is open")
+	}
+	dir := filepath.Join(t.TempDir(), "store")
+	s := open(t, dir)
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	want := func(when string) {
+		t.Helper()
+		_, getErr := s.Get(t.Context(), "a")
+		_, absentErr := s.Get(t.Context(), "b")
+		ok, casErr := s.CAS(t.Context(), "a", []byte("1"), []byte("2"))
+		_, newErr := s.CAS(t.Context(), "b", nil, []byte("2"))
+		listErr := s.List(t.Context(), "", func(string, []byte) bool { t.Error("List yields"); return true })
+		if ok {
+			t.Errorf("%s: CAS = true", when)
+		}
+		for i, err := range []error{getErr, absentErr, casErr, newErr, listErr} {
+			if !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("%s: call %d = %v, want ErrNotSent that names the directory", when, i, err)
+			}
+		}
+	}
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	want("moved away")
+	if err := os.CopyFS(dir, os.DirFS(dir+".old")); err != nil {
+		t.Fatal(err)
+	}
+	before := tree(t, dir)
+	want("replaced by a copy")
+	if after := tree(t, dir); !slices.Equal(before, after) {
+		t.Errorf("the copy has now %q, it had %q", after, before)
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(dir+".old", dir)); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
+		t.Errorf("CAS after it is back = %v, %v, want true", ok, err)
+	}
+}
+
+// A lock that somebody has removed is made anew. That is not safe while others
+// hold it, but whoever comes after does not fail for ever.
+func TestLockFileRemoved(t *testing.T) {
+	path := t.TempDir()
+	s := open(t, path)
+	for i := range 3 {
+		old := []byte(nil)
+		if i > 0 {
+			old = fmt.Append(nil, i-1)
+		}
+		if ok, err := s.CAS(t.Context(), "a", old, fmt.Append(nil, i)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if err := os.Remove(filepath.Join(path, "lock+a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One that was open when it was removed is not taken for the lock.
+	d := s.disk.(*dir)
+	l, err := d.lock("lock+b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.release()
+	if runtime.GOOS == "windows" {
+		return // it cannot be removed while it is open
+	}
+	if err := os.Remove(filepath.Join(path, "lock+b")); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := l.try(); ok || err != nil {
+		t.Errorf("try of a lock whose file was removed = %v, %v, want false", ok, err)
+	}
+	if ok, err := l.try(); !ok || err != nil {
+		t.Errorf("try again = %v, %v, want true", ok, err)
+	}
+}
+
+// A file that a process has left half written goes when the store is opened.
+func TestSweepFiles(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir)
+	write(t, filepath.Join(dir, "tmp+v1+a"), "firn-rec")
+	write(t, filepath.Join(dir, "tmp+"), "firn")
+	open(t, dir)
+	if got := tree(t, dir); slices.ContainsFunc(got, func(name string) bool { return strings.Contains(name, tempPrefix) }) {
+		t.Errorf("after opening again there are %q", got)
+	}
+}
+
+func TestFileSystemCheck(t *testing.T) {
+	for _, test := range []struct {
+		f       fileSystem
+		options Options
+		ok      bool
+		says    string
+	}{
+		{fileSystem{"ext4", durable}, Options{}, true, ""},
+		{fileSystem{"tmpfs", inMemory}, Options{}, false, "AllowVolatile"},
+		{fileSystem{"tmpfs", inMemory}, Options{AllowVolatile: true}, true, ""},
+		{fileSystem{"overlayfs", layered}, Options{}, false, "mount a volume"},
+		{fileSystem{"overlayfs", layered}, Options{AllowVolatile: true}, true, ""},
+		{fileSystem{"NFS", remote}, Options{}, false, "several machines share"},
+		{fileSystem{"NFS", remote}, Options{AllowVolatile: true}, false, "AnyFileSystem"},
+		{fileSystem{"NFS", remote}, Options{AnyFileSystem: true}, true, ""},
+		{fileSystem{"FUSE", hidden}, Options{}, false, "local disk"},
+		{fileSystem{"FAT", torn}, Options{}, false, "journal"},
+		{fileSystem{"ISO 9660", readOnly}, Options{}, false, "cannot be written"},
+		{fileSystem{"a file system of type 0x1", unknownUse}, Options{}, false, "not known"},
+		{fileSystem{"a file system of type 0x1", unknownUse}, Options{AnyFileSystem: true}, true, ""},
+	} {
+		err := test.f.check("the-path", &test.options)
+		switch {
+		case test.ok && err != nil:
+			t.Errorf("%v with %+v = %v, want nil", test.f, test.options, err)
+		case !test.ok && (!errors.Is(err, ErrFileSystem) || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "the-path") || !strings.Contains(err.Error(), test.f.name)):
+			t.Errorf("%v with %+v = %v, want ErrFileSystem that has the path, the file system, and %q", test.f, test.options, err, test.says)
+		}
+	}
+}
+
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "firn")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	// A store that is not there is not made by accident.
+	_, err = Open(filepath.Join(dir, "store"), &Options{AllowVolatile: true})
+	fmt.Println(errors.Is(err, ErrNoStore))
+
+	s, err := Open(filepath.Join(dir, "store"), &Options{AllowVolatile: true, Create: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = s.Close() }()
+	ok, err := s.CAS(context.Background(), "v1/orders/n/00042", nil, []byte("mine"))
+	fmt.Println(ok, err)
+	ok, err = s.CAS(context.Background(), "v1/orders/n/00042", nil, []byte("mine too"))
+	fmt.Println(ok, err)
+	// Output:
+	// true
+	// true <nil>
+	// false <nil>
+}

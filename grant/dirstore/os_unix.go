@@ -1,0 +1,72 @@
+//go:build linux || darwin
+
+package dirstore
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// readsTakeLock is false: the mode of a record's file tells readers whether
+// they must wait.
+const readsTakeLock = false
+
+// A file that its owner may write is settled.
+const settledBit = 0o200
+
+// settledPerm is the mode of files in a directory: its owner's, and its group's
+// too where the group may write the directory.
+func settledPerm(dir fs.FileInfo) fs.FileMode {
+	if dir.Mode()&0o020 != 0 {
+		return 0o660
+	}
+	return 0o600
+}
+
+func unsettledPerm(perm fs.FileMode) fs.FileMode { return perm &^ 0o222 }
+func isSettled(info fs.FileInfo) bool            { return info.Mode()&settledBit != 0 }
+
+func settle(root *os.Root, name string, perm fs.FileMode) error {
+	f, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(perm), f.Close())
+}
+
+func systemPath(path string) string { return path }
+
+func rename(d *dir, from, to string) error { return d.root.Rename(from, to) }
+
+// syncDirectory is fsync on Linux and F_FULLFSYNC on macOS.
+func syncDirectory(f *os.File) error { return f.Sync() }
+
+// tryLock takes the lock of an open file: of this opening, not of the process.
+func tryLock(f *os.File) (bool, error) {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch err {
+		case nil:
+			return true, nil
+		case syscall.EWOULDBLOCK:
+			return false, nil
+		case syscall.EINTR:
+			continue
+		}
+		return false, &fs.PathError{Op: "flock", Path: f.Name(), Err: err}
+	}
+}
+
+func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+
+// isFull reports whether there was no room.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+func isReadOnly(err error) bool { return errors.Is(err, syscall.EROFS) }
+
+// isBusy is of Windows.
+func isBusy(error) bool { return false }

@@ -1,0 +1,4 @@
+package dirstore
+
+// errNoRoom is what the system says of a full disk.
+var errNoRoom error = errorDiskFull

@@ -1,0 +1,179 @@
+//go:build linux || darwin
+
+package dirstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// asNobody runs a role of this test binary as a user that is not root, and
+// returns what it prints.
+func asNobody(t *testing.T, role, dir string) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), childEnv+"="+role, "FIRN_DIRSTORE_DIR="+dir)
+	if os.Geteuid() == 0 {
+		// The binary lies where only root may look: the copy lies elsewhere.
+		data, err := os.ReadFile(exe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Path = filepath.Join(filepath.Dir(dir), "exe")
+		if err := os.WriteFile(cmd.Path, data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		cmd.Dir = "/"
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Skipf("no process of another user can be started: %v %s", err, out)
+	}
+	return string(bytes.TrimSpace(out))
+}
+
+// tryStore is the role: it opens the store, and uses it.
+func tryStore() error {
+	s, err := Open(os.Getenv("FIRN_DIRSTORE_DIR"), &Options{AllowVolatile: true, Create: true})
+	if err != nil {
+		fmt.Println("open:", err)
+		return nil
+	}
+	if _, err := s.Get(context.Background(), "a"); err != nil {
+		fmt.Println("get:", err)
+		return nil
+	}
+	if ok, err := s.CAS(context.Background(), "a", []byte("1"), []byte("2")); !ok || err != nil {
+		fmt.Println("cas:", ok, err)
+		return nil
+	}
+	fmt.Println("fine")
+	return nil
+}
+
+// TestPermissions has a user who may not do all that is needed. The error says
+// at which file, and what would be right.
+func TestPermissions(t *testing.T) {
+	const right = "run them as one user, or give the directory to a group they share"
+	// Who starts this may be root, and then the other one is nobody: or the
+	// user, and then both are the same.
+	var owner int
+	if os.Geteuid() == 0 {
+		owner = 65534
+	} else {
+		owner = os.Geteuid()
+	}
+	for _, test := range []struct {
+		name  string
+		spoil func(dir string) error
+		want  []string
+	}{
+		{"all of one user", func(string) error { return nil }, []string{"fine"}},
+		{"directory that may not be written", func(dir string) error { return os.Chmod(dir, 0o500) }, []string{"open:", "permission denied", right}},
+		{"directory that may not be read", func(dir string) error { return os.Chmod(dir, 0o300) }, []string{"open:", "permission denied", right}},
+		{"directory that may not be entered", func(dir string) error { return os.Chmod(dir, 0o600) }, []string{"open:", "permission denied", right}},
+		{"marker that may not be read", func(dir string) error { return os.Chmod(dir+"/"+markerName, 0) }, []string{"open:", "permission denied", markerName, right}},
+		{"record that may not be read", func(dir string) error { return os.Chmod(dir+"/rec+a", 0) }, []string{"get:", "permission denied", "rec+a", right}},
+		{"lock that may not be opened", func(dir string) error { return os.Chmod(dir+"/lock+a", 0) }, []string{"cas:", "permission denied", "lock+a", right}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			top := t.TempDir()
+			if err := os.Chmod(filepath.Dir(top), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(top, "store")
+			s := open(t, dir)
+			if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			for _, name := range append(tree(t, dir), "") {
+				if err := os.Lchown(dir+name, owner, -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := test.spoil(dir); err != nil {
+				t.Fatal(err)
+			}
+			got := asNobody(t, "try", dir)
+			if err := os.Chmod(dir, 0o700); err != nil { // so that it can be removed
+				t.Fatal(err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("the process says %q, want %q in it", got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestGroup has a directory that a group may write: so may it every file.
+func TestGroup(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path)
+	for i, old := range []string{"", "0"} {
+		if ok, err := s.CAS(t.Context(), "a", []byte(old), fmt.Append(nil, i)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	for _, name := range tree(t, path) {
+		if mode := stat(t, path+name).Mode().Perm(); mode != 0o660 {
+			t.Errorf("%s has mode %o, want 660", name, mode)
+		}
+	}
+	// While it is not durable, its mode says so.
+	d := s.disk.(*dir)
+	f, err := d.create("tmp+b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if mode := stat(t, path+"/tmp+b").Mode().Perm(); mode != 0o440 {
+		t.Errorf("a record that is written has mode %o, want 440", mode)
+	}
+}
+
+// TestUnsettledRecord finds a record as a process leaves it that is killed
+// between the rename and the fsync: read-only. It is written anew once.
+func TestUnsettledRecord(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	path := filepath.Join(dir, "rec+a")
+	if err := os.Chmod(path, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	before := stat(t, path)
+	if v, err := s.Get(t.Context(), "a"); string(v) != "1" || err != nil {
+		t.Errorf("Get = %q, %v, want 1", v, err)
+	}
+	after := stat(t, path)
+	if os.SameFile(before, after) || after.Mode().Perm() != 0o600 {
+		t.Errorf("the record has mode %o and was written anew: %v, want 600 and true", after.Mode().Perm(), !os.SameFile(before, after))
+	}
+	if v, err := s.Get(t.Context(), "a"); string(v) != "1" || err != nil || !os.SameFile(after, stat(t, path)) {
+		t.Errorf("Get = %q, %v, and it was written anew again: %v", v, err, !os.SameFile(after, stat(t, path)))
+	}
+}

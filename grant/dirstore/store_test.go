@@ -1,0 +1,33 @@
+//go:build linux || darwin || windows
+
+package dirstore
+
+import (
+	"testing"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/storetest"
+)
+
+// forTests creates a store wherever the temporary directory is.
+func forTests() *Options { return &Options{Create: true, AllowVolatile: true} }
+
+func open(t testing.TB, path string) *Store {
+	t.Helper()
+	s, err := Open(path, forTests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestStore(t *testing.T) {
+	storetest.RunWith(t, func(t *testing.T) grant.Store { return open(t, t.TempDir()) }, &storetest.Options{
+		Reopen: func(t *testing.T, first grant.Store) grant.Store { return open(t, first.(*Store).path) },
+	})
+}

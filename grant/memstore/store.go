@@ -1,0 +1,193 @@
+package memstore
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/firnid/firn/grant"
+)
+
+var (
+	_ grant.Store       = (*Store)(nil)
+	_ grant.MultiGetter = (*Store)(nil)
+	_ grant.Watcher     = (*Store)(nil)
+)
+
+// A Store is a grant.Store in the memory of one process.
+// The zero Store is empty and ready to use. It is safe for use by many
+// goroutines at once and must not be copied.
+//
+// Every method happens at one moment, List too: it yields what was there when
+// it was called. Watch tells of every CAS that was applied, but of several only
+// once where the watcher has not read in between. After Close the values are
+// gone.
+type Store struct {
+	mu       sync.Mutex        // guards all fields; never held while a caller's code runs
+	values   map[string][]byte // a value is never changed, only replaced
+	watchers map[string]map[*watcher]bool
+	closed   bool
+}
+
+// A watcher is one call of Watch.
+type watcher struct {
+	changed chan struct{} // of size 1, so that telling never waits
+	stop    func() bool   // of what ends it with its context
+}
+
+// refuse returns why nothing may be done: the context is done, the store is
+// closed. It is called with s.mu held, so that nothing lies between the answer
+// and what is done.
+func (s *Store) refuse(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
+	}
+	if s.closed {
+		return fmt.Errorf("%w: memstore: the store is closed", grant.ErrNotSent)
+	}
+	return nil
+}
+
+// Get returns a copy of the value of a key, or nil.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := grant.CheckKey(key); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refuse(ctx); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(s.values[key]), nil
+}
+
+// GetMany returns copies of the values of all keys, all of the same moment.
+func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	for _, key := range keys {
+		if err := grant.CheckKey(key); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refuse(ctx); err != nil {
+		return nil, err
+	}
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		values[i] = bytes.Clone(s.values[key])
+	}
+	return values, nil
+}
+
+// CAS puts next in the place of old. Its outcome is never unknown: every error
+// is grant.ErrNotSent.
+func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := grant.CheckKey(key); err != nil {
+		return false, err
+	}
+	if err := grant.CheckValue(next); err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.refuse(ctx); err != nil {
+		return false, err
+	}
+	if !bytes.Equal(s.values[key], old) { // an absent value is equal to nil
+		return false, nil
+	}
+	if s.values == nil {
+		s.values = make(map[string][]byte)
+	}
+	s.values[key] = bytes.Clone(next)
+	for w := range s.watchers[key] {
+		select {
+		case w.changed <- struct{}{}:
+		default: // it has not read the last one yet
+		}
+	}
+	return true, nil
+}
+
+// List calls yield for every key with the prefix, with the values of the moment
+// of the call.
+func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	type record struct {
+		key   string
+		value []byte
+	}
+	var records []record
+	s.mu.Lock()
+	err := s.refuse(ctx)
+	if err == nil {
+		for key, value := range s.values {
+			if strings.HasPrefix(key, prefix) {
+				records = append(records, record{key, value})
+			}
+		}
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(records, func(a, b record) int { return strings.Compare(a.key, b.key) })
+	for _, r := range records {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !yield(r.key, bytes.Clone(r.value)) {
+			break
+		}
+	}
+	return nil
+}
+
+// Watch tells of changes of a key until ctx is done or the store is closed.
+func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
+	w := &watcher{changed: make(chan struct{}, 1)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if grant.CheckKey(key) != nil || s.refuse(ctx) != nil {
+		close(w.changed) // there is nothing to tell
+		return w.changed
+	}
+	if s.watchers == nil {
+		s.watchers = make(map[string]map[*watcher]bool)
+	}
+	if s.watchers[key] == nil {
+		s.watchers[key] = make(map[*watcher]bool)
+	}
+	s.watchers[key][w] = true
+	// It runs on its own, so it can wait for s.mu even if ctx is done by now.
+	w.stop = context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.watchers[key][w] {
+			return // Close was first
+		}
+		delete(s.watchers[key], w)
+		if len(s.watchers[key]) == 0 {
+			delete(s.watchers, key)
+		}
+		close(w.changed)
+	})
+	return w.changed
+}
+
+// Close ends the use of the store, and all watching. It always returns nil.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ws := range s.watchers {
+		for w := range ws {
+			w.stop()
+			close(w.changed)
+		}
+	}
+	s.values, s.watchers, s.closed = nil, nil, true
+	return nil
+}

@@ -1,0 +1,124 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// A Store keeps small values under keys. It is all that coordination needs of a
+// database, and the smallest interface that many databases have.
+//
+// CAS must be linearizable, and durable when it returns: a value that was
+// applied is never lost, and never comes back after another has replaced it.
+// Uniqueness of IDs rests on this and on nothing else. A store that loses
+// applied values (asynchronous failover, a file system that lies about fsync)
+// makes IDs repeat. Package storetest checks what can be checked.
+//
+// Keys are parts joined by a slash. A part begins with a letter or a digit, and
+// goes on with these and with . _ - : (ASCII; upper and lower case differ). A
+// key is at most 256 bytes long, a value at most 4096 and never empty. Other
+// keys and values are an error that is ErrNotSent; CheckKey and CheckValue say
+// what is wrong with them.
+//
+// A Store is safe for use by many goroutines and, unless it says otherwise, by
+// many processes at once. Every method but Close takes a context and returns
+// soon after it is done. If the context is done before the call, nothing is
+// done at all, and the error matches both ErrNotSent and the context's.
+type Store interface {
+	// Get returns the value of a key, or nil if there is none. The caller owns
+	// the value. It is linearizable: it sees every CAS that returned before,
+	// and what it has seen is as durable as if its CAS had returned.
+	Get(ctx context.Context, key string) ([]byte, error)
+
+	// CAS puts next in the place of old, where old is the key's value, byte for
+	// byte; an old of no bytes, nil or not, means that the key is absent. What
+	// counts is the value and not how it came there: a CAS from A succeeds
+	// after A was replaced by B and B by A. It neither keeps its arguments nor
+	// changes them. Values are never removed.
+	//
+	//	true, nil      applied, and durable
+	//	false, nil     not applied, and never will be: the key has another
+	//	               value, as durable as one that Get returns
+	//	false, err     unknown: it may be applied, now or later
+	//
+	// An error that is ErrNotSent says for certain that nothing was, or will
+	// be, applied.
+	CAS(ctx context.Context, key string, old, next []byte) (bool, error)
+
+	// List calls yield for every key with the prefix, in ascending order of
+	// their bytes, until yield returns false. It is linearizable as a whole or
+	// key by key: a key whose CAS returned before List was called is there, with
+	// that value or a later one. A prefix is any text: the empty one is that of
+	// all keys, and one that no key can have finds nothing. The value belongs to
+	// yield only while it runs; yield may use the store. A List that could not
+	// go on to the end returns an error.
+	List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error
+
+	// Close ends the use of the store. Calls under way may fail; calls after
+	// it do, with an error that is ErrNotSent. Closing again does no harm.
+	Close() error
+}
+
+// ErrNotSent is matched by a CAS error that says for certain that nothing was,
+// or will be, applied.
+var ErrNotSent = errors.New("grant: not sent to the store")
+
+// A MultiGetter is a Store that reads many keys in one round trip. It returns a
+// value for each key, in their order; nil means absent. The values are the
+// caller's. They may be stale, of different moments, and not durable yet, so
+// they are good for choosing a key, and for nothing that a CAS does not check.
+type MultiGetter interface {
+	GetMany(ctx context.Context, keys []string) ([][]byte, error)
+}
+
+// A Watcher is a Store that tells of changes. What it tells is a hint: the
+// channel gets a value some time after the key changed, perhaps never, and
+// perhaps without a change. It is closed when ctx is done, or before that when
+// nothing more will be told. A watcher that does not read holds nobody up.
+type Watcher interface {
+	Watch(ctx context.Context, key string) <-chan struct{}
+}
+
+// A Lineage is a Store that knows when it went back, restored from a backup for
+// instance: the identity is another one, or the revision a smaller one, than
+// anybody has ever seen.
+type Lineage interface {
+	Lineage(ctx context.Context) (identity string, revision int64, err error)
+}
+
+// MaxKey and MaxValue are the most bytes that a key and a value have.
+const (
+	MaxKey   = 256
+	MaxValue = 4096
+)
+
+// CheckKey returns nil if a Store takes the key, and else an error, which is
+// ErrNotSent, that says what is wrong with it.
+func CheckKey(key string) error {
+	if key == "" || len(key) > MaxKey {
+		return fmt.Errorf("%w: a key has 1 to %d bytes, not %d", ErrNotSent, MaxKey, len(key))
+	}
+	first := true // of its part
+	for i := range len(key) {
+		switch c := key[i]; {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9':
+			first = false
+		case !first && c == '/' && i < len(key)-1:
+			first = true
+		case first || c != '.' && c != '_' && c != '-' && c != ':':
+			return fmt.Errorf("%w: key %q: %q at offset %d: parts begin with a letter or a digit, go on with these and . _ - : as well, and are joined by one slash",
+				ErrNotSent, key, key[i:i+1], i)
+		}
+	}
+	return nil
+}
+
+// CheckValue returns nil if a Store takes the value, and else an error, which
+// is ErrNotSent.
+func CheckValue(value []byte) error {
+	if len(value) == 0 || len(value) > MaxValue {
+		return fmt.Errorf("%w: a value has 1 to %d bytes, not %d", ErrNotSent, MaxValue, len(value))
+	}
+	return nil
+}

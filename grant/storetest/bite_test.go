@@ -1,0 +1,977 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+)
+
+// A database is what stores of one open call share: a memstore that has every
+// optional interface, and what broken stores need to be broken.
+type database struct {
+	memstore.Store
+	mu       sync.Mutex
+	revision int64
+	before   map[string][]byte          // the value before the last one, by key
+	changed  map[string]time.Time       // of the last one
+	retired  map[string]map[string]bool // all values that were replaced
+	shared   map[string][]byte          // values that were not copied
+}
+
+// A whole is one Store over a database, with all optional interfaces. It is
+// broken by what is set in it.
+type whole struct {
+	db     *database
+	closed atomic.Bool
+	cache  sync.Map // for some of those that are broken
+	breakage
+}
+
+// A breakage is what a whole does instead of what it should.
+type breakage struct {
+	hangs bool // instead of failing at once
+
+	brokenGet     func(w *whole, ctx context.Context, key string) ([]byte, error)
+	brokenCAS     func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error)
+	brokenList    func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error
+	brokenMany    func(w *whole, ctx context.Context, keys []string) ([][]byte, error)
+	brokenWatch   func(w *whole, ctx context.Context, key string) <-chan struct{}
+	brokenLineage func(w *whole) (string, int64, error)
+	brokenClose   func(w *whole) error
+}
+
+func (w *whole) refuse() error {
+	if w.closed.Load() {
+		return fmt.Errorf("%w: closed", grant.ErrNotSent)
+	}
+	return nil
+}
+
+func (w *whole) get(ctx context.Context, key string) ([]byte, error) {
+	if err := w.refuse(); err != nil {
+		return nil, err
+	}
+	return w.db.Get(ctx, key)
+}
+
+func (w *whole) cas(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := w.refuse(); err != nil {
+		return false, err
+	}
+	db := w.db
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	ok, err := db.CAS(ctx, key, old, next)
+	if ok {
+		db.revision++
+		if db.before == nil {
+			db.before, db.changed, db.retired = make(map[string][]byte), make(map[string]time.Time), make(map[string]map[string]bool)
+		}
+		db.before[key], db.changed[key] = bytes.Clone(old), time.Now()
+		if db.retired[key] == nil {
+			db.retired[key] = make(map[string]bool)
+		}
+		db.retired[key][string(old)] = true
+	}
+	return ok, err
+}
+
+func (w *whole) list(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	if err := w.refuse(); err != nil {
+		return err
+	}
+	return w.db.List(ctx, prefix, yield)
+}
+
+func (w *whole) many(ctx context.Context, keys []string) ([][]byte, error) {
+	if err := w.refuse(); err != nil {
+		return nil, err
+	}
+	return w.db.GetMany(ctx, keys)
+}
+
+// put replaces the value whatever it is.
+func (w *whole) put(ctx context.Context, key string, next []byte) error {
+	for {
+		now, err := w.get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if ok, err := w.cas(ctx, key, now, next); ok || err != nil {
+			return err
+		}
+	}
+}
+
+func (w *whole) Get(ctx context.Context, key string) ([]byte, error) {
+	if w.brokenGet != nil {
+		return w.brokenGet(w, ctx, key)
+	}
+	return w.get(ctx, key)
+}
+
+func (w *whole) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if w.brokenCAS != nil {
+		return w.brokenCAS(w, ctx, key, old, next)
+	}
+	return w.cas(ctx, key, old, next)
+}
+
+func (w *whole) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	if w.brokenList != nil {
+		return w.brokenList(w, ctx, prefix, yield)
+	}
+	return w.list(ctx, prefix, yield)
+}
+
+func (w *whole) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	if w.brokenMany != nil {
+		return w.brokenMany(w, ctx, keys)
+	}
+	return w.many(ctx, keys)
+}
+
+func (w *whole) Watch(ctx context.Context, key string) <-chan struct{} {
+	if w.brokenWatch != nil {
+		return w.brokenWatch(w, ctx, key)
+	}
+	return w.db.Watch(ctx, key)
+}
+
+func (w *whole) Lineage(ctx context.Context) (string, int64, error) {
+	if err := ctx.Err(); err != nil {
+		return "", 0, err
+	}
+	if w.brokenLineage != nil {
+		return w.brokenLineage(w)
+	}
+	w.db.mu.Lock()
+	defer w.db.mu.Unlock()
+	return "one", w.db.revision, nil
+}
+
+func (w *whole) Close() error {
+	if w.brokenClose != nil {
+		return w.brokenClose(w)
+	}
+	w.closed.Store(true)
+	return nil
+}
+
+// matching breaks how CAS compares: it is applied where same says so.
+func matching(same func(now, old string) bool) breakage {
+	return breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		if err := grant.CheckValue(next); err != nil {
+			return false, err
+		}
+		for {
+			now, err := w.get(ctx, key)
+			if err != nil || !bytes.Equal(now, old) && !same(string(now), string(old)) {
+				return false, err
+			}
+			if ok, err := w.cas(ctx, key, now, next); ok || err != nil {
+				return ok, err
+			}
+		}
+	}}
+}
+
+// renaming breaks keys: those with the same name are taken for one.
+func renaming(name func(key string) string) breakage {
+	return breakage{
+		brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			if err := grant.CheckKey(key); err != nil {
+				return nil, err
+			}
+			return w.get(ctx, name(key))
+		},
+		brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			if err := grant.CheckKey(key); err != nil {
+				return false, err
+			}
+			return w.cas(ctx, name(key), old, next)
+		},
+	}
+}
+
+// storing breaks values: another one is stored.
+func storing(other func(value []byte) []byte) breakage {
+	return breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+		if err := grant.CheckValue(next); err != nil {
+			return false, err
+		}
+		if len(old) > 0 {
+			old = other(old)
+		}
+		return w.cas(ctx, key, old, other(next))
+	}}
+}
+
+type pair struct {
+	key   string
+	value []byte
+}
+
+// listing breaks List: it yields other keys, or in another order. Given are all
+// keys of the store.
+func listing(change func(all []pair, prefix string) []pair) breakage {
+	return breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+		var all []pair
+		err := w.list(ctx, "", func(key string, value []byte) bool {
+			all = append(all, pair{key, value})
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		for _, p := range change(all, prefix) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if !yield(p.key, p.value) {
+				break
+			}
+		}
+		return nil
+	}}
+}
+
+func having(all []pair, has func(key string) bool) []pair {
+	return slices.DeleteFunc(all, func(p pair) bool { return !has(p.key) })
+}
+
+// sorted returns what List shall yield, in another order.
+func sorted(compare func(a, b string) int) breakage {
+	return listing(func(all []pair, prefix string) []pair {
+		all = having(all, func(key string) bool { return strings.HasPrefix(key, prefix) })
+		slices.SortStableFunc(all, func(a, b pair) int { return compare(a.key, b.key) })
+		return all
+	})
+}
+
+// everyTenth is true at every tenth call for which a CAS would be applied.
+func everyTenth() func() bool {
+	var n atomic.Int64
+	return func() bool { return n.Add(1)%10 == 0 }
+}
+
+// broken returns stores that break the contract in one way each, and the tests
+// of the suite that must catch each.
+func broken() []struct {
+	name   string
+	caught string // names of tests, separated by commas
+	breakage
+} {
+	tenth := everyTenth()
+	var locks sync.Map
+	lockOf := func(w *whole) *sync.Mutex {
+		mu, _ := locks.LoadOrStore(w, new(sync.Mutex))
+		return mu.(*sync.Mutex)
+	}
+	return []struct {
+		name   string
+		caught string
+		breakage
+	}{
+		// What CAS compares.
+		{"an old value of nil matches any", "create,creators,histories", matching(func(_, old string) bool { return old == "" })},
+		{"absent matches any old value", "refused,histories", matching(func(now, _ string) bool { return now == "" })},
+		{"any old value matches", "refused,compare bytes,histories,create", matching(func(_, _ string) bool { return true })},
+		{"compares the beginning", "compare bytes", matching(func(now, old string) bool { return old != "" && strings.HasPrefix(now, old) })},
+		{"compares the beginning of old", "compare bytes", matching(func(now, old string) bool { return now != "" && strings.HasPrefix(old, now) })},
+		{"compares lengths", "refused,compare bytes", matching(func(now, old string) bool { return len(now) == len(old) })},
+		{"compares without case", "compare bytes", matching(func(now, old string) bool { return strings.EqualFold(now, old) })},
+		{"compares without spaces at the end", "compare bytes", matching(func(now, old string) bool {
+			return old != "" && strings.TrimRight(now, " ") == strings.TrimRight(old, " ")
+		})},
+		{"compares up to the first NUL", "compare bytes", matching(func(now, old string) bool {
+			now, _, _ = strings.Cut(now, "\x00")
+			before, _, cut := strings.Cut(old, "\x00")
+			return cut && now == before
+		})},
+		{"compares numbers", "compare bytes", matching(func(now, old string) bool {
+			return old != "" && strings.TrimLeft(now, "0") == strings.TrimLeft(old, "0")
+		})},
+		{"compares revisions", "compare value not revision,histories", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			w.db.mu.Lock()
+			was := w.db.retired[key][string(old)]
+			w.db.mu.Unlock()
+			if was {
+				return false, ctx.Err()
+			}
+			return w.cas(ctx, key, old, next)
+		}}},
+		{"an empty old value is not nil", "create", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			if old != nil && len(old) == 0 {
+				return false, nil
+			}
+			return w.cas(ctx, key, old, next)
+		}}},
+
+		// What CAS does, and what it says.
+		{"loses updates", "increments,creators,histories", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			now, err := w.get(ctx, key)
+			if err != nil || !bytes.Equal(now, old) {
+				return false, err
+			}
+			if err := grant.CheckValue(next); err != nil {
+				return false, err
+			}
+			runtime.Gosched()
+			return true, w.put(ctx, key, next)
+		}}},
+		{"two stores do not exclude each other", "two at once", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			mu := lockOf(w)
+			mu.Lock()
+			defer mu.Unlock()
+			now, err := w.get(ctx, key)
+			if err != nil || !bytes.Equal(now, old) {
+				return false, err
+			}
+			if err := grant.CheckValue(next); err != nil {
+				return false, err
+			}
+			runtime.Gosched()
+			return true, w.put(ctx, key, next)
+		}}},
+		{"says refused and has applied", "increments,histories,replace", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			ok, err := w.cas(ctx, key, old, next)
+			return ok && !tenth(), err
+		}}},
+		{"says applied and has not", "increments,histories,replace", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			if now, _ := w.get(ctx, key); bytes.Equal(now, old) && tenth() {
+				return true, grant.CheckValue(next)
+			}
+			return w.cas(ctx, key, old, next)
+		}}},
+		{"says refused and applies", "refused,histories", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			ok, err := w.cas(ctx, key, old, next)
+			if !ok && err == nil {
+				err = w.put(ctx, key, next)
+			}
+			return ok, err
+		}}},
+		{"applies what was refused later", "refused", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			ok, err := w.cas(ctx, key, old, next)
+			if again, found := w.cache.Load(key); ok && found {
+				if p := again.([2]string); p[0] == string(next) {
+					err = w.put(ctx, key, []byte(p[1]))
+				}
+			}
+			if !ok && err == nil {
+				w.cache.Store(key, [2]string{string(old), string(next)})
+			}
+			return ok, err
+		}}},
+		{"writes to a neighbour too", "replace,keys", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			ok, err := w.cas(ctx, key, old, next)
+			if ok && key == "a" {
+				err = w.put(ctx, "b", next)
+			}
+			return ok, err
+		}}},
+		{"gives up under contention", "increments,creators", breakage{brokenCAS: func() func(*whole, context.Context, string, []byte, []byte) (bool, error) {
+			var busy atomic.Int64
+			return func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+				defer busy.Add(-1)
+				if busy.Add(1) > 1 {
+					return false, errors.New("deadlock detected")
+				}
+				runtime.Gosched()
+				return w.cas(ctx, key, old, next)
+			}
+		}()}},
+
+		// What Get says.
+		{"Get is one behind", "create,replace,refused,histories", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			if _, err := w.get(ctx, key); err != nil {
+				return nil, err
+			}
+			w.db.mu.Lock()
+			defer w.db.mu.Unlock()
+			return bytes.Clone(w.db.before[key]), nil
+		}}},
+		{"Get lags for 20 µs", "replace,histories", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			now, err := w.get(ctx, key)
+			w.db.mu.Lock()
+			defer w.db.mu.Unlock()
+			if err == nil && time.Since(w.db.changed[key]) < 20*time.Microsecond {
+				now = bytes.Clone(w.db.before[key])
+			}
+			return now, err
+		}}},
+		{"Get remembers what this store wrote", "two at once", breakage{
+			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+				if v, ok := w.cache.Load(key); ok && ctx.Err() == nil && w.refuse() == nil {
+					return bytes.Clone(v.([]byte)), nil
+				}
+				return w.get(ctx, key)
+			},
+			brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+				ok, err := w.cas(ctx, key, old, next)
+				if ok {
+					w.cache.Store(key, bytes.Clone(next))
+				}
+				return ok, err
+			},
+		}},
+		{"Get shows what is about to be refused", "histories", breakage{
+			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+				if v, ok := w.cache.Load(key); ok && v != nil {
+					return bytes.Clone(v.([]byte)), nil
+				}
+				return w.get(ctx, key)
+			},
+			brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+				w.cache.Store(key, bytes.Clone(next))
+				runtime.Gosched()
+				defer w.cache.Delete(key)
+				return w.cas(ctx, key, old, next)
+			},
+		}},
+		{"absent is not nil", "absent", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			v, err := w.get(ctx, key)
+			if v == nil {
+				v = []byte{}
+			}
+			return v, err
+		}}},
+		{"Get creates", "absent,keys", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			v, err := w.get(ctx, key)
+			if v == nil && err == nil {
+				_, err = w.cas(ctx, key, nil, []byte("{}"))
+			}
+			return v, err
+		}}},
+
+		// Whose a slice is.
+		{"keeps the value it is given", "arguments are the caller's", breakage{
+			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+				v, err := w.get(ctx, key)
+				w.db.mu.Lock()
+				defer w.db.mu.Unlock()
+				if mine, ok := w.db.shared[key]; ok && err == nil {
+					v = bytes.Clone(mine)
+				}
+				return v, err
+			},
+			brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+				ok, err := w.cas(ctx, key, old, next)
+				w.db.mu.Lock()
+				defer w.db.mu.Unlock()
+				if ok {
+					if w.db.shared == nil {
+						w.db.shared = make(map[string][]byte)
+					}
+					w.db.shared[key] = next
+				}
+				return ok, err
+			},
+		}},
+		{"Get gives away what is stored", "results are the caller's", breakage{
+			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+				v, err := w.get(ctx, key)
+				if err != nil || v == nil {
+					return v, err
+				}
+				kept, _ := w.cache.LoadOrStore(key+"\x00"+string(v), v)
+				return kept.([]byte), nil
+			},
+		}},
+		{"Get reuses its buffer", "results are the caller's", breakage{
+			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+				v, err := w.get(ctx, key)
+				if err != nil || v == nil {
+					return v, err
+				}
+				buf, _ := w.cache.LoadOrStore("", make([]byte, 0, 1<<16))
+				return append(buf.([]byte)[:0], v...), nil
+			},
+		}},
+		{"List gives away what is stored", "results are the caller's", breakage{
+			brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+				return w.list(ctx, prefix, func(key string, value []byte) bool {
+					kept, _ := w.cache.LoadOrStore(key+"\x00"+string(value), value)
+					return yield(key, kept.([]byte))
+				})
+			},
+		}},
+		{"CAS scribbles on old", "arguments are the caller's", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			defer clear(old)
+			return w.cas(ctx, key, old, next)
+		}}},
+		{"CAS scribbles behind next", "arguments are the caller's", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			_ = append(next, 0)
+			return w.cas(ctx, key, old, next)
+		}}},
+
+		// Values.
+		{"takes empty values", "bad values", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			if len(next) == 0 {
+				next = []byte("{}")
+			}
+			return w.cas(ctx, key, old, next)
+		}}},
+		{"takes long values", "bad values", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			return w.cas(ctx, key, old, next[:min(len(next), grant.MaxValue)])
+		}}},
+		{"cuts long values", "values,replace", storing(func(v []byte) []byte { return v[:min(len(v), 1024)] })},
+		{"cuts spaces at the end", "values", storing(func(v []byte) []byte { return append(bytes.TrimRight(v, " "), make([]byte, 0, 1)...) })},
+		{"stores text", "values", storing(func(v []byte) []byte { return bytes.ToValidUTF8(v, []byte("?")) })},
+		{"stores up to the first NUL", "values,compare bytes", storing(func(v []byte) []byte {
+			if i := bytes.IndexByte(v, 0); i > 0 {
+				v = v[:i]
+			}
+			return v
+		})},
+		{"changes line ends", "values", storing(func(v []byte) []byte { return bytes.ReplaceAll(v, []byte("\r\n"), []byte("\n")) })},
+		{"takes a value less", "values", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			if len(next) == grant.MaxValue {
+				return false, grant.ErrNotSent
+			}
+			return w.cas(ctx, key, old, next)
+		}}},
+
+		// Keys.
+		{"keys without case", "keys", renaming(strings.ToLower)},
+		{"keys cut at 191", "keys", renaming(func(key string) string { return key[:min(len(key), 191)] })},
+		{"keys cut at 255", "keys", renaming(func(key string) string { return key[:min(len(key), 255)] })},
+		{"keys without a dot at the end", "keys", renaming(func(key string) string { return strings.TrimRight(key, ".") })},
+		{"slashes and dots are the same", "keys", renaming(func(key string) string { return strings.ReplaceAll(key, "/", ".") })},
+		{"numbers in keys", "keys", renaming(func(key string) string {
+			if strings.Trim(key, "0123456789") == "" {
+				key = strings.TrimLeft(key[:len(key)-1], "0") + key[len(key)-1:]
+			}
+			return key
+		})},
+		{"a key is no directory of another", "keys", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			for i := range key {
+				if key[i] == '/' {
+					if v, _ := w.get(ctx, key[:i]); v != nil {
+						return false, errors.New("not a directory")
+					}
+				}
+			}
+			return w.cas(ctx, key, old, next)
+		}}},
+		{"takes any key", "bad keys", func() breakage {
+			hexed := func(key string) string { return fmt.Sprintf("h%x", key[:min(len(key), 100)]) }
+			return breakage{
+				brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) { return w.get(ctx, hexed(key)) },
+				brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+					return w.cas(ctx, hexed(key), old, next)
+				},
+			}
+		}()},
+		{"a bad key is an error like any", "bad keys", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			if grant.CheckKey(key) != nil {
+				return nil, errors.New("bad key")
+			}
+			return w.get(ctx, key)
+		}}},
+
+		// List.
+		{"List in no order", "list prefix,keys", sorted(func(a, b string) int {
+			return strings.Compare(fmt.Sprint(len(a)%7, a), fmt.Sprint(len(b)%7, b))
+		})},
+		{"List backwards", "list prefix,list long,list stops,list and changes", sorted(func(a, b string) int { return strings.Compare(b, a) })},
+		{"List in the order of a dictionary", "list prefix,keys", sorted(func(a, b string) int {
+			return strings.Compare(strings.ToLower(a), strings.ToLower(b))
+		})},
+		{"List in the order of directories", "list prefix,keys", sorted(func(a, b string) int {
+			return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+		})},
+		{"List of everything", "list prefix", listing(func(all []pair, _ string) []pair { return all })},
+		{"List of whole parts", "list prefix", listing(func(all []pair, prefix string) []pair {
+			return having(all, func(key string) bool {
+				return prefix == "" || key == prefix || strings.HasPrefix(key, strings.TrimSuffix(prefix, "/")+"/")
+			})
+		})},
+		{"List of a pattern", "list prefix", listing(func(all []pair, prefix string) []pair {
+			text := strings.NewReplacer("_", ".", "%", ".*").Replace(regexp.QuoteMeta(prefix))
+			like := regexp.MustCompile("(?s)^" + text)
+			return having(all, like.MatchString)
+		})},
+		{"List of a prefix without case", "list prefix", listing(func(all []pair, prefix string) []pair {
+			return having(all, func(key string) bool { return strings.HasPrefix(strings.ToLower(key), strings.ToLower(prefix)) })
+		})},
+		{"List of one page", "list long", listing(func(all []pair, prefix string) []pair {
+			all = having(all, func(key string) bool { return strings.HasPrefix(key, prefix) })
+			return all[:min(len(all), 1000)]
+		})},
+		{"List twice at the end of a page", "list long", listing(func(all []pair, prefix string) []pair {
+			all = having(all, func(key string) bool { return strings.HasPrefix(key, prefix) })
+			if len(all) > 1000 {
+				all = slices.Insert(all, 1000, all[999])
+			}
+			return all
+		})},
+		{"List with the values of the neighbours", "list prefix,values", listing(func(all []pair, prefix string) []pair {
+			all = having(all, func(key string) bool { return strings.HasPrefix(key, prefix) })
+			for i := 1; i < len(all); i++ {
+				all[i].value = all[0].value
+			}
+			return all
+		})},
+		{"List does not stop", "list stops", breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+			return w.list(ctx, prefix, func(key string, value []byte) bool { yield(key, value); return true })
+		}}},
+		{"List that stops is an error", "list stops", breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+			stopped := false
+			err := w.list(ctx, prefix, func(key string, value []byte) bool { stopped = !yield(key, value); return !stopped })
+			if stopped {
+				err = errors.New("stopped")
+			}
+			return err
+		}}},
+		{"List holds a lock", "list yield uses the store", breakage{
+			hangs: true,
+			brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+				lockOf(w).Lock()
+				defer lockOf(w).Unlock()
+				return w.list(ctx, prefix, yield)
+			},
+			brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+				lockOf(w).Lock()
+				defer lockOf(w).Unlock()
+				return w.cas(ctx, key, old, next)
+			},
+		}},
+		{"List of a while ago", "list and changes", func() breakage {
+			var mu sync.Mutex
+			var when time.Time
+			var what []pair
+			return listing(func(all []pair, prefix string) []pair {
+				mu.Lock()
+				defer mu.Unlock()
+				if time.Since(when) > 5*time.Millisecond {
+					when, what = time.Now(), all
+				}
+				return having(slices.Clone(what), func(key string) bool { return strings.HasPrefix(key, prefix) })
+			})
+		}()},
+		{"List misses what is changed meanwhile", "list and changes", breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+			return w.list(ctx, prefix, func(key string, value []byte) bool {
+				runtime.Gosched()
+				if now, err := w.get(ctx, key); err == nil && !bytes.Equal(now, value) {
+					return true
+				}
+				return yield(key, value)
+			})
+		}}},
+		{"List ends early without an error", "context done in list", breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
+			}
+			return w.list(context.WithoutCancel(ctx), prefix, func(key string, value []byte) bool { return ctx.Err() == nil && yield(key, value) })
+		}}},
+		{"List says another error", "context done in list", breakage{brokenList: func(w *whole, ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+			if err := w.list(ctx, prefix, yield); err != nil {
+				return fmt.Errorf("%w: list: %v", grant.ErrNotSent, err)
+			}
+			return nil
+		}}},
+
+		// The context.
+		{"no context", "context done before", breakage{
+			brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+				return w.cas(context.WithoutCancel(ctx), key, old, next)
+			},
+		}},
+		{"Get without context", "context done before", breakage{
+			brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+				return w.get(context.WithoutCancel(ctx), key)
+			},
+		}},
+		{"a context that is done is an error like any", "context done before", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			return w.cas(ctx, key, old, next)
+		}}},
+		{"a context that is done is not said", "context done before", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			if ctx.Err() != nil {
+				return false, grant.ErrNotSent
+			}
+			return w.cas(ctx, key, old, next)
+		}}},
+		{"a context that is done refuses", "context done before", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			if ctx.Err() != nil {
+				return false, nil
+			}
+			return w.cas(ctx, key, old, next)
+		}}},
+		{"says not sent and has applied", "context done meanwhile,histories", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			ok, err := w.cas(ctx, key, old, next)
+			<-time.After(50 * time.Microsecond)
+			if ctx.Err() != nil {
+				return false, fmt.Errorf("%w: %w", grant.ErrNotSent, ctx.Err())
+			}
+			return ok, err
+		}}},
+		{"says refused when the context ends", "context done meanwhile", breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+			<-time.After(50 * time.Microsecond)
+			ok, err := w.cas(ctx, key, old, next)
+			if ctx.Err() != nil {
+				return false, nil
+			}
+			return ok, err
+		}}},
+
+		// Close.
+		{"goes on after Close", "close,close meanwhile", breakage{brokenClose: func(*whole) error { return nil }}},
+		{"an error like any after Close", "close,close meanwhile", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			if w.closed.Load() {
+				return nil, errors.New("closed")
+			}
+			return w.get(ctx, key)
+		}}},
+		{"Close twice", "close", breakage{brokenClose: func(w *whole) error {
+			if w.closed.Swap(true) {
+				return errors.New("closed before")
+			}
+			return nil
+		}}},
+		{"Close twice panics", "close", breakage{brokenClose: func(w *whole) error {
+			if w.closed.Swap(true) {
+				panic("close of closed channel")
+			}
+			return nil
+		}}},
+		{"calls hang after Close", "close meanwhile", breakage{brokenGet: func(w *whole, ctx context.Context, key string) ([]byte, error) {
+			if w.closed.Load() {
+				<-ctx.Done()
+			}
+			return w.get(ctx, key)
+		}}},
+		{"Close loses the last value", "reopen,close,close meanwhile", breakage{brokenClose: func(w *whole) error {
+			if !w.closed.Load() {
+				w.db.mu.Lock()
+				before := maps.Clone(w.db.before)
+				w.db.mu.Unlock()
+				for key, value := range before {
+					if len(value) > 0 {
+						_ = w.put(context.Background(), key, value)
+					}
+				}
+			}
+			w.closed.Store(true)
+			return nil
+		}}},
+
+		// The optional interfaces.
+		{"GetMany in the order of the keys", "get many", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+			return w.many(ctx, slices.Sorted(slices.Values(keys)))
+		}}},
+		{"GetMany without the absent", "get many", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+			values, err := w.many(ctx, keys)
+			return slices.DeleteFunc(values, func(v []byte) bool { return v == nil }), err
+		}}},
+		{"GetMany of a bad key", "get many", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+			values, err := w.many(ctx, keys)
+			if err != nil && ctx.Err() == nil && w.refuse() == nil {
+				return make([][]byte, len(keys)), nil
+			}
+			return values, err
+		}}},
+		{"GetMany without context", "get many", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+			return w.many(context.WithoutCancel(ctx), keys)
+		}}},
+		{"GetMany is old for ever", "get many", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+			values, err := w.many(ctx, keys)
+			w.db.mu.Lock()
+			defer w.db.mu.Unlock()
+			for i := range values {
+				values[i] = bytes.Clone(w.db.before[keys[i]])
+			}
+			return values, err
+		}}},
+		{"GetMany after Close", "close", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+			return w.db.GetMany(ctx, keys)
+		}}},
+		{"Watch for ever", "watch", breakage{brokenWatch: func(*whole, context.Context, string) <-chan struct{} { return make(chan struct{}) }}},
+		{"Watch of a nil channel", "watch", breakage{brokenWatch: func(*whole, context.Context, string) <-chan struct{} { return nil }}},
+		{"Watch that must be read", "watch", func() breakage {
+			told := make(chan struct{}, 8)
+			return breakage{
+				hangs:       true,
+				brokenWatch: func(*whole, context.Context, string) <-chan struct{} { return told },
+				brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
+					ok, err := w.cas(ctx, key, old, next)
+					for range 2 {
+						told <- struct{}{}
+					}
+					return ok, err
+				},
+			}
+		}()},
+		{"another identity each time", "lineage", func() breakage {
+			var n atomic.Int64
+			return breakage{brokenLineage: func(*whole) (string, int64, error) { return fmt.Sprint(n.Add(1)), 0, nil }}
+		}()},
+		{"no identity", "lineage", breakage{brokenLineage: func(*whole) (string, int64, error) { return "", 0, nil }}},
+		{"the revision falls", "lineage", breakage{brokenLineage: func(w *whole) (string, int64, error) {
+			w.db.mu.Lock()
+			defer w.db.mu.Unlock()
+			return "one", -w.db.revision, nil
+		}}},
+	}
+}
+
+// TestWhole shows that the store which the broken ones are made of passes.
+func TestWhole(t *testing.T) {
+	RunWith(t, func(*testing.T) grant.Store { return &whole{db: new(database)} }, &Options{
+		Reopen: func(_ *testing.T, first grant.Store) grant.Store { return &whole{db: first.(*whole).db} },
+		Time:   100 * time.Millisecond,
+	})
+}
+
+// TestBrokenStores runs the suite on stores that are broken in one way each.
+// Each must fail the tests it names, and each test must be named.
+func TestBrokenStores(t *testing.T) {
+	var mu sync.Mutex
+	catches := make(map[string]int)
+	var table []string
+	t.Run("stores", func(t *testing.T) {
+		for _, b := range broken() {
+			t.Run(b.name, func(t *testing.T) {
+				t.Parallel()
+				open := func(db *database) grant.Store {
+					return &whole{db: db, breakage: b.breakage}
+				}
+				su := suite{
+					open:   func(tb) grant.Store { return open(new(database)) },
+					reopen: func(_ tb, first grant.Store) grant.Store { return open(first.(*whole).db) },
+					time:   5 * time.Second, // they end at the first failure
+					busy:   50 * time.Millisecond,
+					soon:   100 * time.Millisecond,
+				}
+				for name := range strings.SplitSeq(b.caught, ",") {
+					i := slices.IndexFunc(cases(), func(c testCase) bool { return c.name == name })
+					if i < 0 {
+						t.Fatalf("there is no test %q", name)
+					}
+					limit := 20 * time.Second
+					if b.hangs {
+						limit = 300 * time.Millisecond
+					}
+					failed, said := try(t, cases()[i], su, limit)
+					if hung := strings.HasSuffix(said, "it hangs"); hung != b.hangs && failed {
+						t.Errorf("test %q hangs: %v, want %v", name, hung, b.hangs)
+					}
+					if !failed {
+						t.Errorf("test %q passes, want it to fail; it said: %s", name, said)
+						continue
+					}
+					mu.Lock()
+					catches[name]++
+					table = append(table, fmt.Sprintf("%-45s %-26s %s", b.name, name, said))
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	for _, c := range cases() {
+		if catches[c.name] == 0 {
+			t.Errorf("no broken store fails test %q", c.name)
+		}
+	}
+	slices.Sort(table)
+	t.Logf("what the tests say of broken stores:\n%s", strings.Join(table, "\n"))
+	if !t.Failed() {
+		t.Logf("report: %d broken stores are caught, by %d tests of the suite", len(broken()), len(catches))
+	}
+}
+
+// try runs one test of the suite where it may fail, and returns what it said
+// first. A test that hangs has failed too.
+func try(t *testing.T, c testCase, su suite, limit time.Duration) (failed bool, said string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p := &patient{ctx: ctx}
+	done := make(chan struct{})
+	go func() { // Fatalf ends it
+		defer close(done)
+		defer func() {
+			if r := recover(); r != nil {
+				p.Errorf("panic: %v", r)
+			}
+		}()
+		defer p.cleanUp()
+		c.run(p, su)
+	}()
+	select {
+	case <-done:
+	case <-time.After(limit):
+		p.Errorf("it hangs")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	said, _, _ = strings.Cut(strings.Join(p.said, "; "), "\n")
+	return p.failed, said[:min(len(said), 160)]
+}
+
+// A patient is a tb whose failure is no failure of the test.
+type patient struct {
+	ctx context.Context
+
+	mu       sync.Mutex
+	cleanups []func()
+	failed   bool
+	said     []string
+}
+
+func (p *patient) Helper()                  {}
+func (p *patient) Context() context.Context { return p.ctx }
+
+func (p *patient) Cleanup(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cleanups = append(p.cleanups, f)
+}
+
+func (p *patient) cleanUp() {
+	for _, f := range slices.Backward(p.cleanups) {
+		f()
+	}
+}
+
+func (p *patient) Logf(string, ...any) {}
+
+func (p *patient) Errorf(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = true
+	p.said = append(p.said, fmt.Sprintf(format, args...))
+}
+
+func (p *patient) Fatalf(format string, args ...any) {
+	p.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (p *patient) Skip(args ...any) {
+	p.mu.Lock()
+	p.said = append(p.said, fmt.Sprint(args...))
+	p.mu.Unlock()
+	runtime.Goexit()
+}
+
+func (p *patient) Failed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}

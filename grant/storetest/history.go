@@ -1,0 +1,139 @@
+package storetest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// An Operation is one call of Get or CAS of one key, as its caller saw it.
+// The value "" means absent. A call that ended with grant.ErrNotSent is none.
+type Operation struct {
+	Kind      Kind
+	Old, Next string  // of a CAS
+	Got       string  // of a Get
+	Outcome   Outcome // of a CAS
+	From, To  int64   // the moments of call and return; no two moments are equal
+	By        string  // who called, for FormatHistory
+}
+
+// A Kind of Operation.
+type Kind byte
+
+// The kinds of operations.
+const (
+	Get Kind = iota
+	CAS
+)
+
+// An Outcome is what CAS returned.
+type Outcome byte
+
+// The outcomes of CAS.
+const (
+	Applied Outcome = iota // true
+	Refused                // false
+	Unknown                // an error: applied at some moment after the call, even after its return, or never
+)
+
+// MaxHistory is how many operations Linearizable can look at.
+const MaxHistory = 64
+
+// Linearizable reports whether a register with compare-and-swap that begins
+// with the value initial can have given these answers: whether each operation
+// can be put at one moment between its call and its return, so that, in the
+// order of the moments, each answer is right.
+//
+// It is the search of Wing and Gong with the memory of Lowe: try each operation
+// that may be next, go on from there, and never look twice at the same set of
+// operations that are done with the same value. The search takes exponential
+// time in how many operations overlap, not in how many there are. It panics if
+// there are more than MaxHistory.
+func Linearizable(initial string, history []Operation) bool {
+	if len(history) > MaxHistory { // a bit for each
+		panic(fmt.Sprintf("storetest: a history of %d operations, the most is %d", len(history), MaxHistory))
+	}
+	ops := slices.Clone(history)
+	var must uint64 // those that have happened for certain
+	for i := range ops {
+		if ops[i].Kind == CAS && ops[i].Outcome == Unknown {
+			ops[i].To = math.MaxInt64
+		} else {
+			must |= 1 << i
+		}
+	}
+	type state struct {
+		done  uint64
+		value string
+	}
+	seen := make(map[state]bool)
+	var search func(state) bool
+	search = func(s state) bool {
+		if s.done&must == must {
+			return true
+		}
+		if seen[s] {
+			return false
+		}
+		seen[s] = true
+		// Whatever comes next must have been called before any other that is
+		// left has returned.
+		first := int64(math.MaxInt64)
+		for i := range ops {
+			if s.done&(1<<i) == 0 {
+				first = min(first, ops[i].To)
+			}
+		}
+		for i := range ops {
+			if s.done&(1<<i) != 0 || ops[i].From > first {
+				continue
+			}
+			if value, ok := ops[i].apply(s.value); ok && search(state{s.done | 1<<i, value}) {
+				return true
+			}
+		}
+		return false
+	}
+	return search(state{0, initial})
+}
+
+// apply returns the value after an operation on value, and whether the
+// operation's answer is right there.
+func (op Operation) apply(value string) (string, bool) {
+	switch {
+	case op.Kind == Get:
+		return value, op.Got == value
+	case op.Outcome == Refused:
+		return value, op.Old != value
+	default: // an unknown one that changes nothing need not be put anywhere
+		return op.Next, op.Old == value
+	}
+}
+
+// FormatHistory returns a line for each operation, in the order of the calls.
+func FormatHistory(initial string, history []Operation) string {
+	ops := slices.SortedFunc(slices.Values(history), func(a, b Operation) int { return cmp.Compare(a.From, b.From) })
+	var b strings.Builder
+	fmt.Fprintf(&b, "begins with %s", printValue(initial))
+	for _, op := range ops {
+		fmt.Fprintf(&b, "\n%6d to %-6d %s: %v", op.From, op.To, op.By, op)
+	}
+	return b.String()
+}
+
+// String returns the call and what it returned.
+func (op Operation) String() string {
+	if op.Kind == Get {
+		return "Get = " + printValue(op.Got)
+	}
+	return fmt.Sprintf("CAS(%s, %s) = %s", printValue(op.Old), printValue(op.Next), [...]string{"true", "false", "unknown"}[op.Outcome])
+}
+
+func printValue(v string) string {
+	if v == "" {
+		return "nil"
+	}
+	return fmt.Sprintf("%q", v)
+}

@@ -1,0 +1,66 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/firnid/firn/grant"
+)
+
+// oddKeys are keys that some store may take for one another, or not take.
+// They are not in order.
+func oddKeys() []string {
+	return []string{
+		"a", "A", "b", "ab", "aB", "Ab", "AB", "a/b", "a/B", "A/b", "a/b/c", "a-b", "a.b", "a_b", "a:b", "axb", "aa/b", "a/bc", "ab/c", // parts and wildcards
+		"a.", "a-", "a_", "a:", "a..", "a.-", "a/0.", "a0", // ends that are cut off
+		"0", "00", "1", "01", "42", "00042", "0x2a", "1e3", "v1/orders/n/00042", "v1/orders/n/00043", "v1/Orders/n/00042", "v1/orders/config", // numbers
+		"con", "CON", "nul", "aux.txt", "com1", "lpt1.a", "prn/x", "a.lock", "a.tmp", "lock/a", "tmp/a", "rec/a", "desktop.ini", // names with a meaning elsewhere
+		strings.Repeat("a", 100), strings.Repeat("a", 255), strings.Repeat("a", 255) + "b", strings.Repeat("a", 255) + "B", strings.Repeat("A", 256), strings.Repeat("a", 255) + ".",
+		strings.Repeat("a/", 127) + "ab", strings.Repeat("a/", 127) + "aB", strings.Repeat("Z:", 128), strings.Repeat("z", 128) + "/" + strings.Repeat("z", 127),
+	}
+}
+
+func testKeys(t tb, su suite) {
+	s := su.new(t)
+	keys := oddKeys()
+	for _, key := range keys {
+		if err := grant.CheckKey(key); err != nil {
+			t.Fatalf("%v", err)
+		}
+		s.want(key, "")
+		s.cas(key, "", "of "+key, true)
+	}
+	for i, key := range keys {
+		s.want(key, "of "+key)
+		s.cas(key, "of "+key, fmt.Sprint("now ", i), true)
+	}
+	for i, key := range keys {
+		s.want(key, fmt.Sprint("now ", i))
+	}
+	got, values := s.list("")
+	sameKeys(t, `List("")`, got, slices.Sorted(slices.Values(keys)))
+	for i, key := range keys {
+		if values[key] != fmt.Sprint("now ", i) {
+			t.Errorf("List(\"\") yields %q with %q, want %q", key, values[key], fmt.Sprint("now ", i))
+		}
+	}
+}
+
+func testBadKeys(t tb, su suite) {
+	s := su.new(t)
+	for _, key := range []string{
+		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".a", "-a", "_a", ":a", "a/-b", "a/.b",
+		"a b", " a", "a ", "a\x00", "\x00", "a\nb", "ö", "a\xff", `a\b`, `c:\a`, "a%b", "a*", "a?", "a,b", "a+b", "a=b", "a!b", "a~b", "a@b", `"a"`, "'",
+		strings.Repeat("a", grant.MaxKey+1), strings.Repeat("a", 1<<16),
+	} {
+		_, err := s.Get(s.ctx, key)
+		notSent(t, fmt.Sprintf("Get(%s)", quote([]byte(key))), err, nil)
+		ok, err := s.CAS(s.ctx, key, nil, []byte("1"))
+		if ok {
+			t.Errorf("CAS(%s) = true, want an error", quote([]byte(key)))
+		}
+		notSent(t, fmt.Sprintf("CAS(%s)", quote([]byte(key))), err, nil)
+	}
+	s.wantEmpty()
+}

@@ -1,0 +1,233 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+func testListPrefix(t tb, su suite) {
+	s := su.new(t)
+	s.wantEmpty()
+	keys := oddKeys()
+	for _, key := range keys {
+		s.cas(key, "", "of "+key, true)
+	}
+	slices.Sort(keys)
+	prefixes := []string{
+		"", "a", "A", "a/", "a/b", "a/b/", "a_", "a.", "a-", "a:", "v1/", "v1/orders/n/", "v1/orders/n/0", "v1/o", "v1/O", "0", "z", "lock",
+		strings.Repeat("a", 254), strings.Repeat("a", 256), strings.Repeat("a", 300), strings.Repeat("a/", 100),
+		// Prefixes that no key has, and characters that a database may take for more.
+		"nobody", "/", "/a", "a%", "%", "_", "*", "a*", "a?", "[a]", `a\`, "a//", "\x00", "a\x00", "\xff", "ö", "'", " ", "a ", "..", "../",
+	}
+	for _, prefix := range prefixes {
+		want := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, prefix) })
+		got, values := s.list(prefix)
+		sameKeys(t, fmt.Sprintf("List(%s)", quote([]byte(prefix))), got, want)
+		for key, value := range values {
+			if value != "of "+key {
+				t.Errorf("List(%s) yields %q with %q, want %q", quote([]byte(prefix)), key, value, "of "+key)
+			}
+		}
+	}
+}
+
+// each calls f for 0 to n-1 from several goroutines. f must not end the test.
+func each(n int, f func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(n, 8) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// fill creates the keys, and ends the test where one cannot be.
+func (s *subject) fill(keys []string) {
+	s.t.Helper()
+	each(len(keys), func(i int) {
+		if ok, err := s.CAS(s.ctx, keys[i], nil, []byte("0")); !ok || err != nil {
+			s.t.Errorf("CAS(%q, nil, \"0\") = %v, %v, want true", keys[i], ok, err)
+		}
+	})
+	if s.t.Failed() {
+		s.t.Fatalf("the keys could not be created")
+	}
+}
+
+func numbered(format string, n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf(format, i)
+	}
+	return keys
+}
+
+// testListLong has more keys than a page of the usual databases: 1,000.
+func testListLong(t tb, su suite) {
+	s := su.new(t)
+	want := numbered("long/%05d", 1201)
+	s.fill(append(want, "lonf", "longer", "long0"))
+	got, _ := s.list("long/")
+	sameKeys(t, `List("long/")`, got, want)
+	got, _ = s.list("long/012")
+	sameKeys(t, `List("long/012")`, got, want[1200:])
+}
+
+func testListStops(t tb, su suite) {
+	s := su.new(t)
+	keys := numbered("k/%d", 10)
+	s.fill(keys)
+	for n := 1; n <= len(keys); n++ {
+		var got []string
+		err := s.List(s.ctx, "k/", func(key string, _ []byte) bool {
+			got = append(got, key)
+			return len(got) < n
+		})
+		if err != nil {
+			t.Errorf("List = %v where yield returned false, want nil", err)
+		}
+		sameKeys(t, fmt.Sprintf("List where yield returns false at key %d", n), got, keys[:n])
+	}
+}
+
+func testListYield(t tb, su suite) {
+	s := su.new(t)
+	s.fill(numbered("k/%d", 10))
+	n := 0
+	err := s.List(s.ctx, "k/", func(key string, value []byte) bool {
+		n++
+		now, err := s.Get(s.ctx, key)
+		if err != nil {
+			t.Errorf("Get(%q) in yield = %v", key, err)
+			return false
+		}
+		if ok, err := s.CAS(s.ctx, key, now, fmt.Appendf(nil, "%s+1", now)); !ok || err != nil {
+			t.Errorf("CAS(%q) in yield = %v, %v, want true", key, ok, err)
+			return false
+		}
+		if _, err := s.CAS(s.ctx, "k/"+string(rune('a'+n)), nil, []byte("0")); err != nil {
+			t.Errorf("CAS of a new key in yield = %v", err)
+			return false
+		}
+		return n < 20
+	})
+	if err != nil {
+		t.Errorf("List = %v", err)
+	}
+	if n < 10 {
+		t.Errorf("List yields %d keys, want 10", n)
+	}
+	for i := range 10 {
+		s.want(fmt.Sprintf("k/%d", i), "0+1")
+	}
+}
+
+// testListChanges lists while others raise the numbers of all keys and create
+// new ones.
+func testListChanges(t tb, su suite) {
+	s := su.new(t)
+	keys := numbered("k/%02d", 30)
+	s.fill(keys)
+	ctx, cancel := context.WithTimeout(s.ctx, su.busy)
+	defer cancel()
+
+	var mu sync.Mutex
+	done := make(map[string]int) // what a CAS has returned for
+	for _, key := range keys {
+		done[key] = 0
+	}
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				if i%8 == 7 && i < 8*50 { // a new key
+					key := fmt.Sprintf("k/%02d-%d-%d", (7*i)%30, w, i)
+					ok, err := s.CAS(s.ctx, key, nil, []byte("0"))
+					if !ok || err != nil {
+						t.Errorf("CAS(%q, nil) = %v, %v, want true", key, ok, err)
+						return
+					}
+					mu.Lock()
+					done[key] = 0
+					mu.Unlock()
+					continue
+				}
+				key := keys[4*(i%7)+w] // each key has one writer
+				mu.Lock()
+				n := done[key]
+				mu.Unlock()
+				ok, err := s.CAS(s.ctx, key, []byte(strconv.Itoa(n)), []byte(strconv.Itoa(n+1)))
+				if !ok || err != nil {
+					t.Errorf("CAS(%q, %d) = %v, %v, want true", key, n, ok, err)
+					return
+				}
+				mu.Lock()
+				done[key] = n + 1
+				mu.Unlock()
+			}
+		})
+	}
+	for lists := 0; (lists < 3 || ctx.Err() == nil) && !t.Failed(); lists++ {
+		mu.Lock()
+		before := maps.Clone(done)
+		mu.Unlock()
+		last := ""
+		err := s.List(s.ctx, "k/", func(key string, value []byte) bool {
+			if key <= last {
+				t.Errorf("List yields %q after %q, want ascending order", key, last)
+			}
+			last = key
+			n, err := strconv.Atoi(string(value))
+			if err != nil || n < before[key] {
+				t.Errorf("List yields %q with %q, want a number from %d on: that CAS had returned before", key, value, before[key])
+			}
+			delete(before, key)
+			return !t.Failed()
+		})
+		if err != nil {
+			t.Errorf("List = %v", err)
+		} else if len(before) > 0 && !t.Failed() {
+			t.Errorf("List does not yield %q, want them: they were there before", slices.Sorted(maps.Keys(before)))
+		}
+	}
+	cancel()
+	wg.Wait()
+}
+
+func testContextInList(t tb, su suite) {
+	s := su.new(t)
+	keys := numbered("k/%03d", 100)
+	s.fill(keys)
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	n := 0
+	err := s.List(ctx, "k/", func(string, []byte) bool {
+		if n++; n == 3 {
+			cancel()
+		}
+		return true
+	})
+	switch {
+	case err == nil && n < len(keys):
+		t.Errorf("List whose context is done yields %d keys of %d and returns nil: that says that there are no more", n, len(keys))
+	case err != nil && !errors.Is(err, context.Canceled):
+		t.Errorf("List whose context is done = %v, want an error that is context.Canceled", err)
+	}
+	notAll := func(string, []byte) bool { t.Errorf("List yields though its context was done before"); return false }
+	notSent(t, "List with a context that is done", s.List(ctx, "k/", notAll), context.Canceled)
+}

@@ -1,0 +1,166 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+func testGetMany(t tb, su suite) {
+	s := su.new(t)
+	m, ok := s.Store.(grant.MultiGetter)
+	if !ok {
+		t.Skip("the store is no grant.MultiGetter")
+	}
+	got, err := m.GetMany(s.ctx, nil)
+	if err != nil || len(got) != 0 {
+		t.Errorf("GetMany of no keys = %q, %v, want none", got, err)
+	}
+	keys := numbered("many/%03d", 50)
+	s.fill(keys)
+	for _, key := range keys {
+		s.cas(key, "0", "of "+key, true)
+	}
+	ask := []string{"many/007", "absent", "many/049", "many/000", "many/007", "many/007/x", "many"}
+	want := [][]byte{[]byte("of many/007"), nil, []byte("of many/049"), []byte("of many/000"), []byte("of many/007"), nil, nil}
+	// The values may be stale, but not of another key, and not for long.
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		if got, err = m.GetMany(s.ctx, ask); err != nil || len(got) != len(ask) {
+			t.Fatalf("GetMany(%q) = %q, %v, want a value for each key", ask, got, err)
+		}
+		fresh := true
+		for i := range got {
+			switch {
+			case bytes.Equal(got[i], want[i]) && (got[i] == nil) == (want[i] == nil):
+			case want[i] != nil && (got[i] == nil || string(got[i]) == "0"):
+				fresh = false
+			default:
+				t.Fatalf("GetMany(%q) = %q, want %q", ask, got, want)
+			}
+		}
+		if fresh {
+			break
+		}
+		if time.Since(begin) > su.soon {
+			t.Fatalf("GetMany(%q) = %q for %v, want %q", ask, got, su.soon, want)
+		}
+	}
+	if got, err := m.GetMany(s.ctx, keys); err != nil || len(got) != len(keys) {
+		t.Errorf("GetMany of %d keys = %d values, %v", len(keys), len(got), err)
+	}
+	for _, value := range got {
+		for i := range value {
+			value[i] = '!'
+		}
+	}
+	s.want("many/007", "of many/007")
+
+	_, err = m.GetMany(s.ctx, []string{"many/007", "a//b"})
+	notSent(t, `GetMany of "a//b"`, err, nil)
+	ctx, cancel := context.WithCancel(s.ctx)
+	cancel()
+	_, err = m.GetMany(ctx, ask)
+	notSent(t, "GetMany with a context that is done", err, context.Canceled)
+}
+
+func testWatch(t tb, su suite) {
+	s := su.new(t)
+	w, ok := s.Store.(grant.Watcher)
+	if !ok {
+		t.Skip("the store is no grant.Watcher")
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	read, unread := w.Watch(ctx, "a"), w.Watch(ctx, "a")
+	s.cas("a", "", "0", true)
+	told := false
+	for i := range 100 { // nobody reads the other channel
+		s.cas("a", fmt.Sprint(i), fmt.Sprint(i+1), true)
+		select {
+		case _, open := <-read:
+			if !open {
+				t.Fatalf("the channel of Watch is closed, and nothing was said of why")
+			}
+			told = true
+		default:
+		}
+	}
+	t.Logf("Watch told of a change: %v", told)
+	cancel()
+	su.wantDone(t, "the channel of Watch whose context is done", read)
+	su.wantDone(t, "the channel of Watch whose context is done", unread)
+	su.wantDone(t, "the channel of Watch with a context that was done before", w.Watch(ctx, "a"))
+
+	ctx, cancel = context.WithCancel(s.ctx)
+	open := w.Watch(ctx, "a")
+	if err := s.Close(); err != nil {
+		t.Fatalf("Close with a watcher = %v", err)
+	}
+	cancel()
+	su.wantDone(t, "the channel of Watch whose context is done after Close", open)
+	ctx, cancel = context.WithCancel(s.ctx)
+	late := w.Watch(ctx, "a")
+	cancel()
+	su.wantDone(t, "the channel of Watch after Close", late)
+}
+
+// wantDone fails the test unless the channel is closed soon.
+func (su suite) wantDone(t tb, what string, c <-chan struct{}) {
+	t.Helper()
+	timeout := time.After(su.soon)
+	for {
+		select {
+		case _, open := <-c:
+			if !open {
+				return
+			}
+		case <-timeout:
+			t.Errorf("%s is still open after %v", what, su.soon)
+			return
+		}
+	}
+}
+
+func testLineage(t tb, su suite) {
+	s := su.new(t)
+	l, ok := s.Store.(grant.Lineage)
+	if !ok {
+		t.Skip("the store is no grant.Lineage")
+	}
+	identity, revision, err := l.Lineage(s.ctx)
+	if err != nil || identity == "" {
+		t.Fatalf("Lineage = %q, %d, %v, want an identity", identity, revision, err)
+	}
+	for i := range 10 {
+		old := ""
+		if i > 0 {
+			old = fmt.Sprint(i - 1)
+		}
+		s.cas("a", old, fmt.Sprint(i), true)
+		id, rev, err := l.Lineage(s.ctx)
+		if err != nil || id != identity || rev < revision {
+			t.Fatalf("Lineage = %q, %d, %v after %q, %d: want the same identity and no smaller revision", id, rev, err, identity, revision)
+		}
+		revision = rev
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	cancel()
+	if _, _, err := l.Lineage(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Lineage with a context that is done = %v, want context.Canceled", err)
+	}
+	if su.reopen == nil {
+		return
+	}
+	if err := s.Close(); err != nil {
+		t.Fatalf("Close = %v", err)
+	}
+	again := su.again(t, s)
+	id, rev, err := again.Store.(grant.Lineage).Lineage(again.ctx)
+	if err != nil || id != identity || rev < revision {
+		t.Errorf("Lineage = %q, %d, %v after opening again, want %q and at least %d", id, rev, err, identity, revision)
+	}
+}

@@ -1,0 +1,174 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// testHistories lets a few goroutines read and write a few keys, and looks
+// whether what they saw can have come from one register for each key.
+func testHistories(t tb, su suite) {
+	s := su.new(t)
+	const (
+		workers = 4
+		keys    = 2
+		times   = MaxHistory / workers / 2 // calls of a worker: no key can have too many
+		most    = 20000                    // histories
+	)
+	var (
+		r         = recorder{store: s.Store}
+		rng       = rand.New(rand.NewPCG(1, 2))
+		names     [keys]string
+		renamed   int
+		histories int
+		overlaps  int
+	)
+	begin := time.Now()
+	for round := 0; histories < most && time.Since(begin) < su.time && !t.Failed(); round++ {
+		var initial [keys]string
+		for k := range names {
+			// Sometimes a new key, so that creating is seen too; and always one
+			// after an unknown CAS, which may come into effect later.
+			if round == 0 || r.tainted[names[k]] || rng.IntN(4) == 0 {
+				names[k] = fmt.Sprintf("history/%d/%d", k, renamed)
+				renamed++
+			}
+			value, err := s.Get(s.ctx, names[k])
+			if err != nil {
+				t.Fatalf("Get(%q) = %v", names[k], err)
+			}
+			initial[k] = string(value)
+		}
+		r.begin(names[:])
+		// With few values they come back, with many each is seen once only.
+		values := 3
+		if round%2 == 0 {
+			values = 1 << 30
+		}
+		var wg sync.WaitGroup
+		for w := range workers {
+			seed := rng.Uint64()
+			wg.Go(func() {
+				r.work(t, s.ctx, fmt.Sprintf("worker %d", w), rand.New(rand.NewPCG(seed, 0)), names[:], initial[:], times, values)
+			})
+		}
+		wg.Wait()
+		for k, name := range names {
+			history := r.history[name]
+			histories++
+			for i := range history {
+				for j := range i {
+					if history[i].From < history[j].To && history[j].From < history[i].To {
+						overlaps++
+					}
+				}
+			}
+			if !Linearizable(initial[k], history) {
+				t.Errorf("no order of these calls explains their answers, key %q, which %s", name, FormatHistory(initial[k], history))
+			}
+		}
+	}
+	if !t.Failed() {
+		t.Logf("report: %d histories of %d calls are linearizable: %d pairs at once, %d CAS applied, %d refused, %d not sent, %d unknown",
+			histories, r.calls.Load(), overlaps, r.outcomes[Applied].Load(), r.outcomes[Refused].Load(), r.notSent.Load(), r.outcomes[Unknown].Load())
+	}
+}
+
+// A recorder calls a store from several goroutines and writes down what it saw.
+type recorder struct {
+	store    grant.Store
+	moment   atomic.Int64
+	calls    atomic.Int64
+	notSent  atomic.Int64
+	outcomes [Unknown + 1]atomic.Int64
+
+	mu      sync.Mutex
+	history map[string][]Operation
+	tainted map[string]bool // keys of an unknown CAS
+}
+
+// begin forgets what was written down.
+func (r *recorder) begin(keys []string) {
+	r.history = make(map[string][]Operation)
+	r.tainted = make(map[string]bool)
+}
+
+func (r *recorder) add(key string, op Operation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.history[key] = append(r.history[key], op)
+	if op.Kind == CAS && op.Outcome == Unknown {
+		r.tainted[key] = true
+	}
+}
+
+func (r *recorder) work(t tb, ctx context.Context, by string, rng *rand.Rand, keys, initial []string, times, values int) {
+	last := make([]string, len(keys)) // what the worker believes is there
+	copy(last, initial)
+	for range times {
+		k := rng.IntN(len(keys))
+		op := Operation{Kind: CAS, By: by, Old: last[k], Next: fmt.Sprintf("v%d", rng.IntN(values))}
+		switch rng.IntN(10) {
+		case 0, 1, 2:
+			op.Kind = Get
+		case 3:
+			op.Old = ""
+		case 4:
+			op.Old = fmt.Sprintf("v%d", rng.IntN(min(values, 3)))
+		}
+		call, cancel := ctx, context.CancelFunc(func() {})
+		if rng.IntN(8) == 0 {
+			call, cancel = context.WithTimeout(ctx, time.Duration(rng.Int64N(int64(500*time.Microsecond))))
+		}
+		r.calls.Add(1)
+		op.From = r.moment.Add(1)
+		if rng.IntN(2) == 0 {
+			runtime.Gosched() // or a fast store is through before another worker begins
+		}
+		if op.Kind == Get {
+			value, err := r.store.Get(call, keys[k])
+			op.To = r.moment.Add(1)
+			if err == nil {
+				op.Got = string(value)
+				last[k] = op.Got
+				r.add(keys[k], op)
+			} else if call == ctx {
+				t.Errorf("Get(%q) = %v", keys[k], err)
+			}
+		} else {
+			var old []byte
+			if op.Old != "" {
+				old = []byte(op.Old)
+			}
+			ok, err := r.store.CAS(call, keys[k], old, []byte(op.Next))
+			op.To = r.moment.Add(1)
+			switch {
+			case ok && err == nil:
+				op.Outcome = Applied
+				last[k] = op.Next
+			case err == nil:
+				op.Outcome = Refused
+			default:
+				op.Outcome = Unknown
+				if call == ctx || ok {
+					t.Errorf("CAS(%q) = %v, %v", keys[k], ok, err)
+				}
+			}
+			if errors.Is(err, grant.ErrNotSent) {
+				r.notSent.Add(1) // it is no part of what happened
+			} else {
+				r.outcomes[op.Outcome].Add(1)
+				r.add(keys[k], op)
+			}
+		}
+		cancel()
+	}
+}

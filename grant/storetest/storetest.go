@@ -1,0 +1,143 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// Options are what RunWith can be told. The zero Options and nil mean the
+// defaults.
+type Options struct {
+	// Reopen opens another Store over the data of first, which may still be
+	// open or be closed already. With it the tests see that values outlive
+	// Close, and that two Stores work on the same data at once. It is nil for a
+	// Store whose data nobody else can open.
+	Reopen func(t *testing.T, first grant.Store) grant.Store
+
+	// Time is how long concurrent histories are made and checked.
+	// Zero means one second, and not more than 20,000 histories.
+	Time time.Duration
+}
+
+// Run tests the stores that open returns. Each call of open must return a Store
+// that is empty, and that shares its data with no other.
+func Run(t *testing.T, open func(t *testing.T) grant.Store) {
+	t.Helper()
+	RunWith(t, open, nil)
+}
+
+// RunWith is Run with options.
+func RunWith(t *testing.T, open func(t *testing.T) grant.Store, o *Options) {
+	t.Helper()
+	su := suite{
+		open: func(t tb) grant.Store { return open(t.(*testing.T)) },
+		time: time.Second,
+		busy: 300 * time.Millisecond,
+		soon: 10 * time.Second,
+	}
+	if o != nil {
+		if o.Time != 0 {
+			su.time = o.Time
+		}
+		if o.Reopen != nil {
+			su.reopen = func(t tb, first grant.Store) grant.Store { return o.Reopen(t.(*testing.T), first) }
+		}
+	}
+	for _, c := range cases() {
+		t.Run(c.name, func(t *testing.T) { c.run(t, su) })
+	}
+}
+
+// A testCase is one test of the suite.
+type testCase struct {
+	name string
+	run  func(t tb, su suite)
+}
+
+// cases returns all tests of the suite. TestBrokenStores shows of each that some
+// broken store fails it.
+func cases() []testCase {
+	return []testCase{
+		{"absent", testAbsent},
+		{"create", testCreate},
+		{"replace", testReplace},
+		{"refused", testRefused},
+		{"compare bytes", testCompareBytes},
+		{"compare value not revision", testCompareValue},
+		{"values", testValues},
+		{"bad values", testBadValues},
+		{"keys", testKeys},
+		{"bad keys", testBadKeys},
+		{"arguments are the caller's", testArguments},
+		{"results are the caller's", testResults},
+		{"list prefix", testListPrefix},
+		{"list long", testListLong},
+		{"list stops", testListStops},
+		{"list yield uses the store", testListYield},
+		{"list and changes", testListChanges},
+		{"increments", testIncrements},
+		{"creators", testCreators},
+		{"context done before", testContextBefore},
+		{"context done meanwhile", testContextMeanwhile},
+		{"context done in list", testContextInList},
+		{"histories", testHistories},
+		{"close", testClose},
+		{"close meanwhile", testCloseMeanwhile},
+		{"reopen", testReopen},
+		{"two at once", testTwoAtOnce},
+		{"get many", testGetMany},
+		{"watch", testWatch},
+		{"lineage", testLineage},
+	}
+}
+
+// A tb is the part of testing.T that the tests use, so that the suite's own
+// tests can run them on stores that must fail.
+type tb interface {
+	Helper()
+	Context() context.Context
+	Cleanup(func())
+	Skip(args ...any)
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Failed() bool
+}
+
+// A suite is what a test is told of the store.
+type suite struct {
+	open   func(t tb) grant.Store
+	reopen func(t tb, first grant.Store) grant.Store // or nil
+	time   time.Duration                             // as in Options
+	busy   time.Duration                             // how long other tests keep the store busy
+
+	// soon is how long a call may take after its context is done, or its store
+	// is closed. It is long, so that a machine that is busy fails no test.
+	soon time.Duration
+}
+
+// new opens an empty store, and closes it when the test is over.
+func (su suite) new(t tb) *subject {
+	t.Helper()
+	return su.subject(t, su.open(t))
+}
+
+// again opens another store over the data of first.
+func (su suite) again(t tb, first *subject) *subject {
+	t.Helper()
+	return su.subject(t, su.reopen(t, first.Store))
+}
+
+func (su suite) subject(t tb, s grant.Store) *subject {
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return &subject{t: t, Store: s, ctx: ctx}
+}

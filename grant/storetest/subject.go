@@ -1,0 +1,121 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/firnid/firn/grant"
+)
+
+// A subject is a store under test, with calls that fail the test where the
+// store does not do what is wanted.
+type subject struct {
+	t tb
+	grant.Store
+	ctx context.Context // of calls that are not about the context
+}
+
+// want fails the test unless the key has the value; "" means absent.
+func (s *subject) want(key, value string) {
+	s.t.Helper()
+	got, err := s.Get(s.ctx, key)
+	switch {
+	case err != nil:
+		s.t.Fatalf("Get(%q) = %v, want %s", key, err, quote([]byte(value)))
+	case value == "" && got != nil:
+		s.t.Fatalf("Get(%q) = %s, want nil: nothing was stored", key, quote(got))
+	case !bytes.Equal(got, []byte(value)):
+		s.t.Fatalf("Get(%q) = %s, want %s", key, quote(got), quote([]byte(value)))
+	}
+}
+
+// cas fails the test unless CAS is applied, or refused. An old value of ""
+// means absent.
+func (s *subject) cas(key, old, next string, want bool) {
+	s.t.Helper()
+	var from []byte
+	if old != "" {
+		from = []byte(old)
+	}
+	got, err := s.CAS(s.ctx, key, from, []byte(next))
+	if got != want || err != nil {
+		s.t.Fatalf("CAS(%q, %s, %s) = %v, %v, want %v", key, quote(from), quote([]byte(next)), got, err, want)
+	}
+}
+
+// list returns all that List yields.
+func (s *subject) list(prefix string) (keys []string, values map[string]string) {
+	s.t.Helper()
+	values = make(map[string]string)
+	err := s.List(s.ctx, prefix, func(key string, value []byte) bool {
+		keys = append(keys, key)
+		values[key] = string(value)
+		return true
+	})
+	if err != nil {
+		s.t.Fatalf("List(%q) = %v", prefix, err)
+	}
+	return keys, values
+}
+
+// wantEmpty fails the test if the store has a key.
+func (s *subject) wantEmpty() {
+	s.t.Helper()
+	if keys, _ := s.list(""); len(keys) > 0 {
+		s.t.Fatalf("List(\"\") yields %q, want nothing: nothing was stored", keys)
+	}
+}
+
+// notSent fails the test unless err is grant.ErrNotSent, and cause too where
+// there is one.
+func notSent(t tb, what string, err, cause error) {
+	t.Helper()
+	if !errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("%s = %v, want an error that is grant.ErrNotSent", what, err)
+	} else if cause != nil && !errors.Is(err, cause) {
+		t.Errorf("%s = %v, want an error that is also %q", what, err, cause)
+	}
+}
+
+// quote prints a value so that a person can read it.
+func quote(value []byte) string {
+	switch {
+	case value == nil:
+		return "nil"
+	case len(value) > 64:
+		return fmt.Sprintf("%q… of %d bytes", value[:40], len(value))
+	}
+	return fmt.Sprintf("%q", value)
+}
+
+// bytesOf is a value of n bytes whose every part differs from every other.
+func bytesOf(n int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "%d,", i)
+	}
+	return b.String()[:n]
+}
+
+// sameKeys fails the test unless the keys are those wanted, in that order.
+func sameKeys(t tb, what string, got, want []string) {
+	t.Helper()
+	if slices.Equal(got, want) {
+		return
+	}
+	i := 0
+	for i < min(len(got), len(want)) && got[i] == want[i] {
+		i++
+	}
+	at := func(keys []string) string {
+		if i < len(keys) {
+			return quote([]byte(keys[i]))
+		}
+		return "the end"
+	}
+	t.Errorf("%s yields %d keys, want %d: at %d there is %s, want %s", what, len(got), len(want), i, at(got), at(want))
+}

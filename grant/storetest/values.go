@@ -1,0 +1,245 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/firnid/firn/grant"
+)
+
+func testAbsent(t tb, su suite) {
+	s := su.new(t)
+	s.want("a", "")
+	s.want("v1/orders/n/00042", "")
+	s.wantEmpty()
+	s.cas("b", "", "1", true)
+	s.want("a", "")
+}
+
+func testCreate(t tb, su suite) {
+	s := su.new(t)
+	s.cas("a", "", "1", true)
+	s.want("a", "1")
+	s.cas("a", "", "2", false)
+	s.want("a", "1")
+	s.cas("a", "", "1", false) // not even the value that is there
+	s.want("a", "1")
+	// An old value of no bytes is an absent one.
+	if ok, err := s.CAS(s.ctx, "b", []byte{}, []byte("1")); !ok || err != nil {
+		t.Errorf(`CAS("b", []byte{}, "1") = %v, %v, want true: an old value of no bytes means absent`, ok, err)
+	}
+	if ok, err := s.CAS(s.ctx, "b", []byte{}, []byte("2")); ok || err != nil {
+		t.Errorf(`CAS("b", []byte{}, "2") = %v, %v, want false: the key has a value`, ok, err)
+	}
+	s.want("b", "1")
+}
+
+func testReplace(t tb, su suite) {
+	s := su.new(t)
+	s.cas("a", "", "0", true)
+	s.cas("b", "", "0", true)
+	for i := range 20 {
+		s.cas("a", fmt.Sprint(i), fmt.Sprint(i+1), true)
+		s.want("a", fmt.Sprint(i+1))
+		s.want("b", "0")
+	}
+	s.cas("a", "20", "20", true) // by itself
+	s.want("a", "20")
+	for _, n := range []int{4096, 1, 300, 4096, 2} { // longer and shorter
+		now, err := s.Get(s.ctx, "a")
+		if err != nil {
+			t.Fatalf("Get = %v", err)
+		}
+		s.cas("a", string(now), bytesOf(n), true)
+		s.want("a", bytesOf(n))
+	}
+}
+
+func testRefused(t tb, su suite) {
+	s := su.new(t)
+	s.cas("a", "x", "1", false) // absent
+	s.want("a", "")
+	s.wantEmpty()
+	s.cas("a", "", "1", true)
+	s.cas("a", "2", "3", false)
+	s.want("a", "1")
+	s.cas("a", "1", "2", true)
+	s.cas("a", "1", "3", false) // the one before
+	s.want("a", "2")
+	// What was refused once is not applied later either.
+	s.cas("a", "2", "1", true)
+	s.want("a", "1")
+	// An old value that no key can have.
+	if ok, err := s.CAS(s.ctx, "a", bytes.Repeat([]byte("1"), grant.MaxValue+1), []byte("4")); ok {
+		t.Errorf("CAS from a value of %d bytes = %v, %v, want it not applied", grant.MaxValue+1, ok, err)
+	}
+	s.want("a", "1")
+}
+
+// near returns values that differ from value by little.
+func near(value string) []string {
+	all := []string{
+		value + "x", value + "\x00", value + " ", value + "\n", " " + value, "\x00" + value,
+		value[:len(value)-1], value[1:], strings.ToUpper(value), strings.ToLower(value),
+		strings.TrimRight(value, " \x00\n"), strings.TrimSpace(value),
+	}
+	for _, i := range []int{0, len(value) / 2, len(value) - 1} {
+		for _, bit := range []byte{0x01, 0x20, 0x80} {
+			b := []byte(value)
+			b[i] ^= bit
+			all = append(all, string(b))
+		}
+	}
+	return slices.DeleteFunc(all, func(v string) bool { return v == value || v == "" })
+}
+
+func testCompareBytes(t tb, su suite) {
+	s := su.new(t)
+	for i, value := range []string{"Value", "ab ", "a\x00", "\x00\x00", "\xff\xfe", "é", "e\u0301", "1", "01", "1.0", "\n", bytesOf(64), bytesOf(4000)} {
+		key := fmt.Sprintf("n/%d", i)
+		s.cas(key, "", value, true)
+		for _, old := range near(value) {
+			s.cas(key, old, "changed", false)
+		}
+		s.want(key, value)
+	}
+}
+
+func testCompareValue(t tb, su suite) {
+	s := su.new(t)
+	s.cas("a", "", "A", true)
+	s.cas("a", "A", "B", true)
+	s.cas("a", "B", "A", true)
+	s.cas("a", "A", "C", true) // whoever read the first A
+	s.want("a", "C")
+}
+
+func testValues(t tb, su suite) {
+	s := su.new(t)
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	values := []string{
+		string(all), "\x00", "\x00\x01\x02", "\xff", "\xc3\x28", "a\x00b", "it's", `"`, `\`, `\x00`, "'; --", "%s%d", "{}", "null", "NULL", "\r\n", " ", "  a  ",
+		bytesOf(1), bytesOf(127), bytesOf(128), bytesOf(255), bytesOf(256), bytesOf(257), bytesOf(1024), bytesOf(grant.MaxValue - 1), bytesOf(grant.MaxValue),
+		strings.Repeat("\x00", grant.MaxValue), strings.Repeat("\xff", grant.MaxValue),
+	}
+	for i, value := range values {
+		key := fmt.Sprintf("v/%02d", i)
+		s.cas(key, "", value, true)
+		s.want(key, value)
+		s.cas("one", string(before(values, i)), value, true)
+		s.want("one", value)
+	}
+	_, got := s.list("v/")
+	for i, value := range values {
+		if key := fmt.Sprintf("v/%02d", i); got[key] != value {
+			t.Errorf("List yields %q with %s, want %s", key, quote([]byte(got[key])), quote([]byte(value)))
+		}
+	}
+}
+
+func before(values []string, i int) string {
+	if i == 0 {
+		return ""
+	}
+	return values[i-1]
+}
+
+func testBadValues(t tb, su suite) {
+	s := su.new(t)
+	s.cas("a", "", "1", true)
+	for _, value := range [][]byte{nil, {}, make([]byte, grant.MaxValue+1), make([]byte, 1<<20)} {
+		for key, old := range map[string][]byte{"a": []byte("1"), "b": nil} {
+			ok, err := s.CAS(s.ctx, key, old, value)
+			if ok {
+				t.Errorf("CAS to a value of %d bytes = true, want an error", len(value))
+			}
+			notSent(t, fmt.Sprintf("CAS to a value of %d bytes", len(value)), err, nil)
+		}
+	}
+	s.want("a", "1")
+	s.want("b", "")
+}
+
+func testArguments(t tb, su suite) {
+	s := su.new(t)
+	scribble := func(b []byte) {
+		for i := range b {
+			b[i] = '!'
+		}
+	}
+	old, next := []byte(nil), []byte("first")
+	for i := range 5 {
+		oldWas, nextWas := string(old), string(next)
+		if ok, err := s.CAS(s.ctx, "a", old, next); !ok || err != nil {
+			t.Fatalf("CAS = %v, %v, want true", ok, err)
+		}
+		if string(old) != oldWas || string(next) != nextWas {
+			t.Fatalf("CAS(%q, %q) changed its arguments to %q, %q", oldWas, nextWas, old, next)
+		}
+		scribble(old)
+		scribble(next)
+		s.want("a", nextWas)
+		if _, values := s.list(""); values["a"] != nextWas {
+			t.Fatalf("List yields %q, want %q: what the caller does to its slice after CAS must not be seen", values["a"], nextWas)
+		}
+		old, next = []byte(nextWas), fmt.Appendf(nil, "value %d", i)
+	}
+	// A refused CAS has the same duties.
+	old, next = []byte("other"), []byte("new")
+	s.cas("a", "value 3", "now", true)
+	if ok, err := s.CAS(s.ctx, "a", old, next); ok || err != nil {
+		t.Fatalf("CAS = %v, %v, want false", ok, err)
+	}
+	scribble(old)
+	scribble(next)
+	s.want("a", "now")
+	// A slice with room behind it is none of the store's business.
+	long := []byte("abcdef")
+	if ok, err := s.CAS(s.ctx, "b", nil, long[:3]); !ok || err != nil {
+		t.Fatalf("CAS = %v, %v, want true", ok, err)
+	}
+	if string(long) != "abcdef" {
+		t.Errorf("CAS changed what lies behind its argument: %q", long)
+	}
+	s.want("b", "abc")
+}
+
+func testResults(t tb, su suite) {
+	s := su.new(t)
+	s.cas("a", "", "first", true)
+	s.cas("b", "", "second", true)
+	mine, err := s.Get(s.ctx, "a")
+	if err != nil {
+		t.Fatalf("Get = %v", err)
+	}
+	scribbled := func(b []byte) {
+		for i := range b {
+			b[i] = '!'
+		}
+		_ = append(b, "!!!!"...)
+	}
+	scribbled(mine)
+	s.want("a", "first")
+	s.want("b", "second")
+	s.cas("a", "first", "third", true)
+	if string(mine) != "!!!!!" {
+		t.Errorf("a value that Get returned has become %q: it is the caller's, and nobody else may change it", mine)
+	}
+	err = s.List(s.ctx, "", func(_ string, value []byte) bool {
+		scribbled(value)
+		return true
+	})
+	if err != nil {
+		t.Fatalf("List = %v", err)
+	}
+	s.want("a", "third")
+	s.want("b", "second")
+	if _, values := s.list(""); values["a"] != "third" || values["b"] != "second" {
+		t.Errorf("List yields %q after yield has changed its values, want third and second", values)
+	}
+}
