@@ -580,6 +580,23 @@ func (c *core) Seal() (until time.Time) {
 	return until
 }
 
+// Used is the exclusive end of the times used so far, under any grant, or the
+// zero time if no ID was made. A call under way may have taken one and not
+// counted yet. It never goes back.
+func (c *core) Used() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slot, any := c.term.Load().end()
+	if slot = c.roundUp(slot); !any {
+		slot = c.floor
+	}
+	if slot == 0 {
+		return time.Time{}
+	}
+	used, _ := c.layout.timeOf(slot >> c.layout.seqBits)
+	return used
+}
+
 // seal marks the very word that calls swap, so none of them can win after it.
 func (c *core) seal(t *term) (slot uint64, any bool) {
 	t.word.Or(sealed)

@@ -1,0 +1,343 @@
+package grant
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Create creates a sequencer, or creates one again that was destroyed, and
+// returns it. If it exists already with this configuration that is fine; with
+// another it is a *MismatchError. A sequencer that was destroyed keeps its
+// layout, so that its new IDs never repeat the old ones.
+func Create(ctx context.Context, s Store, name string, c Config, now time.Time) (Info, error) {
+	if err := errors.Join(CheckName(name), c.Check()); err != nil {
+		return Info{}, err
+	}
+	return changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+		fresh := newConfigRecord(c)
+		fresh.Created = ms(now)
+		switch {
+		case r.Version == 0:
+			*r = fresh
+			return true, nil
+		case r.State == Purged:
+			// Its records stay, as the marks of node numbers.
+		case r.State == Destroyed:
+			if r.Layout != c.Layout {
+				return false, &MismatchError{Sequencer: name, Field: "layout", Want: c.Layout.String(), Have: r.Layout.String()}
+			}
+		case r.State == Destroying:
+			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
+		default:
+			return false, r.config().compare(name, c)
+		}
+		fresh.Incarnation, fresh.Floor = r.Incarnation+1, r.Floor
+		*r = fresh
+		return true, nil
+	})
+}
+
+// Lookup returns a sequencer. If it was never created that is ErrNotFound.
+func Lookup(ctx context.Context, s Store, name string) (Info, error) {
+	if err := CheckName(name); err != nil {
+		return Info{}, err
+	}
+	r, _, err := getConfig(ctx, s, name)
+	if err != nil {
+		return Info{}, err
+	}
+	return r.info(name), nil
+}
+
+// Sequencers calls yield for every sequencer of the store, in the order of
+// their names, until it returns false. A record that cannot be read is told as
+// an error with the name; the others follow all the same.
+func Sequencers(ctx context.Context, s Store, yield func(name string, info Info, err error) bool) error {
+	return s.List(ctx, root, func(key string, value []byte) bool {
+		name, ok := strings.CutSuffix(strings.TrimPrefix(key, root), "/config")
+		if !ok || strings.Contains(name, "/") {
+			return true
+		}
+		r, err := decodeConfig(key, value)
+		if err != nil {
+			return yield(name, Info{Name: name}, err)
+		}
+		return yield(name, r.info(name), nil)
+	})
+}
+
+// Nodes calls yield for every node number of the sequencer that was ever used,
+// in ascending order, until it returns false. A record that cannot be read is
+// told as an error with its number.
+func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err error) bool) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	return s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
+		node, err := nodeOf(name, key)
+		if err != nil {
+			return yield(NodeInfo{}, err)
+		}
+		r, err := decodeNode(key, value)
+		if err != nil {
+			return yield(NodeInfo{Node: node}, err)
+		}
+		return yield(r.info(node), nil)
+	})
+}
+
+// getConfig reads the record of a sequencer, and its bytes.
+func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte, error) {
+	key := configKey(name)
+	value, err := s.Get(ctx, key)
+	if err != nil {
+		return configRecord{}, nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
+	}
+	if value == nil {
+		return configRecord{}, nil, fmt.Errorf("%w: %s", ErrNotFound, name)
+	}
+	r, err := decodeConfig(key, value)
+	return r, value, err
+}
+
+// changeConfig changes the record of a sequencer; r has version 0 where there
+// is none yet. change reports whether it changed anything.
+func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (bool, error)) (Info, error) {
+	key := configKey(name)
+	for {
+		r, old, err := getConfig(ctx, s, name)
+		if err != nil && (!errors.Is(err, ErrNotFound) || old != nil) {
+			return Info{}, err
+		}
+		changed, err := change(&r)
+		if err != nil {
+			return Info{}, err
+		}
+		if !changed {
+			return r.info(name), nil
+		}
+		r.Nonce = newToken()
+		next := r.encode()
+		applied, err := s.CAS(ctx, key, old, next)
+		if err != nil && !errors.Is(err, ErrNotSent) {
+			// Unknown: what is there now tells.
+			value, readErr := s.Get(ctx, key)
+			if readErr == nil && bytes.Equal(value, next) {
+				applied, err = true, nil
+			}
+		}
+		if err != nil {
+			return Info{}, fmt.Errorf("grant: sequencer %s: %w", name, err)
+		}
+		if applied {
+			return r.info(name), nil
+		}
+	}
+}
+
+func newToken() string { return fmt.Sprintf("%016x%016x", random(), random()) }
+
+// AdminOptions are what the operations on a whole sequencer can be told. The
+// zero AdminOptions and nil mean the defaults.
+type AdminOptions struct {
+	// Now is the clock; nil is the system's.
+	Now func() time.Time
+
+	// Poll is how often the windows that are waited for are looked at. Zero
+	// means a quarter of a second.
+	Poll time.Duration
+
+	// Waiting is called with the node numbers that are waited for, whenever
+	// these are others than before; it may be nil.
+	Waiting func([]NodeInfo)
+}
+
+func (o *AdminOptions) orDefault() AdminOptions {
+	var v AdminOptions
+	if o != nil {
+		v = *o
+	}
+	if v.Now == nil {
+		v.Now = time.Now
+	}
+	if v.Poll <= 0 {
+		v.Poll = 250 * time.Millisecond
+	}
+	return v
+}
+
+// AttachAll makes a sequencer usable again that was detached.
+func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
+	if err := CheckName(name); err != nil {
+		return Info{}, err
+	}
+	return changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+		switch {
+		case r.Version == 0:
+			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
+		case r.State >= Destroying:
+			return false, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
+		case r.State == Attached:
+			return false, nil
+		}
+		r.State = Attached
+		return true, nil
+	})
+}
+
+// DetachAll has all members of a sequencer give their node numbers back, and
+// keeps them from acquiring others until AttachAll. It returns when all windows
+// are given back or over. If it is stopped before, calling it again goes on.
+func DetachAll(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
+	return empty(ctx, s, name, Detaching, Detached, o)
+}
+
+// Destroy has all members of a sequencer give their node numbers back, for
+// good. IDs that were handed out stay unique: its records are kept, and a
+// sequencer that is created again under the name goes on from them. It returns
+// when all windows are given back or over. If it is stopped before, calling it
+// again goes on.
+func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
+	return empty(ctx, s, name, Destroying, Destroyed, o)
+}
+
+// Purge lets a destroyed sequencer be created again with another layout. What
+// it gives up is uniqueness between the IDs of its old life and its new one:
+// another layout cuts the bits in other ways, so the numbers can be the same.
+func Purge(ctx context.Context, s Store, name string) (Info, error) {
+	if err := CheckName(name); err != nil {
+		return Info{}, err
+	}
+	return changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+		switch {
+		case r.Version == 0:
+			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
+		case r.State == Purged:
+			return false, nil
+		case r.State != Destroyed:
+			return false, fmt.Errorf("grant: sequencer %s is %v: destroy it before it is purged", name, r.State)
+		}
+		r.State = Purged
+		return true, nil
+	})
+}
+
+// empty takes a sequencer through a state in which its windows end to a last
+// one.
+func empty(ctx context.Context, s Store, name string, through, last State, o *AdminOptions) (Info, error) {
+	if err := CheckName(name); err != nil {
+		return Info{}, err
+	}
+	opt := o.orDefault()
+	var told []uint64
+	for {
+		info, waiting, err := emptyStep(ctx, s, name, through, last, opt.Now())
+		if err != nil || info.State == last || info.State > through {
+			return info, err
+		}
+		nodes := make([]uint64, len(waiting))
+		for i, w := range waiting {
+			nodes[i] = w.Node
+		}
+		if opt.Waiting != nil && !slices.Equal(nodes, told) {
+			told = nodes
+			opt.Waiting(waiting)
+		}
+		timer := time.NewTimer(opt.Poll)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return info, fmt.Errorf("grant: sequencer %s is %v, and waits for the windows of %d node numbers, %v among them; call it again to go on: %w",
+				name, info.State, len(waiting), nodes[:min(len(nodes), 8)], ctx.Err())
+		}
+	}
+}
+
+// emptyStep does what can be done at this moment: it changes the state, keeps
+// every window from growing, and, when all are over, sets the last state.
+func emptyStep(ctx context.Context, s Store, name string, through, last State, now time.Time) (Info, []NodeInfo, error) {
+	info, err := changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+		switch {
+		case r.Version == 0:
+			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
+		case r.State >= Destroying && last == Detached:
+			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
+		case r.State == through || r.State == last || r.State == Purged:
+			return false, nil
+		}
+		r.State = through
+		return true, nil
+	})
+	if err != nil || info.State != through {
+		return info, nil, err
+	}
+	waiting, err := closeWindows(ctx, s, name, ms(now))
+	if err != nil || len(waiting) > 0 {
+		return info, waiting, err
+	}
+	info, err = changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+		if r.State != through {
+			return false, nil // somebody else went on meanwhile
+		}
+		r.State = last
+		return true, nil
+	})
+	return info, nil, err
+}
+
+// closeWindows rewrites the record of every held number, so that its owner can
+// extend it no more, and returns those whose windows are not over.
+func closeWindows(ctx context.Context, s Store, name string, now int64) ([]NodeInfo, error) {
+	var waiting []NodeInfo
+	err := eachNode(ctx, s, name, func(node uint64, key string, value []byte, r nodeRecord) error {
+		if !r.held() || r.Until < now {
+			return nil
+		}
+		waiting = append(waiting, r.info(node))
+		if r.State == flagClosing {
+			return nil
+		}
+		r.State, r.Nonce = flagClosing, newToken()
+		// Refused or unknown: the next round sees what is there then.
+		_, err := s.CAS(ctx, key, value, r.encode())
+		return err
+	})
+	return waiting, err
+}
+
+// eachNode calls visit for every record of a node number. The records are read
+// first, so that visit may use the store at leisure.
+func eachNode(ctx context.Context, s Store, name string, visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
+	type entry struct {
+		key   string
+		value []byte
+	}
+	var entries []entry
+	err := s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
+		entries = append(entries, entry{key, bytes.Clone(value)})
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("grant: sequencer %s: %w", name, err)
+	}
+	for _, e := range entries {
+		node, err := nodeOf(name, e.key)
+		if err != nil {
+			return err
+		}
+		r, err := decodeNode(e.key, e.value)
+		if err != nil {
+			return err
+		}
+		if err := visit(node, e.key, e.value, r); err != nil {
+			return fmt.Errorf("grant: sequencer %s: node number %d: %w", name, node, err)
+		}
+	}
+	return nil
+}

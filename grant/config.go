@@ -1,0 +1,162 @@
+package grant
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A Config is what all members of a sequencer agree on. It is fixed when the
+// sequencer is created.
+type Config struct {
+	// Layout is the layout of the IDs. Its epoch and its number of nodes are
+	// part of it.
+	Layout firn.Layout
+
+	// MaxAhead is how far IDs may run ahead of the clock, in whole
+	// milliseconds. It is taken literally; a Config made by NewConfig has the
+	// layout's.
+	MaxAhead time.Duration
+
+	// Window is the length of a grant, in whole milliseconds: how long a
+	// member goes on without the store, and how long the node number of one
+	// that crashed is blocked. It is at least MinWindow.
+	Window time.Duration
+}
+
+// DefaultWindow is the least Window that NewConfig gives.
+const DefaultWindow = 60 * time.Second
+
+// NewConfig is the configuration for a layout with what is usual for the rest:
+// the layout's MaxAhead, and a Window as long as the store's usual one, or
+// longer where the layout asks for it. A usual window of 0 is DefaultWindow.
+func NewConfig(layout firn.Layout, window time.Duration) Config {
+	if window <= 0 {
+		window = DefaultWindow
+	}
+	c := Config{Layout: layout, MaxAhead: layout.MaxAhead().Truncate(time.Millisecond)}
+	c.Window = max(window, c.MinWindow())
+	return c
+}
+
+// MinWindow is the shortest Window that goes with MaxAhead and the layout:
+// twice MaxAhead, four ticks, and no less than 100 ms.
+func (c Config) MinWindow() time.Duration {
+	least := max(2*c.MaxAhead, 4*c.Layout.Unit(), 100*time.Millisecond)
+	if r := least % time.Millisecond; r != 0 {
+		least += time.Millisecond - r
+	}
+	return least
+}
+
+// maxWindow keeps sums of milliseconds far from the end of int64.
+const maxWindow = 366 * 24 * time.Hour
+
+// Check says what is wrong with a configuration.
+func (c Config) Check() error {
+	if c.Layout == (firn.Layout{}) {
+		return fmt.Errorf("grant: the configuration has no layout")
+	}
+	if c.MaxAhead < 0 || c.MaxAhead > maxWindow/4 || c.MaxAhead%time.Millisecond != 0 {
+		return fmt.Errorf("grant: max-ahead is %v: it must be 0 or more, in whole milliseconds, and no more than %v", c.MaxAhead, maxWindow/4)
+	}
+	if c.Window%time.Millisecond != 0 || c.Window > maxWindow {
+		return fmt.Errorf("grant: the window is %v: it must be in whole milliseconds, and no more than %v", c.Window, maxWindow)
+	}
+	if least := c.MinWindow(); c.Window < least {
+		return fmt.Errorf("grant: the window is %v: with max-ahead %v and ticks of %v it must be at least %v (twice max-ahead, four ticks, 100ms)",
+			c.Window, c.MaxAhead, c.Layout.Unit(), least)
+	}
+	return nil
+}
+
+// compare says in what want differs from what the sequencer has.
+func (c Config) compare(name string, want Config) error {
+	fields := []struct{ field, have, want string }{
+		{"layout", c.Layout.String(), want.Layout.String()},
+		{"max-ahead", c.MaxAhead.String(), want.MaxAhead.String()},
+		{"window", c.Window.String(), want.Window.String()},
+	}
+	for _, f := range fields {
+		if f.have != f.want {
+			return &MismatchError{Sequencer: name, Field: f.field, Have: f.have, Want: f.want}
+		}
+	}
+	return nil
+}
+
+// A State is what a sequencer is in the whole cluster.
+type State uint8
+
+// The states of a sequencer.
+const (
+	Attached   State = iota + 1 // members may hold node numbers
+	Detaching                   // members give their node numbers back
+	Detached                    // no member holds one, until Attach
+	Destroying                  // members give their node numbers back
+	Destroyed                   // for good, until it is created again with the same layout
+	Purged                      // may be created again with any configuration
+)
+
+var stateNames = [...]string{Attached: "attached", Detaching: "detaching", Detached: "detached", Destroying: "destroying", Destroyed: "destroyed", Purged: "purged"}
+
+// String is the state as a word.
+func (s State) String() string {
+	if s < Attached || s > Purged {
+		return fmt.Sprintf("State(%d)", uint8(s))
+	}
+	return stateNames[s]
+}
+
+// MarshalText is the state as a word.
+func (s State) MarshalText() ([]byte, error) {
+	if s < Attached || s > Purged {
+		return nil, fmt.Errorf("grant: %v is not a state", s)
+	}
+	return []byte(stateNames[s]), nil
+}
+
+// UnmarshalText reads the state's word.
+func (s *State) UnmarshalText(text []byte) error {
+	for i := Attached; i <= Purged; i++ {
+		if stateNames[i] == string(text) {
+			*s = i
+			return nil
+		}
+	}
+	return fmt.Errorf("grant: %q is not a state", text)
+}
+
+// err is why no node number can be had in this state.
+func (s State) err() error {
+	switch s {
+	case Attached:
+		return nil
+	case Detaching, Detached:
+		return ErrDetached
+	default:
+		return ErrDestroyed
+	}
+}
+
+// An Info is what the store has of a sequencer as a whole.
+type Info struct {
+	Name        string
+	State       State
+	Config      Config
+	Incarnation uint64    // grows with every creation and every fence
+	Floor       time.Time // no new grant begins before it; set by Fence, zero if never
+	Created     time.Time // by the clock of whoever created it
+}
+
+// A NodeInfo is what the store has of one node number.
+type NodeInfo struct {
+	Node    uint64
+	Owner   string    // of the process that holds or held it; random, and empty after Fence
+	Host    string    // of that process
+	Until   time.Time // the mark: exclusive end of all windows granted so far
+	Wall    time.Time // the owner's clock when it wrote this
+	Held    bool      // false when it was given back, or fenced
+	Closing bool      // its owner has been told to give it back
+}

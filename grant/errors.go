@@ -1,0 +1,99 @@
+package grant
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors of sequencers and their node numbers. Some are matched by types that
+// carry what to act on.
+var (
+	// ErrNotFound means that no sequencer of the name was ever created.
+	ErrNotFound = errors.New("grant: there is no such sequencer")
+
+	// ErrDestroyed means that the sequencer was destroyed, or is about to be.
+	// Creating it again with the same layout makes it usable again.
+	ErrDestroyed = errors.New("grant: the sequencer is destroyed")
+
+	// ErrDetached means that the sequencer was detached in the whole cluster:
+	// no member may hold a node number of it until it is attached again.
+	ErrDetached = errors.New("grant: the sequencer is detached")
+
+	// ErrMismatch is matched by every MismatchError.
+	ErrMismatch = errors.New("grant: the sequencer has another configuration")
+
+	// ErrNodesExhausted is matched by every ExhaustedError.
+	ErrNodesExhausted = errors.New("grant: no node number is free")
+
+	// ErrClockBehind is matched by every ClockBehindError.
+	ErrClockBehind = errors.New("grant: the clock is far behind those of the other members")
+
+	// ErrRolledBack means that the store has gone back to an earlier state, for
+	// instance to a backup. No node number is acquired or renewed until the
+	// operator has fenced the sequencer (firn node fence).
+	ErrRolledBack = errors.New("grant: the store went back to an earlier state; fence the sequencer (firn node fence) before IDs are made again")
+
+	// ErrNewerVersion means that a record was written by a newer version of
+	// Firn, in a form that this one does not know. It was left as it is.
+	ErrNewerVersion = errors.New("grant: the record has a newer version than this program knows; upgrade it")
+
+	// ErrDamaged means that a record cannot be read. It was left as it is.
+	ErrDamaged = errors.New("grant: the record is damaged")
+)
+
+// A MismatchError says in what a configuration differs from the one that the
+// sequencer was created with. It matches ErrMismatch.
+type MismatchError struct {
+	Sequencer string
+	Field     string // "layout", "max-ahead" or "window"
+	Want      string // what was asked for
+	Have      string // what the sequencer was created with
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("grant: sequencer %s was created with %s %s, not %s", e.Sequencer, e.Field, e.Have, e.Want)
+}
+
+// Is reports whether target is ErrMismatch.
+func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
+
+// An ExhaustedError says that every node number a member may take is held. It
+// matches ErrNodesExhausted.
+type ExhaustedError struct {
+	Sequencer string
+	Lo, Hi    uint64    // the numbers that were to choose from, both inclusive
+	Free      time.Time // when the first window seen ends, unless it is renewed; zero if not known
+}
+
+func (e *ExhaustedError) Error() string {
+	what := fmt.Sprintf("none of the node numbers %d..%d of sequencer %s is free", e.Lo, e.Hi, e.Sequencer)
+	if e.Lo == e.Hi {
+		what = fmt.Sprintf("node number %d of sequencer %s is held by another", e.Lo, e.Sequencer)
+	}
+	if e.Free.IsZero() {
+		return "grant: " + what
+	}
+	return fmt.Sprintf("grant: %s; the first window ends at %s unless it is renewed", what, e.Free.UTC().Format(timeFormat))
+}
+
+// Is reports whether target is ErrNodesExhausted.
+func (e *ExhaustedError) Is(target error) bool { return target == ErrNodesExhausted }
+
+// A ClockBehindError says that the clock is so far behind those of other
+// members that IDs made by it would be out of order. It matches ErrClockBehind.
+type ClockBehindError struct {
+	Sequencer string
+	Behind    time.Duration // the median of what the records say
+	Nodes     []uint64      // the node numbers whose records say it
+}
+
+func (e *ClockBehindError) Error() string {
+	return fmt.Sprintf("grant: sequencer %s: this machine's clock is %v behind those of other members (the records of node numbers %v): set the clock, or allow it explicitly (AllowClockBehind)",
+		e.Sequencer, e.Behind, e.Nodes)
+}
+
+// Is reports whether target is ErrClockBehind.
+func (e *ClockBehindError) Is(target error) bool { return target == ErrClockBehind }
+
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"

@@ -1,0 +1,446 @@
+package grant
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A Holder uses what a Keeper obtains: it is the side of the generator. Its
+// methods are called by one goroutine at a time and return soon.
+type Holder interface {
+	// Begin uses a grant in place of the one before, with times above all that
+	// was used before.
+	Begin(g firn.Grant) error
+
+	// Extend makes the window of the present grant end later.
+	Extend(until time.Time) error
+
+	// Seal ends the use of the present grant: nothing of it is used after it
+	// has returned. Begin may follow.
+	Seal()
+
+	// Used is the exclusive end of all times that were used under any grant, or
+	// the zero time if none was. It never goes back.
+	Used() time.Time
+}
+
+// KeeperOptions are what a Keeper can be told. The zero KeeperOptions and nil
+// mean the defaults.
+type KeeperOptions struct {
+	// Now is the clock; nil is the system's.
+	Now func() time.Time
+
+	// Timeout is how long a request to the store may take before its result
+	// counts as unknown. Zero means 5 seconds.
+	Timeout time.Duration
+
+	// Logger gets what people should know; nil discards it.
+	Logger *slog.Logger
+
+	// OnStatus is called with every new status, in order, by one goroutine; it
+	// must return soon. It may be nil.
+	OnStatus func(Status)
+
+	// OnAlarm is called with every alarm, as OnStatus is.
+	OnAlarm func(AlarmInfo)
+}
+
+// A Keeper keeps a node number of a sequencer for a Holder: it drives a Machine
+// with a clock and a Store. It is safe for use by many goroutines.
+//
+// A Keeper must be made by NewKeeper, and ends with Close.
+type Keeper struct {
+	store   Store
+	holder  Holder
+	name    string
+	options KeeperOptions
+	start   time.Time
+
+	events  chan Event
+	answers chan Event
+	stop    context.CancelFunc
+	done    chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	status  Status
+	info    Info
+	known   bool          // info was read
+	changed chan struct{} // closed, and replaced, when status changes or a window grows
+	stats   KeeperStats
+	closed  bool
+}
+
+// KeeperStats counts what a Keeper has done since it was made.
+type KeeperStats struct {
+	Requests uint64 // to the store
+	Failed   uint64 // of these, those with an error
+	Unknown  uint64 // of these, compare-and-swaps whose result was unknown
+	Refused  uint64 // compare-and-swaps that were not applied, as the record was another
+	Acquired uint64 // node numbers
+	Renewed  uint64 // windows
+	Released uint64 // node numbers
+	Lost     uint64 // node numbers that another has taken over
+	Alarms   uint64
+}
+
+// NewKeeper makes a Keeper that holds nothing until Attach. The context ends
+// with Close. Settings.Random and Host may be left out.
+func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper {
+	k := &Keeper{
+		store: store, holder: holder, name: s.Name, start: time.Now(),
+		events: make(chan Event), answers: make(chan Event, 1),
+		done: make(chan struct{}), changed: make(chan struct{}),
+	}
+	if o != nil {
+		k.options = *o
+	}
+	if k.options.Now == nil {
+		k.options.Now = time.Now
+	}
+	if k.options.Timeout <= 0 {
+		k.options.Timeout = 5 * time.Second
+	}
+	if k.options.Logger == nil {
+		k.options.Logger = slog.New(slog.DiscardHandler)
+	}
+	k.options.Logger = k.options.Logger.With("sequencer", s.Name)
+	if s.Random == nil {
+		s.Random = random
+	}
+	if s.Host == "" {
+		s.Host, _ = os.Hostname()
+	}
+	var ctx context.Context
+	ctx, k.stop = context.WithCancel(context.Background())
+	go k.run(ctx, NewMachine(s))
+	return k
+}
+
+// random is a random number of the system's. A copy of a virtual machine gets
+// others, where the system knows that it is one.
+func random() uint64 {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// run is the Keeper's goroutine. At most one request is under way beside it.
+func (k *Keeper) run(ctx context.Context, m *Machine) {
+	defer close(k.done)
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	var requests sync.WaitGroup
+	defer requests.Wait()
+
+	hints := make(<-chan struct{})
+	if w, ok := k.store.(Watcher); ok {
+		hints = w.Watch(ctx, configKey(k.name))
+	}
+	lineage := lineageOf{store: k.store}
+	for {
+		var e Event
+		select {
+		case <-ctx.Done():
+			return
+		case e = <-k.events:
+		case e = <-k.answers:
+		case <-timer.C:
+			e.Kind = Tick
+		case _, ok := <-hints:
+			if !ok {
+				hints = nil
+				continue
+			}
+			e.Kind = Hint
+		}
+		for again := true; again; {
+			again = false
+			for _, a := range k.step(m, e) {
+				switch {
+				case a.IsRequest():
+					requests.Add(1)
+					go func() {
+						defer requests.Done()
+						answer, back := k.ask(ctx, a, &lineage)
+						if back {
+							select {
+							case k.events <- Event{Kind: WentBack}:
+							case <-ctx.Done():
+								return
+							}
+						}
+						k.answers <- answer // has room: one request at a time
+					}()
+				case a.Kind == Timer:
+					timer.Reset(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
+				case a.Kind == Seal:
+					k.holder.Seal()
+					e, again = Event{Kind: Sealed}, true
+				default:
+					k.act(m, a)
+				}
+			}
+		}
+	}
+}
+
+// step passes an event to the machine with the present times.
+func (k *Keeper) step(m *Machine, e Event) []Action {
+	e.Wall = k.options.Now().UnixMilli()
+	e.Mono = time.Since(k.start).Milliseconds() + 1
+	e.Used = ms(k.holder.Used())
+	return m.Step(e)
+}
+
+// act does what is not a request.
+func (k *Keeper) act(m *Machine, a Action) {
+	log := k.options.Logger
+	switch a.Kind {
+	case Begin:
+		g := firn.Grant{Node: a.Node, From: timeOf(a.From), Until: timeOf(a.Until)}
+		if err := k.holder.Begin(g); err != nil {
+			// The window lapses unused, and another is taken when IDs are wanted.
+			log.Error("grant not usable", "node", a.Node, "error", err)
+		}
+		k.count(func(s *KeeperStats) { s.Acquired++ })
+		log.Info("node number acquired", "node", a.Node, "from", g.From, "until", g.Until)
+	case Extend:
+		if err := k.holder.Extend(timeOf(a.Until)); err != nil {
+			log.Error("window not extended", "node", a.Node, "error", err)
+		}
+		k.count(func(s *KeeperStats) { s.Renewed++ })
+	case Alarm:
+		k.count(func(s *KeeperStats) { s.Alarms++ })
+		k.tell(a.Alarm)
+		if k.options.OnAlarm != nil {
+			k.options.OnAlarm(a.Alarm)
+		}
+	case Report:
+		k.mu.Lock()
+		before := k.status
+		k.status = a.Status
+		if info, ok := m.Info(); ok {
+			k.info, k.known = info, true
+		}
+		close(k.changed)
+		k.changed = make(chan struct{})
+		k.mu.Unlock()
+		if a.Status.Phase == Losing && before.Phase != Losing {
+			k.count(func(s *KeeperStats) { s.Lost++ })
+		}
+		if before.Phase == Leaving && (a.Status.Phase == Idle || a.Status.Phase == Joining) {
+			k.count(func(s *KeeperStats) { s.Released++ })
+			log.Info("node number given back", "node", before.Node)
+		}
+		if err := a.Status.Err; err != nil && !sameError(err, before.Err) {
+			log.Warn("node number not acquired or renewed", "phase", a.Status.Phase.String(), "error", err)
+		}
+		if k.options.OnStatus != nil {
+			k.options.OnStatus(a.Status)
+		}
+	}
+}
+
+func (k *Keeper) count(add func(*KeeperStats)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	add(&k.stats)
+}
+
+// tell logs an alarm.
+func (k *Keeper) tell(i AlarmInfo) {
+	log := k.options.Logger
+	switch i.Kind {
+	case Cloned:
+		log.Error("this process was cloned: the IDs of this node number in this span of time may exist twice",
+			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
+	case RolledBack:
+		log.Error("the store went back to an earlier state: no node number is acquired or renewed until the sequencer is fenced (firn node fence)")
+	case ClockJumped:
+		log.Warn("the clock jumped ahead", "by", i.By)
+	case TakenOver:
+		log.Warn("the node number was taken over; another is being acquired", "node", i.Node, "until", timeOf(i.Until))
+	}
+}
+
+// ask makes a request. back says that the store is known to have gone back.
+func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back bool) {
+	e.Kind = Answered
+	ctx, cancel := context.WithTimeout(ctx, k.options.Timeout)
+	defer cancel()
+	switch a.Kind {
+	case Get:
+		var v []byte
+		v, e.Err = k.store.Get(ctx, a.Key)
+		e.Values = [][]byte{v}
+	case GetMany:
+		e.Keys = a.Keys
+		e.Values, e.Err = getMany(ctx, k.store, a.Keys)
+	case List:
+		e.Err = k.store.List(ctx, a.Key, func(key string, value []byte) bool {
+			e.Keys = append(e.Keys, key)
+			e.Values = append(e.Values, append([]byte(nil), value...))
+			return true
+		})
+	case CAS:
+		if back = l.wentBack(ctx); back {
+			e.Err = ErrNotSent
+			break
+		}
+		e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next)
+	}
+	k.count(func(s *KeeperStats) {
+		s.Requests++
+		switch {
+		case e.Err != nil:
+			s.Failed++
+			if a.Kind == CAS && !errors.Is(e.Err, ErrNotSent) {
+				s.Unknown++
+			}
+		case a.Kind == CAS && !e.Applied:
+			s.Refused++
+		}
+	})
+	return e, back
+}
+
+// getMany reads many keys, in one round trip where the store can.
+func getMany(ctx context.Context, s Store, keys []string) ([][]byte, error) {
+	if g, ok := s.(MultiGetter); ok {
+		return g.GetMany(ctx, keys)
+	}
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		v, err := s.Get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = v
+	}
+	return values, nil
+}
+
+// lineageOf remembers how far a store has come. It is used by one goroutine at
+// a time.
+type lineageOf struct {
+	store    Store
+	identity string
+	revision int64
+}
+
+// wentBack asks the store where it is. A store that cannot say did not go back,
+// as far as is known.
+func (l *lineageOf) wentBack(ctx context.Context) bool {
+	s, ok := l.store.(Lineage)
+	if !ok {
+		return false
+	}
+	identity, revision, err := s.Lineage(ctx)
+	if err != nil {
+		return false // the request that follows will say it
+	}
+	back := l.identity != "" && (identity != l.identity || revision < l.revision)
+	l.identity, l.revision = identity, revision
+	return back
+}
+
+// send passes an event on.
+func (k *Keeper) send(ctx context.Context, kind EventKind) error {
+	select {
+	case k.events <- Event{Kind: kind}:
+		return nil
+	case <-k.done:
+		return errKeeperClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errKeeperClosed = errors.New("grant: the keeper is closed")
+
+// Attach says that a node number is wanted. It returns at once; see Wait.
+func (k *Keeper) Attach(ctx context.Context) error { return k.send(ctx, Attach) }
+
+// Release says that none is wanted any more. It returns at once; see Wait.
+func (k *Keeper) Release(ctx context.Context) error { return k.send(ctx, Release) }
+
+// Demand says that the window does not allow an ID that somebody waits for.
+func (k *Keeper) Demand(ctx context.Context) error { return k.send(ctx, Demand) }
+
+// Status is what the member has now, and a channel that is closed when that
+// changes.
+func (k *Keeper) Status() (Status, <-chan struct{}) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.status, k.changed
+}
+
+// Info is the sequencer as it was read last; ok is false before that.
+func (k *Keeper) Info() (info Info, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.info, k.known
+}
+
+// Stats is what was done since NewKeeper.
+func (k *Keeper) Stats() KeeperStats {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stats
+}
+
+// Wait waits until is reports true of the status.
+func (k *Keeper) Wait(ctx context.Context, is func(Status) bool) error {
+	for {
+		status, changed := k.Status()
+		if is(status) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-k.done:
+			return errKeeperClosed
+		case <-ctx.Done():
+			if status.Err != nil {
+				return fmt.Errorf("%w: %w", ctx.Err(), status.Err)
+			}
+			return ctx.Err()
+		}
+	}
+}
+
+// Close gives the node number back and ends the Keeper. When the context ends
+// before the store has taken it, Close ends the Keeper all the same and returns
+// an error: the number is then free when its window is over. Closing again does
+// nothing.
+func (k *Keeper) Close(ctx context.Context) error {
+	k.mu.Lock()
+	closed := k.closed
+	k.closed = true
+	k.mu.Unlock()
+	if closed {
+		<-k.done
+		return nil
+	}
+	err := k.Release(ctx)
+	if err == nil {
+		err = k.Wait(ctx, func(s Status) bool { return s.Phase == Idle })
+	}
+	k.stop()
+	<-k.done
+	k.holder.Seal() // whatever happened, nothing more is used
+	if err != nil {
+		return fmt.Errorf("grant: sequencer %s: the node number was not given back; it is free when its window ends: %w", k.name, err)
+	}
+	return nil
+}
