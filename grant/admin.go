@@ -234,29 +234,40 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 		return Info{}, err
 	}
 	opt := o.orDefault()
-	var told []uint64
+	var told []uint64 // the numbers that are waited for
 	for {
 		info, waiting, err := emptyStep(ctx, s, name, through, last, opt.Now())
-		if err != nil || info.State == last || info.State > through {
+		switch {
+		case err != nil && (ctx.Err() == nil || told == nil):
 			return info, err
+		case err != nil:
+			return info, stopped(ctx, name, through, told)
+		case info.State == last || info.State > through:
+			return info, nil
 		}
 		nodes := make([]uint64, len(waiting))
 		for i, w := range waiting {
 			nodes[i] = w.Node
 		}
 		if opt.Waiting != nil && !slices.Equal(nodes, told) {
-			told = nodes
 			opt.Waiting(waiting)
 		}
+		told = nodes
 		timer := time.NewTimer(opt.Poll)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return info, fmt.Errorf("grant: sequencer %s is %v, and waits for the windows of %d node numbers, %v among them; call it again to go on: %w",
-				name, info.State, len(waiting), nodes[:min(len(nodes), 8)], ctx.Err())
+			return info, stopped(ctx, name, through, told)
 		}
 	}
+}
+
+// stopped says that a sequencer is on its way to a state, and what it waits for.
+func stopped(ctx context.Context, name string, state State, nodes []uint64) error {
+	some := fmt.Sprint(nodes[:min(len(nodes), 8)])
+	return fmt.Errorf("grant: sequencer %s is %v, and waits for the windows of %d node numbers, such as %s; call it again to go on: %w",
+		name, state, len(nodes), some, context.Cause(ctx))
 }
 
 // emptyStep does what can be done at this moment: it changes the state, keeps

@@ -64,6 +64,7 @@ type ExhaustedError struct {
 	Sequencer string
 	Lo, Hi    uint64    // the numbers that were to choose from, both inclusive
 	Free      time.Time // when the first window seen ends, unless it is renewed; zero if not known
+	Ahead     bool      // none is held, and Free is when the first may be used: the sequencer was fenced, or this clock is behind the marks
 }
 
 func (e *ExhaustedError) Error() string {
@@ -71,7 +72,11 @@ func (e *ExhaustedError) Error() string {
 	if e.Lo == e.Hi {
 		what = fmt.Sprintf("node number %d of sequencer %s is held by another", e.Lo, e.Sequencer)
 	}
-	if e.Free.IsZero() {
+	switch {
+	case e.Ahead:
+		return fmt.Sprintf("grant: no node number %d..%d of sequencer %s may be used before %s: the sequencer was fenced, or this machine's clock is behind the marks",
+			e.Lo, e.Hi, e.Sequencer, e.Free.UTC().Format(timeFormat))
+	case e.Free.IsZero():
 		return "grant: " + what
 	}
 	return fmt.Sprintf("grant: %s; the first window ends at %s unless it is renewed", what, e.Free.UTC().Format(timeFormat))

@@ -398,6 +398,7 @@ func (m *Machine) advance() {
 		return
 	case h == nil || h.lost:
 		// Somebody may be waiting for the configuration to change; nobody is for a lapsed number.
+		m.wantConfig = false
 		m.request(opConfig, Action{Kind: Get, Key: configKey(m.set.Name)})
 		return
 	case m.wantConfig:
@@ -575,8 +576,9 @@ func (m *Machine) answer(e Event) {
 		if e.Err != nil {
 			m.wantConfig = true
 			m.fail(e.Err, 0)
-		} else if !m.readConfig(value()) && m.hold != nil && m.frozen == 0 {
-			m.hold.closing = true // leave gives it back
+		} else if !m.readConfig(value()) && m.hold != nil && (errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed)) {
+			m.hold.closing = true // leave gives it back, at once
+			m.notBefore = 0
 		}
 	case opThaw:
 		m.thaw(e, value())
@@ -855,7 +857,7 @@ func (m *Machine) absent(keys []string) (uint64, bool) {
 
 // exhausted notes that no number is free.
 func (m *Machine) exhausted(l look) {
-	free := l.free
+	free, ahead := l.free, l.free == 0 && l.pending != 0
 	if l.pending != 0 && (free == 0 || l.pending < free) {
 		free = l.pending
 	}
@@ -863,7 +865,7 @@ func (m *Machine) exhausted(l look) {
 		m.fail(l.bad, 1000)
 		return
 	}
-	m.fail(&ExhaustedError{Sequencer: m.set.Name, Lo: m.lo, Hi: m.hi, Free: timeOf(free)}, 0)
+	m.fail(&ExhaustedError{Sequencer: m.set.Name, Lo: m.lo, Hi: m.hi, Free: timeOf(free), Ahead: ahead}, 0)
 	wait := listEvery
 	if free != 0 {
 		wait = min(wait, max(free-m.wall+1, backoffMin))
@@ -948,7 +950,7 @@ func (m *Machine) begin() {
 	c := m.claim
 	m.claim = nil
 	from := max(c.from, m.floorMark) // the process's own order
-	m.hold = &hold{node: c.node, key: c.key, record: c.next, from: c.from, until: c.until, renewed: m.used, margin: m.newMargin()}
+	m.hold = &hold{node: c.node, key: c.key, record: c.next, from: c.from, until: c.until, renewed: max(m.used, c.from), margin: m.newMargin()}
 	m.prefer = int64(c.node)
 	if mutant.On(mutant.StaleMemory) {
 		from = min(c.from, m.wall)

@@ -30,7 +30,7 @@ func CheckName(name string) error {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9':
 		case i > 0 && strings.IndexByte("._-:", c) >= 0:
 		default:
-			return fmt.Errorf("grant: name %q of a sequencer: %q at offset %d: it begins with a letter or a digit (ASCII), and goes on with these and . _ - :",
+			return fmt.Errorf("grant: name %q of a sequencer: %q at offset %d: use ASCII letters and digits, and after the first also . _ : and -, as in orders-2026",
 				name, name[i:i+1], i)
 		}
 	}

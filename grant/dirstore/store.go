@@ -466,6 +466,11 @@ func (s *Store) longKey(ctx context.Context, name string) (key string, ok bool, 
 	return key, true, nil
 }
 
+// Window is the usual length of a grant kept in a directory. It is half that of
+// other stores: the disk is as near as the process, and a number of one that
+// crashed is free again the sooner.
+func (s *Store) Window() time.Duration { return 30 * time.Second }
+
 // Close ends the use of the store. It waits for the calls under way, which are
 // those that are busy with the disk: those that wait for a lock end at once.
 func (s *Store) Close() error {

@@ -23,15 +23,16 @@ var imports = []importLine{
 	{pattern: "internal/freshness"},
 	{pattern: "internal/invariants"},
 	{pattern: "internal/arch"},
+	{pattern: "internal/mutant"},
 
 	// Coordination. A store knows the contract and no other store.
 	{
 		pattern: "grant",
-		imports: []string{".", "internal/invariants"},
+		imports: []string{".", "internal/invariants", "internal/mutant"},
 		tests:   []string{"grant/storetest", "grant/memstore"},
 	},
 	{pattern: "grant/storetest", imports: []string{".", "grant"}, tests: []string{"grant/memstore"}},
-	{pattern: "grant/sim", imports: []string{".", "grant", "grant/memstore"}, tests: []string{"grant/storetest"}},
+	{pattern: "grant/sim", imports: []string{".", "grant", "grant/memstore", "internal/mutant"}, tests: []string{"grant/storetest"}},
 	{pattern: "grant/*", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
 	{
 		pattern: "sequencer",

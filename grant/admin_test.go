@@ -1,0 +1,340 @@
+package grant_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+)
+
+func config(layout string) grant.Config {
+	return grant.NewConfig(firn.MustParseLayout(layout), 30*time.Second)
+}
+
+// keys are all keys and values of a store.
+func keys(t *testing.T, s grant.Store) map[string]string {
+	t.Helper()
+	m := make(map[string]string)
+	if err := s.List(t.Context(), "", func(key string, value []byte) bool {
+		m[key] = string(value)
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestCreate(t *testing.T) {
+	s := new(memstore.Store)
+	now := time.UnixMilli(1_800_000_000_000)
+	info, err := grant.Create(t.Context(), s, "orders", config("hazelcast"), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.State != grant.Attached || info.Incarnation != 1 || !info.Created.Equal(now) || info.Config != config("hazelcast") {
+		t.Errorf("Create = %+v", info)
+	}
+	before := keys(t, s)
+	if again, err := grant.Create(t.Context(), s, "orders", config("hazelcast"), now.Add(time.Hour)); err != nil || again != info {
+		t.Errorf("the same again: %+v, %v; want %+v", again, err, info)
+	}
+	if found, err := grant.Lookup(t.Context(), s, "orders"); err != nil || found != info {
+		t.Errorf("Lookup = %+v, %v; want %+v", found, err, info)
+	}
+
+	other := config("hazelcast")
+	ahead, window := other, other
+	ahead.MaxAhead = 7 * time.Second
+	window.Window = 77 * time.Second
+	for _, tt := range []struct {
+		config                  grant.Config
+		field, want, have, name string
+	}{
+		{config: config("snowcast"), field: "layout", have: info.Config.Layout.String(), want: firn.MustParseLayout("snowcast").String()},
+		{config: ahead, field: "max-ahead", have: "15s", want: "7s"},
+		{config: window, field: "window", have: "30s", want: "1m17s"},
+	} {
+		_, err := grant.Create(t.Context(), s, "orders", tt.config, now)
+		var m *grant.MismatchError
+		if !errors.As(err, &m) || !errors.Is(err, grant.ErrMismatch) || m.Field != tt.field || m.Have != tt.have || m.Want != tt.want {
+			t.Errorf("another %s: %#v, want have %s, want %s", tt.field, err, tt.have, tt.want)
+		}
+	}
+
+	short := config("hazelcast")
+	short.Window = time.Second
+	for name, c := range map[string]grant.Config{"a b": config("default"), "": config("default"), "good": short, "none": {}} {
+		if _, err := grant.Create(t.Context(), s, name, c, now); err == nil {
+			t.Errorf("Create(%q, %+v) is fine, want an error", name, c)
+		}
+	}
+	if after := keys(t, s); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("refused calls wrote: %v, before %v", after, before)
+	}
+	if _, err := grant.Lookup(t.Context(), s, "order"); !errors.Is(err, grant.ErrNotFound) {
+		t.Errorf("Lookup of another = %v, want ErrNotFound", err)
+	}
+}
+
+// TestRecordsOfOthers: what cannot be read is told, by name, and left alone.
+func TestRecordsOfOthers(t *testing.T) {
+	s := new(memstore.Store)
+	ctx := t.Context()
+	put := func(key, value string) {
+		if ok, err := s.CAS(ctx, key, nil, []byte(value)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	now := time.Now()
+	if _, err := grant.Create(ctx, s, "good", config("default"), now); err != nil {
+		t.Fatal(err)
+	}
+	put("v1/newer/config", `{"v":2,"state":"perfect"}`)
+	put("v1/worn/config", `{"v":1,`)
+	put("v1/good/n/0001", `{"v":1,`)
+	put("v1/good/n/0002", `{"v":1,"nonce":"n","owner":"o","until":1,"wall":1,"state":"free","host":"h"}`)
+	before := keys(t, s)
+
+	got := make(map[string]error)
+	if err := grant.Sequencers(ctx, s, func(name string, _ grant.Info, err error) bool {
+		got[name] = err
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 3 || got["good"] != nil || !errors.Is(got["newer"], grant.ErrNewerVersion) || !errors.Is(got["worn"], grant.ErrDamaged) {
+		t.Errorf("Sequencers: %v", got)
+	}
+	for _, name := range []string{"newer", "worn"} {
+		want := got[name]
+		for what, call := range map[string]func() error{
+			"Create":    func() error { _, err := grant.Create(ctx, s, name, config("default"), now); return err },
+			"Lookup":    func() error { _, err := grant.Lookup(ctx, s, name); return err },
+			"AttachAll": func() error { _, err := grant.AttachAll(ctx, s, name); return err },
+			"DetachAll": func() error { _, err := grant.DetachAll(ctx, s, name, nil); return err },
+			"Destroy":   func() error { _, err := grant.Destroy(ctx, s, name, nil); return err },
+			"Purge":     func() error { _, err := grant.Purge(ctx, s, name); return err },
+			"Fence":     func() error { _, err := grant.Fence(ctx, s, name, nil); return err },
+		} {
+			if err := call(); err == nil || err.Error() != want.Error() {
+				t.Errorf("%s(%s) = %v, want %v", what, name, err, want)
+			}
+		}
+	}
+	var nodes []string
+	if err := grant.Nodes(ctx, s, "good", func(n grant.NodeInfo, err error) bool {
+		nodes = append(nodes, fmt.Sprintf("%d %t", n.Node, errors.Is(err, grant.ErrDamaged)))
+		return true
+	}); err != nil || strings.Join(nodes, ", ") != "1 true, 2 false" {
+		t.Errorf("Nodes: %v, %v", nodes, err)
+	}
+	report, err := grant.Fence(ctx, s, "good", &grant.FenceOptions{DryRun: true, AnyClock: true})
+	if err != nil || report.Nodes != 1 || len(report.Damaged) != 1 {
+		t.Errorf("Fence = %+v, %v", report, err)
+	}
+	if after := keys(t, s); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("something was written: %v, before %v", after, before)
+	}
+}
+
+// A member is a Keeper with a real generator.
+type member struct {
+	*grant.Keeper
+	layout firn.Layout
+	g      *firn.Generator
+	mark   time.Time
+}
+
+func (m *member) Begin(g firn.Grant) (err error) {
+	if m.g != nil {
+		return m.g.Switch(g)
+	}
+	if g.From.Before(m.mark) {
+		g.From = m.mark
+	}
+	m.g, err = firn.NewGenerator(m.layout, g, nil)
+	return err
+}
+
+func (m *member) Extend(until time.Time) error { return m.g.Extend(until) }
+
+func (m *member) Seal() {
+	if m.g != nil {
+		m.mark, m.g = m.g.Seal(), nil
+	}
+}
+
+func (m *member) Used() time.Time {
+	if m.g != nil {
+		return m.g.Used()
+	}
+	return m.mark
+}
+
+func newMember(s grant.Store, name string) *member {
+	m := &member{layout: firn.MustParseLayout("default,epoch=0")}
+	m.Keeper = grant.NewKeeper(s, grant.Settings{Name: name, AllNodes: true}, m, nil)
+	return m
+}
+
+func phase(p grant.Phase) func(grant.Status) bool {
+	return func(s grant.Status) bool { return s.Phase == p }
+}
+
+// TestDestroy: it waits for the windows, says for which, and goes on where it
+// was stopped; the marks outlive it.
+func TestDestroy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		ctx := t.Context()
+		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		a, b := newMember(s, "s"), newMember(s, "s")
+		for _, m := range []*member{a, b} {
+			if err := m.Attach(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Wait(ctx, phase(grant.Holding)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bStatus, _ := b.Status()
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := b.Close(gone); err == nil || !errors.Is(err, context.Canceled) {
+			t.Fatalf("Close with a context that is done = %v", err)
+		}
+
+		brief, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		var told []grant.NodeInfo
+		began := time.Now()
+		_, err := grant.Destroy(brief, s, "s", &grant.AdminOptions{Waiting: func(n []grant.NodeInfo) { told = n }})
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), fmt.Sprint(bStatus.Node)) {
+			t.Errorf("Destroy, stopped = %v, want one that names node %d", err, bStatus.Node)
+		}
+		if len(told) != 1 || told[0].Node != bStatus.Node {
+			t.Errorf("it waited for %+v, want node %d alone: a was told", told, bStatus.Node)
+		}
+		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); !errors.Is(err, grant.ErrDestroyed) {
+			t.Errorf("Create meanwhile = %v, want ErrDestroyed", err)
+		}
+		info, err := grant.Destroy(ctx, s, "s", nil)
+		if err != nil || info.State != grant.Destroyed {
+			t.Fatalf("Destroy = %+v, %v", info, err)
+		}
+		if took := time.Since(began); took < 25*time.Second || took > 31*time.Second {
+			t.Errorf("it took %v, want until the window of the one that is gone is over", took)
+		}
+		if _, err := grant.Create(ctx, s, "s", config("default,epoch=1"), time.Now()); !errors.Is(err, grant.ErrMismatch) {
+			t.Errorf("Create with another epoch = %v, want ErrMismatch", err)
+		}
+		marks := make(map[uint64]time.Time)
+		_ = grant.Nodes(ctx, s, "s", func(n grant.NodeInfo, err error) bool { marks[n.Node] = n.Until; return err == nil })
+		info, err = grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now())
+		if err != nil || info.Incarnation != 2 {
+			t.Errorf("Create again = %+v, %v", info, err)
+		}
+		_ = grant.Nodes(ctx, s, "s", func(n grant.NodeInfo, err error) bool {
+			if !n.Until.Equal(marks[n.Node]) {
+				t.Errorf("node %d: mark %v, before %v", n.Node, n.Until, marks[n.Node])
+			}
+			return true
+		})
+		// a comes back by itself.
+		if err := a.Wait(ctx, phase(grant.Holding)); err != nil {
+			t.Error(err)
+		}
+		if err := a.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		if _, err := grant.Purge(ctx, s, "s"); err == nil {
+			t.Error("Purge of one that is attached is fine, want an error")
+		}
+		if _, err := grant.Destroy(ctx, s, "s", nil); err != nil {
+			t.Error(err)
+		}
+		if info, err := grant.Purge(ctx, s, "s"); err != nil || info.State != grant.Purged {
+			t.Errorf("Purge = %+v, %v", info, err)
+		}
+		if info, err := grant.Create(ctx, s, "s", config("snowcast"), time.Now()); err != nil || info.Incarnation != 3 {
+			t.Errorf("Create with another layout after Purge = %+v, %v", info, err)
+		}
+	})
+}
+
+// TestFence: a member whose store went back stops, and goes on above the floor
+// once it is fenced.
+func TestFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		ctx := t.Context()
+		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		m := newMember(s, "s")
+		if err := errors.Join(m.Attach(ctx), m.Wait(ctx, phase(grant.Holding))); err != nil {
+			t.Fatal(err)
+		}
+		backup := keys(t, s)
+		use := func(d time.Duration) {
+			for range int(d / time.Second) {
+				time.Sleep(time.Second)
+				if m.g != nil {
+					_, _ = m.g.TryNext()
+				}
+			}
+		}
+		use(20 * time.Second) // it has renewed
+		for key, old := range backup {
+			now, _ := s.Get(ctx, key)
+			if ok, err := s.CAS(ctx, key, now, []byte(old)); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+		use(20 * time.Second)
+		if status, _ := m.Status(); !errors.Is(status.Err, grant.ErrRolledBack) {
+			t.Fatalf("the store went back, and the member is %+v", status)
+		}
+
+		far := func() time.Time { return time.Now().Add(-48 * time.Hour) }
+		if _, err := grant.Fence(ctx, s, "s", &grant.FenceOptions{Now: far}); err == nil || !strings.Contains(err.Error(), "set the clock") {
+			t.Errorf("Fence with a clock of two days ago = %v", err)
+		}
+		far = func() time.Time { return time.Now().Add(2 * 366 * 24 * time.Hour) }
+		if _, err := grant.Fence(ctx, s, "s", &grant.FenceOptions{Now: far}); err == nil || !strings.Contains(err.Error(), "set the clock") {
+			t.Errorf("Fence with a clock of two years ahead = %v", err)
+		}
+		before := keys(t, s)
+		dry, err := grant.Fence(ctx, s, "s", &grant.FenceOptions{DryRun: true})
+		if err != nil || fmt.Sprint(keys(t, s)) != fmt.Sprint(before) {
+			t.Errorf("a dry run = %v, and the store %v, before %v", err, keys(t, s), before)
+		}
+		report, err := grant.Fence(ctx, s, "s", nil)
+		if err != nil || report.Nodes != 1 || dry.Nodes != 1 || !report.Floor.Equal(dry.Floor) {
+			t.Errorf("Fence = %+v, %v; the dry run said %+v", report, err, dry)
+		}
+		used := m.Used()
+		began := time.Now()
+		if err := m.Wait(ctx, func(s grant.Status) bool { return s.Phase == grant.Holding && s.Err == nil }); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 2*time.Minute {
+			t.Errorf("it took %v to go on", took)
+		}
+		if from := m.g.Grant().From; from.Before(report.Floor) || from.Before(used) {
+			t.Errorf("it goes on at %v, below the floor %v or what was used, %v", from, report.Floor, used)
+		}
+		if err := m.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}

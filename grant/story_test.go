@@ -1,0 +1,354 @@
+package grant
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories; explain every change")
+
+// TestStories runs the scripts of testdata/stories. A line is a command, a
+// remark (#), or, indented, what the command before it printed.
+//
+//	now T                       the time of all, in ms
+//	create [layout]             the sequencer, with a window of 30000 ms
+//	NAME attach|release|demand|hint|tick|wentback
+//	NAME used T                 the generator has used all before T
+//	NAME clock OFFSET           from now on, against all others
+//	NAME answer                 the store does the request, and answers
+//	NAME answer lost            it does it, and the answer is lost
+//	NAME answer drop            it does not, and no answer comes
+//	NAME answer late            no answer comes; "NAME late" does it
+//	NAME run                    answers until nothing is asked any more
+//	NAME clone OTHER            OTHER goes on with NAME's memory
+//	detach|attach|destroy|fence the operations on the whole sequencer
+//	backup|restore              of the whole store
+//	show                        the records
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/stories/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &story{t: t, values: make(map[string][]byte), members: make(map[string]*actor), names: make(map[string]string)}
+			var got strings.Builder
+			for line := range strings.Lines(string(want)) {
+				if strings.HasPrefix(line, "    ") {
+					continue
+				}
+				got.WriteString(line)
+				if command := strings.TrimSpace(line); command != "" && command[0] != '#' {
+					s.out = nil
+					s.do(strings.Fields(command))
+					for _, l := range s.out {
+						got.WriteString("    " + l + "\n")
+					}
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(got.String()), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got.String() != string(want) {
+				t.Errorf("%s: got\n%s\nwant\n%s", file, got.String(), want)
+			}
+		})
+	}
+}
+
+// A story is the world of a script: a store and members, all by hand.
+type story struct {
+	t       *testing.T
+	now     int64
+	values  map[string][]byte
+	backup  map[string][]byte
+	members map[string]*actor
+	names   map[string]string // of owners
+	out     []string
+	random  uint64
+}
+
+// An actor is a member: its machine, and what its driver would remember.
+type actor struct {
+	name    string
+	m       *Machine
+	offset  int64
+	used    int64
+	request *Action
+	late    *Action
+}
+
+func (s *story) print(format string, args ...any) { s.out = append(s.out, fmt.Sprintf(format, args...)) }
+
+func (s *story) do(f []string) {
+	s.t.Helper()
+	ctx := context.Background()
+	now := func() time.Time { return time.UnixMilli(s.now) }
+	result := func(info any, err error) {
+		if err != nil {
+			s.print("%v", err)
+		}
+	}
+	switch f[0] {
+	case "now":
+		s.now = s.number(f[1])
+	case "create":
+		layout := "default,epoch=0"
+		if len(f) > 1 {
+			layout = f[1]
+		}
+		result(Create(ctx, s, "s", NewConfig(firn.MustParseLayout(layout), 30*time.Second), now()))
+	case "detach", "destroy":
+		through, last := Detaching, Detached
+		if f[0] == "destroy" {
+			through, last = Destroying, Destroyed
+		}
+		info, waiting, err := emptyStep(ctx, s, "s", through, last, now())
+		result(info, err)
+		s.print("%v", info.State)
+		for _, w := range waiting {
+			s.print("waits for node %d until %d", w.Node, w.Until.UnixMilli())
+		}
+	case "attach":
+		result(AttachAll(ctx, s, "s"))
+	case "purge":
+		result(Purge(ctx, s, "s"))
+	case "fence":
+		r, err := Fence(ctx, s, "s", &FenceOptions{Now: now})
+		result(nil, err)
+		s.print("floor %d, %d records", r.Floor.UnixMilli(), r.Nodes)
+	case "backup":
+		s.backup = maps.Clone(s.values)
+	case "restore":
+		s.values = maps.Clone(s.backup)
+	case "show":
+		for _, key := range slices.Sorted(maps.Keys(s.values)) {
+			s.print("%s", s.describe(key, s.values[key]))
+		}
+	default:
+		s.member(f)
+	}
+}
+
+func (s *story) number(text string) int64 {
+	s.t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *story) member(f []string) {
+	s.t.Helper()
+	a := s.members[f[0]]
+	if a == nil {
+		a = &actor{name: f[0]}
+		set := Settings{Name: "s", AllNodes: true, Host: f[0]}
+		if len(f) > 3 && f[1] == "nodes" {
+			set.AllNodes, set.Lo, set.Hi = false, uint64(s.number(f[2])), uint64(s.number(f[3]))
+		}
+		set.Random = func() uint64 {
+			s.random += 0x9E3779B97F4A7C15
+			z := s.random
+			z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+			z = (z ^ z>>27) * 0x94D049BB133111EB
+			return z ^ z>>31
+		}
+		a.m = NewMachine(set)
+		s.members[f[0]] = a
+		s.names[a.m.owner] = f[0]
+	}
+	kinds := map[string]EventKind{"attach": Attach, "release": Release, "demand": Demand, "hint": Hint, "tick": Tick, "wentback": WentBack}
+	switch f[1] {
+	case "nodes":
+	case "used":
+		a.used = s.number(f[2])
+	case "clock":
+		a.offset = s.number(f[2])
+	case "answer":
+		how := ""
+		if len(f) > 2 {
+			how = f[2]
+		}
+		s.answer(a, how)
+	case "late":
+		applied, _ := s.CAS(context.Background(), a.late.Key, a.late.Old, a.late.Next)
+		s.print("applied: %t", applied)
+		a.late = nil
+	case "run":
+		for range 50 {
+			if a.request == nil {
+				return
+			}
+			s.answer(a, "")
+		}
+		s.t.Fatalf("%s never comes to an end", a.name)
+	case "clone":
+		m := *a.m
+		if m.hold != nil {
+			h := *m.hold
+			m.hold = &h
+		}
+		s.members[f[2]] = &actor{name: f[2], m: &m, offset: a.offset, used: a.used}
+	default:
+		kind, ok := kinds[f[1]]
+		if !ok {
+			s.t.Fatalf("unknown command %q", f)
+		}
+		s.step(a, Event{Kind: kind})
+	}
+}
+
+var errNoAnswer = errors.New("no answer")
+
+// answer has the store do a member's request.
+func (s *story) answer(a *actor, how string) {
+	s.t.Helper()
+	r := a.request
+	if r == nil {
+		s.t.Fatalf("%s asks for nothing", a.name)
+	}
+	a.request = nil
+	e := Event{Kind: Answered}
+	ctx := context.Background()
+	switch {
+	case how == "drop":
+		e.Err = errNoAnswer
+	case how == "late":
+		a.late, e.Err = r, errNoAnswer
+	case r.Kind == Get:
+		e.Values = [][]byte{s.values[r.Key]}
+	case r.Kind == GetMany:
+		e.Keys = r.Keys
+		e.Values, _ = getMany(ctx, s, r.Keys)
+	case r.Kind == List:
+		_ = s.List(ctx, r.Key, func(key string, value []byte) bool {
+			e.Keys, e.Values = append(e.Keys, key), append(e.Values, value)
+			return true
+		})
+	case r.Kind == CAS:
+		e.Applied, e.Err = s.CAS(ctx, r.Key, r.Old, r.Next)
+	}
+	if how == "lost" {
+		e = Event{Kind: Answered, Err: errNoAnswer}
+	}
+	s.step(a, e)
+}
+
+func (s *story) step(a *actor, e Event) {
+	e.Wall, e.Mono, e.Used = s.now+a.offset, s.now, a.used
+	for _, x := range a.m.Step(e) {
+		if _, ok := s.names[a.m.owner]; !ok {
+			s.names[a.m.owner] = a.name + "'"
+		}
+		switch x.Kind {
+		case Get:
+			s.print("%s: get %s", a.name, short(x.Key))
+		case GetMany:
+			s.print("%s: get %d records", a.name, len(x.Keys))
+		case List:
+			s.print("%s: list", a.name)
+		case CAS:
+			was := "absent"
+			if x.Old != nil {
+				was = s.describe(x.Key, x.Old)
+			}
+			s.print("%s: cas %s -> %s", a.name, was, s.describe(x.Key, x.Next))
+		case Begin:
+			s.print("%s: begin node %d [%d, %d)", a.name, x.Node, x.From, x.Until)
+		case Extend:
+			s.print("%s: extend to %d", a.name, x.Until)
+		case Seal:
+			s.print("%s: seal", a.name)
+		case Timer:
+			s.print("%s: wake at %d", a.name, x.At)
+		case Report:
+			text := x.Status.Phase.String()
+			if x.Status.Phase >= Holding {
+				text += fmt.Sprintf(" node %d until %d", x.Status.Node, x.Status.Until)
+			}
+			if x.Status.Err != nil {
+				text += ": " + x.Status.Err.Error()
+			}
+			s.print("%s: is %s", a.name, text)
+		case Alarm:
+			what := [...]string{Cloned: "cloned", RolledBack: "rolled back", ClockJumped: "clock jumped", TakenOver: "taken over"}[x.Alarm.Kind]
+			s.print("%s: ALARM %s node %d [%d, %d) %v", a.name, what, x.Alarm.Node, x.Alarm.From, x.Alarm.Until, x.Alarm.By)
+		}
+		if x.IsRequest() {
+			if a.request != nil {
+				s.t.Fatalf("%s asks twice", a.name)
+			}
+			a.request = &x
+		}
+		if x.Kind == Seal {
+			defer s.step(a, Event{Kind: Sealed})
+		}
+	}
+}
+
+func short(key string) string { return strings.TrimPrefix(key, "v1/s/") }
+
+// describe is a record as a reader wants it.
+func (s *story) describe(key string, value []byte) string {
+	if strings.HasSuffix(key, "/config") {
+		r, err := decodeConfig(key, value)
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprintf("config %v, incarnation %d, floor %d", r.State, r.Incarnation, r.Floor)
+	}
+	r, err := decodeNode(key, value)
+	if err != nil {
+		return err.Error()
+	}
+	owner := s.names[r.Owner]
+	if owner == "" {
+		owner = "nobody"
+	}
+	return fmt.Sprintf("%s %s by %s until %d", short(key), r.State, owner, r.Until)
+}
+
+// The story is its own store.
+
+func (s *story) Get(_ context.Context, key string) ([]byte, error) { return s.values[key], nil }
+
+func (s *story) CAS(_ context.Context, key string, old, next []byte) (bool, error) {
+	if !bytes.Equal(s.values[key], old) {
+		return false, nil
+	}
+	s.values[key] = next
+	return true, nil
+}
+
+func (s *story) List(_ context.Context, prefix string, yield func(string, []byte) bool) error {
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		if strings.HasPrefix(key, prefix) && !yield(key, s.values[key]) {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *story) Close() error { return nil }
