@@ -308,6 +308,7 @@ func (m *Machine) Step(e Event) []Action {
 	case Attach:
 		m.attached, m.demand = true, true
 		m.notBefore, m.failures = 0, 0
+		m.status.Err = nil
 	case Release:
 		m.attached, m.demand = false, false
 		m.notBefore = 0

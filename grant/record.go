@@ -203,29 +203,34 @@ func encode(v any) []byte {
 	return b
 }
 
-// decode reads a record strictly.
-func decode(key string, value []byte, into any) error {
+// decode reads a record strictly. What does not read as one of this version may
+// be one of a newer.
+func decode(key string, value []byte, into interface{ ver() int }) error {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil && into.ver() == version {
+		if d.More() {
+			return damaged(key, "something follows it")
+		}
+		return nil
+	}
 	var head struct {
 		Version int `json:"v"`
 	}
-	if err := json.Unmarshal(value, &head); err != nil {
+	if json.Unmarshal(value, &head) != nil {
 		return damaged(key, "it is not JSON")
 	}
-	if head.Version > version {
+	switch {
+	case head.Version > version:
 		return fmt.Errorf("%w: %s has version %d, this program knows %d", ErrNewerVersion, key, head.Version, version)
-	}
-	if head.Version < 1 {
+	case head.Version < 1:
 		return damaged(key, "it has no version")
 	}
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return damaged(key, err.Error())
-	}
-	if d.More() {
-		return damaged(key, "something follows it")
-	}
-	return nil
+	return damaged(key, err.Error())
 }
+
+func (r *configRecord) ver() int { return r.Version }
+func (r *nodeRecord) ver() int   { return r.Version }
 
 func damaged(key, why string) error { return fmt.Errorf("%w: %s: %s", ErrDamaged, key, why) }

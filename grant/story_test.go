@@ -98,7 +98,9 @@ type actor struct {
 	late    *Action
 }
 
-func (s *story) print(format string, args ...any) { s.out = append(s.out, fmt.Sprintf(format, args...)) }
+func (s *story) print(format string, args ...any) {
+	s.out = append(s.out, fmt.Sprintf(format, args...))
+}
 
 func (s *story) do(f []string) {
 	s.t.Helper()

@@ -1,0 +1,388 @@
+package sequencer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+)
+
+// generator is what firn.Generator and firn.Generator128 share.
+type generator interface {
+	Extend(until time.Time) error
+	Switch(firn.Grant) error
+	Seal() time.Time
+	Used() time.Time
+	Stats() firn.Stats
+}
+
+// member is what a Sequencer and a Sequencer128 share: a sequencer's use by one
+// process. It is the grant.Holder of its Keeper.
+type member[G generator] struct {
+	name    string
+	config  grant.Config
+	patient bool // waits for a free node number
+	options firn.Options
+	create  func(firn.Layout, firn.Grant, *firn.Options) (G, error)
+	keeper  *grant.Keeper
+
+	current atomic.Pointer[G] // nil while there is none
+
+	wanted chan struct{} // of size 1: TryNext found no window
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu       sync.Mutex // guards what follows; held for moments only
+	mark     time.Time  // exclusive end of what sealed generators used
+	before   firn.Stats // of sealed generators
+	attached bool       // by this process: Attach came last, and not Detach
+	closed   bool
+	unusable error // why the last grant could not be used
+}
+
+// open makes a member of a sequencer that exists, and attaches it unless told
+// otherwise.
+func (m *member[G]) open(ctx context.Context, s grant.Store, info grant.Info, c *Config) error {
+	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
+	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag}
+	set := grant.Settings{Name: m.name, Config: &m.config, AllNodes: c.Nodes == nil, AllowClockBehind: c.AllowClockBehind, Host: c.Host}
+	if c.Nodes != nil {
+		set.Lo, set.Hi = c.Nodes.Lo, c.Nodes.Hi
+	}
+	m.keeper = grant.NewKeeper(s, set, m, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
+	m.wanted, m.done = make(chan struct{}, 1), make(chan struct{})
+	var background context.Context
+	background, m.cancel = context.WithCancel(context.Background())
+	go m.demand(background)
+	if c.Detached {
+		return nil
+	}
+	if err := m.Attach(ctx); err != nil {
+		_ = m.close(ctx)
+		return err
+	}
+	return nil
+}
+
+// demand passes on what TryNext may not wait for.
+func (m *member[G]) demand(ctx context.Context) {
+	defer close(m.done)
+	for {
+		select {
+		case <-m.wanted:
+			_ = m.keeper.Demand(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Begin, Extend, Seal and Used are called by the Keeper alone.
+
+// Begin goes on under a grant. A generator lives until it is sealed.
+func (m *member[G]) Begin(g firn.Grant) error {
+	err := m.begin(g)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unusable = err
+	return err
+}
+
+func (m *member[G]) begin(g firn.Grant) error {
+	if current := m.current.Load(); current != nil {
+		return (*current).Switch(g)
+	}
+	m.mu.Lock()
+	mark := m.mark
+	m.mu.Unlock()
+	if g.From.Before(mark) {
+		g.From = mark // the process's own order
+	}
+	next, err := m.create(m.config.Layout, g, &m.options)
+	if err != nil {
+		return err
+	}
+	m.current.Store(&next)
+	return nil
+}
+
+// Extend makes the window end later.
+func (m *member[G]) Extend(until time.Time) error {
+	if current := m.current.Load(); current != nil {
+		return (*current).Extend(until)
+	}
+	return nil
+}
+
+// Seal ends the use of the present grant.
+func (m *member[G]) Seal() {
+	current := m.current.Load()
+	if current == nil {
+		return
+	}
+	mark := (*current).Seal()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mark.After(m.mark) {
+		m.mark = mark
+	}
+	m.before = sum(m.before, (*current).Stats())
+	m.current.Store(nil)
+}
+
+// Used is the exclusive end of what was used.
+func (m *member[G]) Used() time.Time {
+	m.mu.Lock()
+	used := m.mark
+	m.mu.Unlock()
+	if current := m.current.Load(); current != nil {
+		if now := (*current).Used(); now.After(used) {
+			used = now
+		}
+	}
+	return used
+}
+
+// sum adds the counts of a sealed generator.
+func sum(a, b firn.Stats) firn.Stats {
+	return firn.Stats{
+		IDs: a.IDs + b.IDs, Batches: a.Batches + b.Batches, Waits: a.Waits + b.Waits,
+		TotalWait: a.TotalWait + b.TotalWait, LongestWait: max(a.LongestWait, b.LongestWait),
+	}
+}
+
+// hasEnded reports whether err says that the generator's window does not allow
+// what was asked for.
+func hasEnded(err error) bool {
+	return errors.Is(err, firn.ErrGrantOver) || errors.Is(err, firn.ErrSealed)
+}
+
+// do calls try with the generator, and again whenever there is another window,
+// until the error is not that the window has ended.
+func (m *member[G]) do(ctx context.Context, try func(G) error) error {
+	for {
+		// Before the try, so that no change after it is missed.
+		status, changed := m.keeper.Status()
+		err := errNoWindow
+		if current := m.current.Load(); current != nil {
+			if err = try(*current); !hasEnded(err) {
+				return err
+			}
+		}
+		if refused := m.refused(status); refused != nil {
+			return refused
+		}
+		if errors.Is(err, firn.ErrGrantOver) && m.isFresh(status) {
+			return fmt.Errorf("%w: a window of sequencer %s is %v long", firn.ErrBatchTooLarge, m.name, m.config.Window)
+		}
+		if err := m.keeper.Demand(ctx); err != nil {
+			return m.gaveUp(err)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return m.gaveUp(ctx.Err())
+		}
+	}
+}
+
+var errNoWindow = errors.New("sequencer: no window is open")
+
+// isFresh reports whether a renewal would gain next to nothing; a Demand is not
+// heard then (see grant.Machine).
+func (m *member[G]) isFresh(status grant.Status) bool {
+	now := time.Now
+	if m.options.Now != nil {
+		now = m.options.Now
+	}
+	at := now()
+	if used := m.Used(); used.After(at) {
+		at = used
+	}
+	return time.UnixMilli(status.Until).Sub(at) > m.config.Window-m.config.Window/12
+}
+
+// gaveUp is the error of a call whose context is done.
+func (m *member[G]) gaveUp(err error) error {
+	m.mu.Lock()
+	closed := m.closed
+	m.mu.Unlock()
+	if closed {
+		return fmt.Errorf("%w: %s", ErrClosed, m.name)
+	}
+	if status, _ := m.keeper.Status(); status.Err != nil {
+		return fmt.Errorf("%w: sequencer %s: %w: %w", ErrUnavailable, m.name, err, status.Err)
+	}
+	return fmt.Errorf("sequencer %s: %w", m.name, err)
+}
+
+// refused is why waiting for a window does not help, or nil.
+func (m *member[G]) refused(status grant.Status) error {
+	m.mu.Lock()
+	closed, attached, unusable := m.closed, m.attached, m.unusable
+	m.mu.Unlock()
+	switch {
+	case closed:
+		return fmt.Errorf("%w: %s", ErrClosed, m.name)
+	case !attached:
+		return fmt.Errorf("%w: this process has detached from sequencer %s", grant.ErrDetached, m.name)
+	case status.Err == nil:
+		return unusable
+	case errors.Is(status.Err, grant.ErrNodesExhausted):
+		if m.patient {
+			return nil
+		}
+		return status.Err
+	}
+	for _, final := range [...]error{
+		grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrClockBehind,
+		grant.ErrRolledBack, grant.ErrDamaged, grant.ErrNewerVersion,
+	} {
+		if errors.Is(status.Err, final) {
+			return status.Err
+		}
+	}
+	return nil
+}
+
+// Attach takes a node number, so that IDs can be made, and waits until there is
+// one. Where none is free that is grant.ErrNodesExhausted, unless
+// Config.WaitForNode is set. Attaching twice does no harm.
+func (m *member[G]) Attach(ctx context.Context) error {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return fmt.Errorf("%w: %s", ErrClosed, m.name)
+	}
+	m.attached = true
+	m.mu.Unlock()
+	if status, _ := m.keeper.Status(); status.Phase == grant.Holding {
+		return nil
+	}
+	if err := m.keeper.Attach(ctx); err != nil {
+		return m.gaveUp(err)
+	}
+	for {
+		status, changed := m.keeper.Status()
+		if status.Phase == grant.Holding {
+			return m.refused(grant.Status{})
+		}
+		if err := m.refused(status); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return m.gaveUp(ctx.Err())
+		}
+	}
+}
+
+// Detach gives the node number back, and waits until the store has it. No ID is
+// made after it was called, until Attach. If the context ends first, the error
+// says so; the number is then free when its window ends, or when the store
+// answers.
+func (m *member[G]) Detach(ctx context.Context) error {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return fmt.Errorf("%w: %s", ErrClosed, m.name)
+	}
+	m.attached = false
+	m.mu.Unlock()
+	if err := m.keeper.Release(ctx); err != nil {
+		return m.gaveUp(err)
+	}
+	if err := m.keeper.Wait(ctx, func(s grant.Status) bool { return s.Phase == grant.Idle }); err != nil {
+		return fmt.Errorf("%w: sequencer %s: the node number is not given back yet; it is free when its window ends: %w", ErrUnavailable, m.name, err)
+	}
+	return nil
+}
+
+// Close gives the node number back and ends the use of the sequencer. When the
+// context ends first it ends all the same, with an error: the node number is
+// then free when its window is over. Closing again does nothing.
+func (m *member[G]) Close(ctx context.Context) error { return m.close(ctx) }
+
+func (m *member[G]) close(ctx context.Context) error {
+	m.mu.Lock()
+	m.closed, m.attached = true, false
+	m.mu.Unlock()
+	err := m.keeper.Close(ctx)
+	m.cancel()
+	<-m.done
+	return err
+}
+
+// want asks for a window without waiting.
+func (m *member[G]) want() {
+	select {
+	case m.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// Name is the sequencer's name.
+func (m *member[G]) Name() string { return m.name }
+
+// Layout is the layout of its IDs.
+func (m *member[G]) Layout() firn.Layout { return m.config.Layout }
+
+// Config is what all members of the sequencer agree on.
+func (m *member[G]) Config() grant.Config { return m.config }
+
+// State is what this process has of the sequencer now.
+func (m *member[G]) State() State {
+	status, _ := m.keeper.Status()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := State{Node: status.Node, Until: time.UnixMilli(status.Until), Err: status.Err}
+	if s.Err == nil {
+		s.Err = m.unusable
+	}
+	switch {
+	case m.closed:
+		return State{Phase: Closed}
+	case status.Phase == grant.Holding:
+		s.Phase = Attached
+	case status.Phase == grant.Losing:
+		s.Phase = Losing
+	case status.Phase == grant.Leaving:
+		s.Phase = Detaching
+	case errors.Is(status.Err, grant.ErrDestroyed):
+		s = State{Phase: Destroyed, Err: status.Err}
+	case status.Phase == grant.Joining:
+		s = State{Phase: Attaching, Err: s.Err}
+	default:
+		s = State{Phase: Detached}
+	}
+	return s
+}
+
+// Changed is closed when State has changed. Ask for it before State, so that no
+// change is missed.
+func (m *member[G]) Changed() <-chan struct{} {
+	_, changed := m.keeper.Status()
+	return changed
+}
+
+// Stats is what was done since the sequencer was opened. Its counts never fall.
+func (m *member[G]) Stats() Stats {
+	m.mu.Lock()
+	s := Stats{Stats: m.before}
+	current := m.current.Load() // under the lock, so that none is counted twice
+	if current != nil {
+		now := (*current).Stats()
+		s.Stats = sum(s.Stats, now)
+		s.Lead = now.Lead
+	}
+	m.mu.Unlock()
+	s.Keeper = m.keeper.Stats()
+	s.State = m.State()
+	return s
+}

@@ -1,0 +1,335 @@
+package sequencer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+)
+
+// Errors of sequencers, beside those of packages grant and firn.
+var (
+	// ErrClosed means that Close was called.
+	ErrClosed = errors.New("sequencer: the sequencer is closed")
+
+	// ErrUnavailable means that the store could not be reached in time. Trying
+	// again later may help.
+	ErrUnavailable = errors.New("sequencer: the store does not answer")
+
+	// ErrNotYet is what TryNext says where an ID needs an answer of the store
+	// first. It was asked; trying again a moment later may help.
+	ErrNotYet = errors.New("sequencer: no window is open at this moment")
+)
+
+// A Range is the node numbers Lo to Hi, both inclusive.
+type Range struct{ Lo, Hi uint64 }
+
+// Config is how a sequencer is opened. The first part is the same for everybody
+// who opens it, and fixed when it is created; fields that are zero there take
+// what the sequencer has, and what is usual where it is created now. The second
+// part is the process's own.
+type Config struct {
+	// Layout is the layout of the IDs. Zero takes the sequencer's, which must
+	// exist then.
+	Layout firn.Layout
+
+	// MaxAhead is how far IDs may run ahead of the clock, in whole milliseconds;
+	// nil is the layout's.
+	MaxAhead *time.Duration
+
+	// Window is how long a node number is held without a word from the store,
+	// in whole milliseconds. Usual are 30 s in a directory and 60 s elsewhere,
+	// or longer where the layout asks for it.
+	Window time.Duration
+
+	// MustExist keeps Open from creating the sequencer.
+	MustExist bool
+
+	// Nodes are the node numbers that this process may take; nil is all of the
+	// layout. One number is a pinned one: it is had when nobody else holds it.
+	Nodes *Range
+
+	// WaitForNode waits, under each call's context, where no node number is
+	// free. Without it that is grant.ErrNodesExhausted at once.
+	WaitForNode bool
+
+	// Detached opens the sequencer without a node number, until Attach.
+	Detached bool
+
+	// AllowClockBehind attaches even where this machine's clock is more than ten
+	// seconds behind those of others.
+	AllowClockBehind bool
+
+	// Now is the clock; nil is the system's. MaxLag is firn.Options.MaxLag.
+	Now    func() time.Time
+	MaxLag time.Duration
+
+	// Timeout is how long a request to the store may take; zero is 5 seconds.
+	Timeout time.Duration
+
+	// Host is written into the store for people to read; empty is the host's name.
+	Host string
+
+	// Logger gets what people should know; nil discards it.
+	Logger *slog.Logger
+}
+
+// A Phase says what a process has of a sequencer.
+type Phase uint8
+
+// The phases of a process.
+const (
+	Detached  Phase = iota // no node number, and none wanted
+	Attaching              // none yet
+	Attached               // IDs can be made
+	Losing                 // IDs can be made until the window ends, and another number is wanted
+	Detaching              // the number is being given back
+	Destroyed              // the sequencer is destroyed
+	Closed                 // Close was called
+)
+
+var phaseNames = [...]string{"detached", "attaching", "attached", "losing", "detaching", "destroyed", "closed"}
+
+// String is the phase as a word.
+func (p Phase) String() string {
+	if int(p) >= len(phaseNames) {
+		return fmt.Sprintf("Phase(%d)", uint8(p))
+	}
+	return phaseNames[p]
+}
+
+// A State is what a process has of a sequencer at a moment.
+type State struct {
+	Phase Phase
+	Node  uint64    // of Attached, Losing and Detaching
+	Until time.Time // exclusive end of the window; it is renewed as long as IDs are made
+	Err   error     // what keeps it from going on, or nil
+}
+
+// Stats is what a process has done with a sequencer.
+type Stats struct {
+	firn.Stats
+	State  State
+	Keeper grant.KeeperStats
+}
+
+// A Sequencer makes 64-bit IDs of a named ID space. It is safe for use by many
+// goroutines at once. It must be made by Open, and ends with Close.
+type Sequencer struct {
+	member[*firn.Generator]
+}
+
+var (
+	_ firn.Source    = (*Sequencer)(nil)
+	_ firn.Source128 = (*Sequencer128)(nil)
+)
+
+// Open opens a sequencer and takes a node number of it. A nil Config opens one
+// that exists, as it is.
+//
+// It is created where it does not exist and the Config has a layout. Where it
+// exists with another configuration, the error is a *grant.MismatchError that
+// has both. One that was destroyed is grant.ErrDestroyed: it is created again on
+// purpose, with grant.Create. Nothing is written before all that was given is
+// checked.
+func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequencer, error) {
+	c, info, err := prepare(ctx, s, name, c, 64)
+	if err != nil {
+		return nil, err
+	}
+	q := &Sequencer{member[*firn.Generator]{create: firn.NewGenerator}}
+	if err := q.open(ctx, s, info, c); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// prepare looks the sequencer up or creates it.
+func prepare(ctx context.Context, s grant.Store, name string, c *Config, bits int) (*Config, grant.Info, error) {
+	if c == nil {
+		c = new(Config)
+	}
+	if err := grant.CheckName(name); err != nil {
+		return nil, grant.Info{}, err
+	}
+	if r := c.Nodes; r != nil && r.Lo > r.Hi {
+		return nil, grant.Info{}, fmt.Errorf("sequencer: node numbers %d..%d: the first must not be above the last", r.Lo, r.Hi)
+	}
+	if c.MaxLag < 0 {
+		return nil, grant.Info{}, fmt.Errorf("sequencer: MaxLag is %v: it cannot be negative", c.MaxLag)
+	}
+	var given *grant.Config
+	if !c.Layout.IsZero() {
+		if err := c.check(name, c.Layout, bits); err != nil {
+			return nil, grant.Info{}, err
+		}
+		usual := time.Duration(0)
+		if w, ok := s.(interface{ Window() time.Duration }); ok {
+			usual = w.Window()
+		}
+		g := grant.NewConfig(c.Layout, usual)
+		if c.MaxAhead != nil {
+			g.MaxAhead = *c.MaxAhead
+			g.Window = max(g.Window, g.MinWindow())
+		}
+		if c.Window != 0 {
+			g.Window = c.Window
+		}
+		if err := g.Check(); err != nil {
+			return nil, grant.Info{}, err
+		}
+		given = &g
+	}
+	info, err := grant.Lookup(ctx, s, name)
+	switch {
+	case given == nil || c.MustExist:
+		// As it is.
+	case errors.Is(err, grant.ErrNotFound):
+		info, err = grant.Create(ctx, s, name, *given, c.now())
+		if errors.Is(err, grant.ErrMismatch) {
+			info, err = grant.Lookup(ctx, s, name) // another has created it meanwhile
+		}
+	}
+	if err == nil {
+		err = c.compare(info)
+	}
+	if err == nil {
+		err = c.check(name, info.Config.Layout, bits)
+	}
+	return c, info, err
+}
+
+// compare says in what the sequencer differs from what was asked for.
+func (c *Config) compare(info grant.Info) error {
+	switch have := info.Config; {
+	case !c.Layout.IsZero() && c.Layout != have.Layout:
+		return &grant.MismatchError{Sequencer: info.Name, Field: "layout", Want: c.Layout.String(), Have: have.Layout.String()}
+	case c.MaxAhead != nil && *c.MaxAhead != have.MaxAhead:
+		return &grant.MismatchError{Sequencer: info.Name, Field: "max-ahead", Want: c.MaxAhead.String(), Have: have.MaxAhead.String()}
+	case c.Window != 0 && c.Window != have.Window:
+		return &grant.MismatchError{Sequencer: info.Name, Field: "window", Want: c.Window.String(), Have: have.Window.String()}
+	}
+	return nil
+}
+
+// check says what is wrong with a layout for this process.
+func (c *Config) check(name string, l firn.Layout, bits int) error {
+	if l.Bits() != bits {
+		twin := map[int]string{64: "Open128", 128: "Open"}[bits]
+		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
+	}
+	if c.Nodes != nil && c.Nodes.Hi > l.MaxNode() {
+		return fmt.Errorf("sequencer: node numbers %d..%d do not fit the layout of sequencer %s, which has 0..%d", c.Nodes.Lo, c.Nodes.Hi, name, l.MaxNode())
+	}
+	// What cannot be generated is said now, and not when a grant begins.
+	probe := firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}
+	var err error
+	if bits == 64 {
+		_, err = firn.NewGenerator(l, probe, nil)
+	} else {
+		_, err = firn.NewGenerator128(l, probe, nil)
+	}
+	return err
+}
+
+func (c *Config) now() time.Time {
+	if c.Now != nil {
+		return c.Now()
+	}
+	return time.Now()
+}
+
+// Destroy destroys a sequencer in the whole cluster; see grant.Destroy.
+func Destroy(ctx context.Context, s grant.Store, name string) error {
+	_, err := grant.Destroy(ctx, s, name, nil)
+	return err
+}
+
+// Next makes the next ID. It waits, under the context, as firn.Generator.Next
+// does, and where the window must be renewed first. An error that is
+// ErrUnavailable says that the store did not answer in time; grant's errors say
+// why no node number can be had.
+func (q *Sequencer) Next(ctx context.Context) (id firn.ID, err error) {
+	if g := q.current.Load(); g != nil {
+		if id, err = (*g).TryNext(); err == nil {
+			return id, nil
+		}
+	}
+	err = q.do(ctx, func(g *firn.Generator) error {
+		id, err = g.Next(ctx)
+		return err
+	})
+	return id, err
+}
+
+// TryNext makes the next ID without ever waiting. Beside the errors of
+// firn.Generator.TryNext it has ErrNotYet, and those of Next.
+func (q *Sequencer) TryNext() (firn.ID, error) {
+	if g := q.current.Load(); g != nil {
+		if id, err := (*g).TryNext(); !hasEnded(err) {
+			return id, err
+		}
+	}
+	return 0, q.notYet()
+}
+
+// notYet asks for a window and says why there is none.
+func (m *member[G]) notYet() error {
+	status, _ := m.keeper.Status()
+	if err := m.refused(status); err != nil {
+		return err
+	}
+	m.want()
+	return fmt.Errorf("%w: %s", ErrNotYet, m.name)
+}
+
+// Fill fills dst with the next len(dst) IDs, in order, in pieces as they become
+// free, across waits and windows. On an error the contents of dst are not to be
+// used; the IDs taken for it are lost.
+func (q *Sequencer) Fill(ctx context.Context, dst []firn.ID) error {
+	return fill(ctx, &q.member, dst, (*firn.Generator).Fill)
+}
+
+// Reserve takes n consecutive slots at once; see firn.Generator.Reserve. It
+// never waits: where the window does not have them it asks for another, and the
+// error is ErrNotYet.
+func (q *Sequencer) Reserve(n int) (firn.Batch, time.Duration, error) {
+	if g := q.current.Load(); g != nil {
+		if b, hold, err := (*g).Reserve(n); !hasEnded(err) {
+			return b, hold, err
+		}
+	}
+	return firn.Batch{}, 0, q.notYet()
+}
+
+// NextBatch makes the next n IDs at consecutive slots, and waits as Next does;
+// see firn.Generator.NextBatch. A batch that no window can hold is
+// firn.ErrBatchTooLarge.
+func (q *Sequencer) NextBatch(ctx context.Context, n int) (b firn.Batch, err error) {
+	err = q.do(ctx, func(g *firn.Generator) error {
+		b, err = g.NextBatch(ctx, n)
+		return err
+	})
+	return b, err
+}
+
+// fillPiece is how many IDs of a long Fill are taken at once, so that one that
+// meets the end of a window has few to take again.
+const fillPiece = 4096
+
+// fill fills dst in pieces. A piece that meets the end of a window is taken
+// again as a whole: what was taken of it is lost, and order is kept.
+func fill[G generator, I any](ctx context.Context, m *member[G], dst []I, fill func(G, context.Context, []I) error) error {
+	for len(dst) > 0 {
+		piece := dst[:min(len(dst), fillPiece)]
+		if err := m.do(ctx, func(g G) error { return fill(g, ctx, piece) }); err != nil {
+			return err
+		}
+		dst = dst[len(piece):]
+	}
+	return nil
+}
