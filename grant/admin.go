@@ -303,22 +303,31 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, n
 }
 
 // closeWindows rewrites the record of every held number, so that its owner can
-// extend it no more, and returns those whose windows are not over.
+// extend it no more, and returns those whose windows are not over. A window that
+// is over is closed too: its owner could open it again.
 func closeWindows(ctx context.Context, s Store, name string, now int64) ([]NodeInfo, error) {
 	var waiting []NodeInfo
+	again := false
 	err := eachNode(ctx, s, name, func(node uint64, key string, value []byte, r nodeRecord) error {
-		if !r.held() || r.Until < now {
+		if !r.held() {
 			return nil
 		}
-		waiting = append(waiting, r.info(node))
+		if r.Until >= now {
+			waiting = append(waiting, r.info(node))
+		}
 		if r.State == flagClosing {
 			return nil
 		}
 		r.State, r.Nonce = flagClosing, newToken()
-		// Refused or unknown: the next round sees what is there then.
-		_, err := s.CAS(ctx, key, value, r.encode())
+		applied, err := s.CAS(ctx, key, value, r.encode())
+		if err == nil && !applied {
+			again = true // its owner was faster
+		}
 		return err
 	})
+	if err == nil && again && len(waiting) == 0 {
+		return closeWindows(ctx, s, name, now)
+	}
 	return waiting, err
 }
 
@@ -343,6 +352,9 @@ func eachNode(ctx context.Context, s Store, name string, visit func(node uint64,
 			return err
 		}
 		r, err := decodeNode(e.key, e.value)
+		if errors.Is(err, ErrDamaged) {
+			continue // nobody can acquire or extend it
+		}
 		if err != nil {
 			return err
 		}

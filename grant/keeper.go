@@ -278,6 +278,14 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 	e.Kind = Answered
 	ctx, cancel := context.WithTimeout(ctx, k.options.Timeout)
 	defer cancel()
+	// Before the configuration is read as well, so that the floor of a fence is
+	// not known before what it was for.
+	if a.Kind == CAS || a.Key == configKey(k.name) {
+		if back = l.wentBack(ctx); back {
+			e.Err = ErrNotSent
+			return e, true
+		}
+	}
 	switch a.Kind {
 	case Get:
 		var v []byte
@@ -293,10 +301,6 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 			return true
 		})
 	case CAS:
-		if back = l.wentBack(ctx); back {
-			e.Err = ErrNotSent
-			break
-		}
 		e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next)
 	}
 	k.count(func(s *KeeperStats) {

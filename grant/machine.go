@@ -62,6 +62,7 @@ type Machine struct {
 	owner     string
 	attached  bool // Attach is wanted
 	demand    bool // somebody waits for an ID
+	isRefused bool // the configuration forbids to acquire
 	sequencer configRecord
 	config    []byte // the bytes of sequencer, as read
 	seenFloor int64  // the greatest floor ever read
@@ -281,15 +282,17 @@ func (m *Machine) Info() (info Info, ok bool) {
 }
 
 const (
-	picks      = 8                // records read to choose one
-	behindMost = int64(10 * 1000) // ms a clock may be behind the median of others
-	jumpMost   = int64(10 * 1000) // ms a clock may go ahead by itself before it is told
-	backoffMin = int64(50)        // ms after the first failure
-	backoffMax = int64(5 * 1000)  // ms after many
-	listEvery  = int64(2 * 1000)  // ms between lists of all records that found none free
-	oldKept    = 16               // records remembered to see a store go back
-	releaseTry = 20               // tries of a release
-	maxMark    = maxTime          // no mark lies beyond
+	picks        = 8                // records read to choose one
+	behindMost   = int64(10 * 1000) // ms a clock may be behind the median of others
+	jumpMost     = int64(10 * 1000) // ms a clock may go ahead by itself before it is told
+	backoffMin   = int64(50)        // ms after the first failure
+	backoffMax   = int64(5 * 1000)  // ms after many
+	listEvery    = int64(2 * 1000)  // ms between lists of all records that found none free
+	attemptsKept = 64               // renewals of unknown result remembered
+	oldKept      = 16               // records remembered to see a store go back
+	refusedFor   = int64(100)       // ms until a Demand looks again whether it is still forbidden
+	releaseTry   = 20               // tries of a release
+	maxMark      = maxTime          // no mark lies beyond
 )
 
 // Step tells the machine what happened, and returns what is to be done now.
@@ -317,6 +320,10 @@ func (m *Machine) Step(e Event) []Action {
 		}
 	case Demand:
 		m.demand = true
+		if m.hold == nil && m.isRefused {
+			// Whatever was refused may have been changed by somebody.
+			m.notBefore = min(m.notBefore, m.mono+refusedFor)
+		}
 	case Hint:
 		m.wantConfig = true
 		if m.hold == nil && m.frozen == 0 {
@@ -638,7 +645,7 @@ func (m *Machine) readConfig(value []byte) bool {
 
 // refuse notes why no number can be had, for as long as nobody changes it.
 func (m *Machine) refuse(err error) {
-	m.demand = false
+	m.demand, m.isRefused = false, true
 	m.fail(err, min(max(m.window()/3, 1000), 5000))
 }
 
@@ -703,10 +710,11 @@ func (m *Machine) look(keys []string, values [][]byte) (l look) {
 	maxAhead := m.sequencer.MaxAhead
 	for i, key := range keys {
 		node, err := nodeOf(m.set.Name, key)
-		if err != nil || node < m.lo || node > m.hi {
-			if !mutant.On(mutant.RangeIgnored) {
-				continue
-			}
+		if err != nil || key != m.key(node) {
+			continue // of a layout of another width, before a purge
+		}
+		if (node < m.lo || node > m.hi) && !mutant.On(mutant.RangeIgnored) {
+			continue
 		}
 		if m.hold != nil && node == m.hold.node && !m.hold.lost {
 			continue
@@ -832,7 +840,7 @@ func (m *Machine) listed(e Event) {
 func (m *Machine) absent(keys []string) (uint64, bool) {
 	known := make(map[uint64]bool, len(keys))
 	for _, key := range keys {
-		if node, err := nodeOf(m.set.Name, key); err == nil {
+		if node, err := nodeOf(m.set.Name, key); err == nil && key == m.key(node) {
 			known[node] = true
 		}
 	}
@@ -962,7 +970,7 @@ func (m *Machine) begin() {
 
 // settled notes that the store answered well.
 func (m *Machine) settled() {
-	m.failures, m.notBefore, m.demand = 0, 0, false
+	m.failures, m.notBefore, m.demand, m.isRefused = 0, 0, false, false
 	m.status.Err = nil
 }
 
@@ -996,9 +1004,10 @@ func (m *Machine) renewed(op operation, e Event, value func() []byte) {
 		case e.Err != nil && errors.Is(e.Err, ErrNotSent):
 			m.fail(e.Err, 0)
 		case e.Err != nil:
-			h.attempts = append(h.attempts, h.next)
+			if h.attempts = append(h.attempts, h.next); len(h.attempts) > attemptsKept {
+				h.attempts = h.attempts[1:]
+			}
 			m.fail(e.Err, 0)
-			m.notBefore = 0
 			m.request(opRenewCheck, Action{Kind: Get, Key: h.key})
 		default:
 			m.request(opRenewCheck, Action{Kind: Get, Key: h.key})
@@ -1035,7 +1044,7 @@ func (m *Machine) adopt(record []byte, until int64) {
 func (m *Machine) readBack(value []byte) {
 	h := m.hold
 	if bytes.Equal(value, h.record) {
-		return // not applied, as far as is known; the next renewal is a new attempt
+		return // not applied, as far as is known; a new attempt follows a little later
 	}
 	for _, attempt := range h.attempts {
 		if bytes.Equal(value, attempt) {
@@ -1055,29 +1064,28 @@ func (m *Machine) readBack(value []byte) {
 		m.freeze() // records are never removed
 		return
 	}
+	m.failures, m.notBefore = 0, 0
 	r, err := decodeNode(h.key, value)
 	switch {
 	case err != nil:
 		h.lost = true
 		m.fail(err, 0)
-	case r.Owner != m.owner:
+	case r.Owner == "":
+		h.lost = true // fenced; what is left of the window lies below the floor
+	case r.Owner != m.owner && r.Wall > h.until:
 		h.lost = true
-		m.failures, m.notBefore = 0, 0
-		if r.Owner != "" {
-			m.alarm(AlarmInfo{Kind: TakenOver, Node: h.node, From: m.used, Until: h.until})
-		}
-	case r.State == flagClosing:
+		m.alarm(AlarmInfo{Kind: TakenOver, Node: h.node, From: m.used, Until: h.until})
+	case r.Owner == m.owner && r.State == flagClosing:
 		h.record, h.closing, h.attempts = value, true, nil
-		m.failures, m.notBefore = 0, 0
-	case r.State == flagFree:
-		h.lost = true // fenced
-		m.failures, m.notBefore = 0, 0
+	case r.Owner == m.owner && r.State == flagHeld && r.Until < h.until:
+		m.freeze() // a window never shrinks: this is an old record
 	default:
-		// Our own name, and a nonce we never wrote.
+		// Our own name, and a nonce we never wrote; or a successor that began
+		// before our window ended, because somebody with our name gave the
+		// number back.
 		m.alarm(AlarmInfo{Kind: Cloned, Node: h.node, From: h.renewed, Until: h.until})
 		m.owner = m.token()
 		h.lost, h.closing = true, true // so that it is sealed, and not given back
-		m.failures, m.notBefore = 0, 0
 	}
 }
 
@@ -1128,6 +1136,8 @@ func (m *Machine) report() {
 	switch h := m.hold; {
 	case h == nil && m.attached:
 		s.Phase = Joining
+	case h == nil && m.claim != nil:
+		s.Phase, s.Node, s.Until = Leaving, m.claim.node, m.claim.until
 	case h == nil:
 		s = Status{Phase: Idle}
 	default:

@@ -87,6 +87,9 @@ func (m *member[G]) demand(ctx context.Context) {
 // Begin goes on under a grant. A generator lives until it is sealed.
 func (m *member[G]) Begin(g firn.Grant) error {
 	err := m.begin(g)
+	if err != nil {
+		m.Seal() // nothing of the grant before is used either
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.unusable = err
@@ -175,6 +178,7 @@ func (m *member[G]) do(ctx context.Context, try func(G) error) error {
 			}
 		}
 		if refused := m.refused(status); refused != nil {
+			m.want() // so that it is soon known when it is no longer so
 			return refused
 		}
 		if errors.Is(err, firn.ErrGrantOver) && m.isFresh(status) {

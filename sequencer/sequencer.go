@@ -280,10 +280,10 @@ func (q *Sequencer) TryNext() (firn.ID, error) {
 // notYet asks for a window and says why there is none.
 func (m *member[G]) notYet() error {
 	status, _ := m.keeper.Status()
+	m.want()
 	if err := m.refused(status); err != nil {
 		return err
 	}
-	m.want()
 	return fmt.Errorf("%w: %s", ErrNotYet, m.name)
 }
 

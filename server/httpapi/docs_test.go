@@ -221,7 +221,8 @@ func TestDocsProblems(t *testing.T) {
 	statuses := make(map[string]int)
 	for _, k := range []kind{
 		badParameter, badName, badID, unexpectedBody, noRuns, batchTooLarge, crossSite, notFound, methodNotAllowed, notAcceptable,
-		foreignHost, internal, timeOver, busy, cancelled, clockWrong, noGrant, draining, tooManyNames,
+		foreignHost, internal, timeOver, busy, cancelled, clockWrong, noGrant, exhausted, unavailable, rolledBack, detached, destroyed,
+		draining, tooManyNames,
 	} {
 		statuses[k.name] = k.status
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 )
 
 // A kind is a sort of problem: what a client can tell problems apart by. Its
@@ -45,6 +47,11 @@ var (
 	cancelled        = kind{"cancelled", http.StatusServiceUnavailable, "The request was given up"}
 	clockWrong       = kind{"clock", http.StatusServiceUnavailable, "The server's clock is wrong"}
 	noGrant          = kind{"no-grant", http.StatusServiceUnavailable, "The server holds no node number now"}
+	exhausted        = kind{"nodes-exhausted", http.StatusServiceUnavailable, "All node numbers are held by others"}
+	unavailable      = kind{"store-unavailable", http.StatusServiceUnavailable, "The store does not answer"}
+	rolledBack       = kind{"store-rolled-back", http.StatusServiceUnavailable, "The store went back to an earlier state"}
+	detached         = kind{"detached", http.StatusConflict, "The sequencer is detached"}
+	destroyed        = kind{"destroyed", http.StatusGone, "The sequencer is destroyed"}
 	draining         = kind{"draining", http.StatusServiceUnavailable, "The server is about to stop"}
 	tooManyNames     = kind{"too-many-names", http.StatusInsufficientStorage, "There are too many sequencers"}
 )
@@ -79,6 +86,24 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 	switch {
 	case errors.Is(err, context.Canceled):
 		p.kind = cancelled
+
+	// Before the deadline that may have ended the wait for it.
+	case errors.Is(err, grant.ErrNodesExhausted):
+		p.kind, p.retry = exhausted, time.Second
+	case errors.Is(err, grant.ErrRolledBack):
+		p.kind, p.cause = rolledBack, err
+	case errors.Is(err, grant.ErrDetached):
+		p.kind = detached
+	case errors.Is(err, grant.ErrDestroyed):
+		p.kind = destroyed
+	case errors.Is(err, grant.ErrClockBehind):
+		p.kind, p.cause = clockWrong, err
+	case errors.Is(err, sequencer.ErrUnavailable):
+		// The log has what the store said; that may name hosts.
+		p.kind, p.retry, p.cause = unavailable, time.Second, err
+		p.detail = "node numbers are kept in a store that did not answer in time; the server's log says more"
+	case errors.Is(err, sequencer.ErrClosed):
+		p.kind = draining
 
 	case errors.Is(err, firn.ErrBatchTooLarge):
 		p.kind = batchTooLarge
@@ -140,5 +165,11 @@ func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 	w.Write(body.Bytes())
 }
 
-// detailOf is an error of package firn as a detail, which needs no prefix.
-func detailOf(err error) string { return strings.TrimPrefix(err.Error(), "firn: ") }
+// detailOf is an error as a detail, which needs no prefix of a package.
+func detailOf(err error) string {
+	text := err.Error()
+	for _, prefix := range [...]string{"firn: ", "grant: ", "sequencer: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}

@@ -79,7 +79,8 @@ func TestLinesError(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	for _, args := range [][]string{
 		{"inspect", "--layout", "default", "--json", "-"}, {"inspect", "-"}, {"compose", "-"}, {"convert", "--to", "hex", "-"}, {"check"},
-		{"next", "-n", "1000000000000", "--layout", "bits=time:41.seq:2,unit=1s"},
+		{"next", "-n", "1000000000000", "--layout", "bits=time:41.seq:2,unit=1s", "--node", "0"},
+		{"next", "-n", "1000000000000", "--layout", "bits=time:41.seq:2,unit=1s", "--store", testStore(t)},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		in, feed := io.Pipe()
@@ -132,7 +133,8 @@ func TestFlush(t *testing.T) {
 func TestReaderGone(t *testing.T) {
 	for _, args := range [][]string{{"next", "-n", "100000"}, {"layout"}, {"inspect", "--layout", "default", "5"}} {
 		var errs bytes.Buffer
-		a := &app{stdin: strings.NewReader(""), stdout: goneWriter{}, stderr: &errs, now: time.Now, getenv: func(string) string { return "" }}
+		store := testStore(t)
+		a := &app{stdin: strings.NewReader(""), stdout: goneWriter{}, stderr: &errs, now: time.Now, getenv: func(string) string { return store }}
 		if code := run(t.Context(), a, args); code != exitFine || errs.Len() > 0 {
 			t.Errorf("firn %s ends with %d: %s", strings.Join(args, " "), code, &errs)
 		}

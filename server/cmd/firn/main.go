@@ -27,6 +27,8 @@ func main() {
 		stderr: os.Stderr,
 		now:    time.Now,
 		getenv: os.Getenv,
+
+		container: inContainer,
 	}, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -38,6 +40,7 @@ type app struct {
 	stdout, stderr io.Writer
 	now            func() time.Time
 	getenv         func(string) string
+	container      func() string // by what a container is recognised, or ""
 
 	help    helpOutput // the help, as cobra writes it
 	started time.Time  // the one now that all times of a command are relative to
@@ -150,7 +153,10 @@ func (a *app) report(err error) {
 
 // complain says an error on stderr; where names the place it is about, if any.
 func (a *app) complain(where string, err error) {
-	text := strings.TrimPrefix(err.Error(), "firn: ")
+	text := err.Error()
+	for _, prefix := range [...]string{"firn: ", "grant: ", "sequencer: ", "dirstore: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
 	if where != "" {
 		text = where + ": " + text
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,6 +27,8 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TZ", "UTC")
+			// A store of its own for each script, wherever that may lie.
+			e.Setenv(storeEnv, "dir:"+filepath.Join(e.WorkDir, "store")+"?create=true&volatile=true")
 			// Under the race detector a process would sleep for a second
 			// before it ends.
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
@@ -62,6 +65,8 @@ func runFirn(t testing.TB, stdin string, args ...string) (stdout, stderr string,
 		stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs,
 		now:    func() time.Time { return time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC) },
 		getenv: func(string) string { return "" },
+
+		container: func() string { return "" },
 	}
 	code = run(context.Background(), a, args)
 	return out.String(), errs.String(), code

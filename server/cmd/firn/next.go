@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 )
 
 func newNext(a *app) *cobra.Command {
@@ -16,26 +18,34 @@ func newNext(a *app) *cobra.Command {
 		layout     = firn.Default()
 		node       string
 		allowLocal bool
+		store      string
+		name       string
+		nodes      *sequencer.Range
 		format     firn.Format
 		asJSON     bool
 	)
 	cmd := &cobra.Command{
-		Use:   "next [-n N] [--layout LAYOUT] [--node NODE] [--format FORMAT]",
+		Use:   "next [-n N] [--layout LAYOUT] [--store URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
 		Short: "Make IDs",
 		Long: `Next makes IDs and prints one per line; with --format raw it writes their
 bytes, 8 or 16 each.
 
-The node is a number, or the pieces that the layout has names for
-(datacenter=9,worker=7). env:NAME takes the number from an environment variable,
-hostname the one that the host's name ends in (ids-7), and if:NAME the MAC
-address of a network card.
+The IDs are those of a sequencer: no two are equal, wherever else IDs of it are
+made at the same time. It is created when it is first used, with the layout;
+without --sequencer it is one for the layout.
 
-Two processes with the same node number can make the same IDs when they run at
-the same time: give each its own --node. One after the other is safe, a firn
-next after a firn serve too, as long as the clock is not set back in between
-and the one before did not have a larger --max-ahead than 5ms.`,
+` + storeHelp + `
+
+With --node and no --store, no store is used: the number is static, and nothing
+but you keeps it apart from those of others. It is a number, or the pieces that
+the layout has names for (datacenter=9,worker=7); env:NAME takes it from an
+environment variable, hostname from what the host's name ends in (ids-7), and
+if:NAME is the MAC address of a network card. Two processes with the same static
+number make the same IDs when they run at the same time. With --store, --node
+pins the number: it is had when nobody else holds it.`,
 		Example: `  firn next
-  firn next -n 5 --layout hazelcast --node 7
+  firn next -n 5 --layout hazelcast
+  firn next --sequencer orders --store dir:/srv/firn
   firn next --layout flake-idgen --node datacenter=9,worker=7 --format base62
   firn next --layout uuidv7 --node env:NODE_ID --json
   firn next --layout boundary --node if:eth0`,
@@ -47,19 +57,9 @@ and the one before did not have a larger --max-ahead than 5ms.`,
 			if layout.ReadOnly() {
 				return misuse("firn layout lists what can be made", "%w", errReadOnly(layout))
 			}
-			if !cmd.Flags().Changed("format") {
-				format = layout.Format()
-			}
-			if err := format.Fits(layout.Bits()); err != nil {
-				return misuse("leave --format out for the layout's own", "--format %s: %w", format, plain(err))
-			}
-			if format == firn.Raw {
-				if asJSON {
-					return misuse("", "--format raw writes bytes, which --json cannot hold")
-				}
-				if a.lookOf(a.stdout).terminal {
-					return misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
-				}
+			static := node != "" && store == ""
+			if static && (name != "" || nodes != nil) {
+				return misuse("add --store to take the number from one", "--node without --store is a static number, which has no --sequencer and no --nodes")
 			}
 			n := uint64(0)
 			if node != "" {
@@ -67,19 +67,107 @@ and the one before did not have a larger --max-ahead than 5ms.`,
 				if n, err = readNode(layout, node, allowLocal); err != nil {
 					return err
 				}
-			} else if a.lookOf(a.stderr).terminal {
-				a.note("this is node 0, as any firn next without --node: two at the same time can make the same IDs")
+				if nodes != nil {
+					return misuse("", "either --node or --nodes, not both")
+				}
 			}
-			return generate(cmd.Context(), a, layout, n, count, recordOf(format, asJSON))
+			ready := func(l firn.Layout) (record, error) {
+				if !cmd.Flags().Changed("format") {
+					format = l.Format()
+				}
+				if err := format.Fits(l.Bits()); err != nil {
+					return record{}, misuse("leave --format out for the layout's own", "--format %s: %w", format, plain(err))
+				}
+				if format == firn.Raw {
+					if asJSON {
+						return record{}, misuse("", "--format raw writes bytes, which --json cannot hold")
+					}
+					if a.lookOf(a.stdout).terminal {
+						return record{}, misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
+					}
+				}
+				return recordOf(format, asJSON), nil
+			}
+			if static {
+				r, err := ready(layout)
+				if err != nil {
+					return err
+				}
+				return generate(cmd.Context(), a, layout, n, count, r)
+			}
+			if node != "" {
+				nodes = &sequencer.Range{Lo: n, Hi: n}
+			}
+			c := &sequencer.Config{Nodes: nodes}
+			if name == "" || cmd.Flags().Changed("layout") {
+				if _, err := ready(layout); err != nil {
+					return err // before anything is written
+				}
+			}
+			return a.withStore(store, false, func(s grant.Store) error {
+				switch {
+				case name == "":
+					name, c.Layout = nameOf(layout), layout
+				case cmd.Flags().Changed("layout"):
+					c.Layout = layout
+				default:
+					// As it is, or new with the default.
+					info, err := grant.Lookup(cmd.Context(), s, name)
+					if err == nil {
+						layout = info.Config.Layout
+					} else if !errors.Is(err, grant.ErrNotFound) {
+						return err
+					}
+					c.Layout = layout
+				}
+				if err := grant.CheckName(name); err != nil {
+					return misuse("", "--sequencer: %w", err)
+				}
+				r, err := ready(layout)
+				if err != nil {
+					return err
+				}
+				return a.sequence(cmd.Context(), s, name, c, count, r)
+			})
 		},
 	}
 	numberVar(cmd, &count, "count", "n", "N", "how many IDs")
 	layoutVar(cmd, &layout, "layout of the IDs")
-	nodeVar(cmd, &node, "number of this generator")
+	storeVar(cmd, &store)
+	cmd.Flags().Var(&value[string]{&name, notEmpty, nil, "NAME"}, "sequencer", "the sequencer to make IDs of (default one for the layout)")
+	cmd.Flags().Var(&value[string]{&node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
+	nodesVar(cmd, &nodes)
 	cmd.Flags().BoolVar(&allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
 	formatVar(cmd, &format, "format", "f", "how to write them (default the layout's own)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id":"…"} per line`)
 	return cmd
+}
+
+// sequence writes count IDs of a sequencer.
+func (a *app) sequence(ctx context.Context, s grant.Store, name string, c *sequencer.Config, count uint64, r record) error {
+	var err error
+	var end func(context.Context) error
+	if c.Layout.Bits() == 64 {
+		var q *sequencer.Sequencer
+		if q, err = sequencer.Open(ctx, s, name, c); err != nil {
+			return err
+		}
+		end = q.Close
+		err = stream(ctx, a.stdout, q.Fill, r.append, count)
+	} else {
+		var q *sequencer.Sequencer128
+		if q, err = sequencer.Open128(ctx, s, name, c); err != nil {
+			return err
+		}
+		end = q.Close
+		err = stream(ctx, a.stdout, q.Fill, r.append128, count)
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	if closeErr := end(late); closeErr != nil && err == nil {
+		a.note("%v", closeErr) // the IDs are good
+	}
+	return err
 }
 
 // A record is how an ID is written: between before and after, in format.
@@ -108,16 +196,16 @@ func (r *record) append128(b []byte, id firn.ID128) []byte {
 
 // generate writes count IDs of a new generator.
 func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r record) error {
-	grant := firn.StaticGrant(node)
+	static := firn.StaticGrant(node)
 	o := &firn.Options{MaxAhead: staticAhead}
 	if l.Bits() == 64 {
-		g, err := firn.NewGenerator(l, grant, o)
+		g, err := firn.NewGenerator(l, static, o)
 		if err != nil {
 			return misuse("", "%w", err)
 		}
 		return stream(ctx, a.stdout, g.Fill, r.append, count)
 	}
-	g, err := firn.NewGenerator128(l, grant, o)
+	g, err := firn.NewGenerator128(l, static, o)
 	if err != nil {
 		return misuse("", "%w", err)
 	}
@@ -131,7 +219,7 @@ func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, 
 	for count > 0 {
 		ids = ids[:min(count, uint64(len(ids)))]
 		if err := fill(ctx, ids); err != nil {
-			return generatorError(err)
+			return storeError(err)
 		}
 		buf = buf[:0]
 		for _, id := range ids {

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
 )
 
@@ -25,9 +27,12 @@ const defaultListen = "127.0.0.1:3476"
 type serving struct {
 	listen         string
 	layout         firn.Layout
+	store          string
 	node           string
+	nodes          *sequencer.Range
 	allowLocal     bool
 	maxAhead       time.Duration
+	givenAhead     bool
 	maxNames       uint64
 	requestTimeout time.Duration
 	drainDelay     time.Duration
@@ -40,15 +45,13 @@ func newServe(a *app) *cobra.Command {
 	s := serving{
 		listen:         defaultListen,
 		layout:         firn.Default(),
-		node:           "0",
-		maxAhead:       staticAhead,
 		maxNames:       httpapi.DefaultMaxNames,
 		requestTimeout: httpapi.DefaultLimit,
 		drainTimeout:   15 * time.Second,
 		logFormat:      "text",
 	}
 	cmd := &cobra.Command{
-		Use:   "serve [--listen ADDRESS] [--layout LAYOUT] [--node NODE]",
+		Use:   "serve [--listen ADDRESS] [--store URL] [--layout LAYOUT] [--node NODE]",
 		Short: "Hand out IDs over HTTP",
 		Long: `Serve hands out IDs to programs in every language, over HTTP:
 
@@ -58,11 +61,19 @@ func newServe(a *app) *cobra.Command {
 
 "orders" is a name of your choice: a sequencer. IDs are unique within one name.
 
-The node number is static: nothing but you keeps it apart from those of other
-servers. Two servers with the same node make the same IDs when they run at the
-same time: give each its own --node. One after the other is safe, also right
-after a crash, as long as the clock is not set back while none runs and
---max-ahead is not made smaller.
+A sequencer is created when its name is first used, with --layout and
+--max-ahead; one that exists is served as it is. Any number of servers on one
+store give IDs of the same names, and no two are equal, whatever clocks do and
+however servers end.
+
+` + storeHelp + `
+
+With --node and no --store, no store is used: the number is static, and nothing
+but you keeps it apart from those of other servers. Two servers with the same one
+make the same IDs when they run at the same time. One after the other is safe,
+also right after a crash, as long as the clock is not set back while none runs
+and --max-ahead is not made smaller. With --store, --node pins the number. It is
+` + nodeUsage + `.
 
 There is no TLS and there are no tokens. So serve listens on loopback only, and
 answers only requests to localhost, 127.0.0.0/8 or [::1]; --insecure lifts both.
@@ -71,20 +82,24 @@ SIGINT or SIGTERM ends it: requests under way finish first. Behind a load
 balancer, set --drain-delay to longer than it takes to notice that /readyz says
 503, such as 10s: until then the server goes on.`,
 		Example: `  firn serve
-  firn serve --layout hazelcast --node 7
+  firn serve --layout hazelcast
+  firn serve --store dir:/srv/firn --nodes 0..511
   firn serve --node env:NODE_ID --log-format json
   firn serve --listen 127.0.0.1:0`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			s.givenAhead = cmd.Flags().Changed("max-ahead")
 			return s.run(cmd.Context(), a)
 		},
 	}
 	f := cmd.Flags()
 	f.Var(&value[string]{&s.listen, notEmpty, func(s string) string { return s }, "ADDRESS"}, "listen", "address to listen on; port 0 takes a free one")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
-	nodeVar(cmd, &s.node, "number of this server")
+	storeVar(cmd, &s.store)
+	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
+	nodesVar(cmd, &s.nodes)
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
-	f.DurationVar(&s.maxAhead, "max-ahead", s.maxAhead, "how far IDs may run ahead of the clock in a burst")
+	f.DurationVar(&s.maxAhead, "max-ahead", s.maxAhead, "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to go on after SIGINT or SIGTERM, while /readyz says 503")
@@ -104,14 +119,16 @@ func parseLogFormat(s string) (string, error) {
 
 // run listens and serves until ctx is done.
 func (s *serving) run(ctx context.Context, a *app) error {
-	backend, err := s.backend()
-	if err != nil {
-		return err
-	}
 	address, err := s.resolve()
 	if err != nil {
 		return err
 	}
+	log := s.logger(a)
+	backend, end, err := s.backend(a, log)
+	if err != nil {
+		return err
+	}
+	defer end()
 	listener, err := net.ListenTCP("tcp", address)
 	if err != nil {
 		hint := "--listen chooses another address; with port 0 it takes a free one"
@@ -124,7 +141,15 @@ func (s *serving) run(ctx context.Context, a *app) error {
 	// After the first signal, another one ends the program at once.
 	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	defer reset()
-	return s.serve(ctx, a, backend, listener)
+	return s.serve(ctx, a, log, backend, listener)
+}
+
+// logger writes to stderr.
+func (s *serving) logger(a *app) *slog.Logger {
+	if s.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(a.stderr, nil))
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, nil))
 }
 
 // cause is the last error of a chain: "address already in use" is all that a
@@ -139,8 +164,68 @@ func cause(err error) error {
 	}
 }
 
-// backend makes the source of IDs, and finds what is wrong with the flags.
-func (s *serving) backend() (httpapi.Backend, error) {
+// backend makes the source of IDs, and finds what is wrong with the flags. end
+// gives back what it holds.
+func (s *serving) backend(a *app, log *slog.Logger) (backend httpapi.Backend, end func(), err error) {
+	if err := s.check(); err != nil {
+		return nil, nil, err
+	}
+	node := uint64(0)
+	if s.node != "" {
+		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
+			return nil, nil, err
+		}
+		if s.nodes != nil {
+			return nil, nil, misuse("", "either --node or --nodes, not both")
+		}
+	}
+	if s.node != "" && s.store == "" {
+		o := &firn.Options{MaxAhead: staticAhead}
+		if s.givenAhead {
+			o.MaxAhead = s.maxAhead
+		}
+		backend, err := httpapi.NewStatic(httpapi.StaticConfig{Layout: s.layout, Node: node, Options: o, MaxNames: int(s.maxNames)})
+		if err != nil {
+			return nil, nil, misuse("", "%w", err)
+		}
+		log.Warn("static node: another server with the same node makes the same IDs", "node", s.node, "hint", "give each its own --node, or share a --store")
+		return backend, func() {}, nil
+	}
+
+	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, Logger: log}
+	if s.node != "" {
+		c.Nodes = &sequencer.Range{Lo: node, Hi: node}
+	}
+	if c.Nodes != nil && c.Nodes.Hi > s.layout.MaxNode() {
+		return nil, nil, misuse("", "--nodes %d..%d: layout %s has nodes 0 to %d", c.Nodes.Lo, c.Nodes.Hi, s.layout, s.layout.MaxNode())
+	}
+	if s.givenAhead {
+		c.MaxAhead = &s.maxAhead
+	}
+	if ahead := grant.NewConfig(s.layout, 0); s.givenAhead {
+		ahead.MaxAhead = s.maxAhead
+		ahead.Window = max(ahead.Window, ahead.MinWindow())
+		if err := ahead.Check(); err != nil {
+			return nil, nil, misuse("", "--max-ahead: %w", err)
+		}
+	}
+	store, err := a.openStore(s.store, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames)})
+	return cluster, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closing)
+		defer cancel()
+		if err := cluster.Close(ctx); err != nil {
+			log.Warn("stopped", "error", err)
+		}
+		store.Close()
+	}, nil
+}
+
+// check finds what is wrong with the flags that need nothing else.
+func (s *serving) check() error {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
@@ -152,29 +237,16 @@ func (s *serving) backend() (httpapi.Backend, error) {
 		{"drain-timeout", s.drainTimeout, 0},
 	} {
 		if d.value < d.least {
-			return nil, misuse("", "--%s %v: the least is %v", d.flag, d.value, d.least)
+			return misuse("", "--%s %v: the least is %v", d.flag, d.value, d.least)
 		}
 	}
 	if s.maxNames < 1 || s.maxNames > 1<<30 {
-		return nil, misuse("", "--max-sequencers %d: it is a number from 1 to %d", s.maxNames, 1<<30)
+		return misuse("", "--max-sequencers %d: it is a number from 1 to %d", s.maxNames, 1<<30)
 	}
 	if s.layout.ReadOnly() {
-		return nil, misuse("firn layout lists what can be made", "%w", errReadOnly(s.layout))
+		return misuse("firn layout lists what can be made", "%w", errReadOnly(s.layout))
 	}
-	node, err := readNode(s.layout, s.node, s.allowLocal)
-	if err != nil {
-		return nil, err
-	}
-	backend, err := httpapi.NewStatic(httpapi.StaticConfig{
-		Layout:   s.layout,
-		Node:     node,
-		Options:  &firn.Options{MaxAhead: s.maxAhead},
-		MaxNames: int(s.maxNames),
-	})
-	if err != nil {
-		return nil, misuse("", "%w", err)
-	}
-	return backend, nil
+	return nil
 }
 
 // resolve finds the address to listen on. It comes before listening, so that
@@ -202,11 +274,7 @@ func (s *serving) resolve() (*net.TCPAddr, error) {
 }
 
 // serve answers requests until ctx is done, and then those that are under way.
-func (s *serving) serve(ctx context.Context, a *app, backend httpapi.Backend, listener net.Listener) error {
-	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	if s.logFormat == "json" {
-		log = slog.New(slog.NewJSONHandler(a.stderr, nil))
-	}
+func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, backend httpapi.Backend, listener net.Listener) error {
 	handler := httpapi.NewHandler(httpapi.Config{
 		Backend: backend,
 		Limit:   s.requestTimeout,
@@ -217,12 +285,11 @@ func (s *serving) serve(ctx context.Context, a *app, backend httpapi.Backend, li
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 
-	log.Warn("static node: another server with the same node makes the same IDs", "node", s.node, "hint", "give each its own --node")
 	if s.insecure {
 		log.Warn("insecure: whoever reaches this address can take IDs, and sees those of others")
 	}
 	url := "http://" + reachable(listener.Addr())
-	log.Info("serving", "url", url, "layout", s.layout.String(), "node", s.node)
+	log.Info("serving", "url", url, "layout", s.layout.String(), "nodes", s.numbers(a))
 	if a.lookOf(a.stderr).terminal {
 		fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n\n", url, url)
 	}
@@ -253,6 +320,21 @@ func (s *serving) serve(ctx context.Context, a *app, backend httpapi.Backend, li
 	<-done
 	log.Info("stopped")
 	return nil
+}
+
+// numbers says where node numbers come from.
+func (s *serving) numbers(a *app) string {
+	switch {
+	case s.store == "" && s.node != "":
+		return "static " + s.node
+	case s.store != "":
+		return redact(s.store)
+	}
+	if url := a.getenv(storeEnv); url != "" {
+		return redact(url)
+	}
+	path, _ := a.statePath()
+	return "dir:" + path
 }
 
 // reachable is the address under which a program on this machine reaches addr.

@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,15 +44,27 @@ func (o *output) String() string {
 }
 
 // serveApp is the world of a serve command that runs in the test.
-func serveApp() (a *app, stdout, stderr *output) {
+func serveApp(t *testing.T) (a *app, stdout, stderr *output) {
 	stdout, stderr = new(output), new(output)
+	store := testStore(t)
 	return &app{
 		stdin:  strings.NewReader(""),
 		stdout: stdout,
 		stderr: stderr,
 		now:    time.Now,
-		getenv: func(string) string { return "" },
+		getenv: func(name string) string {
+			if name == storeEnv {
+				return store
+			}
+			return ""
+		},
+		container: func() string { return "" },
 	}, stdout, stderr
+}
+
+// testStore is the URL of a store of the test's own.
+func testStore(t *testing.T) string {
+	return "dir:" + filepath.Join(t.TempDir(), "store") + "?create=true&volatile=true"
 }
 
 // urlIn finds the address in the lines of a log in JSON.
@@ -141,7 +156,7 @@ func TestServeDrain(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
-			a, _, stderr := serveApp()
+			a, _, stderr := serveApp(t)
 			s := serving{
 				layout:         firn.MustParseLayout("bits=time:40.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z"),
 				node:           "0",
@@ -150,14 +165,14 @@ func TestServeDrain(t *testing.T) {
 				drainTimeout:   row.drain,
 				logFormat:      "text",
 			}
-			backend, err := s.backend()
+			backend, _, err := s.backend(a, s.logger(a))
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			listener := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
 			ended := make(chan error, 1)
-			go func() { ended <- s.serve(ctx, a, backend, listener) }()
+			go func() { ended <- s.serve(ctx, a, s.logger(a), backend, listener) }()
 
 			client, server := net.Pipe()
 			listener.conns <- server
@@ -185,7 +200,7 @@ func TestServeDrain(t *testing.T) {
 func TestServeDrainDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
-		a, _, stderr := serveApp()
+		a, _, stderr := serveApp(t)
 		s := serving{
 			layout:         firn.Default(),
 			node:           "0",
@@ -194,14 +209,14 @@ func TestServeDrainDelay(t *testing.T) {
 			drainDelay:     10 * time.Second,
 			drainTimeout:   time.Second,
 		}
-		backend, err := s.backend()
+		backend, _, err := s.backend(a, s.logger(a))
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		listener := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
 		ended := make(chan error, 1)
-		go func() { ended <- s.serve(ctx, a, backend, listener) }()
+		go func() { ended <- s.serve(ctx, a, s.logger(a), backend, listener) }()
 		want := func(path string, want int) {
 			t.Helper()
 			client, server := net.Pipe()
@@ -279,6 +294,14 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--drain-delay", "-1s"}, exitMisuse, []string{"--drain-delay"}},
 		{[]string{"--node", ""}, exitMisuse, []string{"--node", "it is empty"}},
 		{[]string{"--node", "1024"}, exitMisuse, []string{"0..1023"}},
+		{[]string{"--nodes", "5"}, exitMisuse, []string{"LO..HI"}},
+		{[]string{"--nodes", "6..5"}, exitMisuse, []string{"6 is above 5"}},
+		{[]string{"--nodes", "1000..1024"}, exitMisuse, []string{"nodes 0 to 1023"}},
+		{[]string{"--nodes", "1..2", "--node", "1"}, exitMisuse, []string{"either --node or --nodes"}},
+		{[]string{"--store", "redis://localhost"}, exitMisuse, []string{"no such kind of store", "dir:PATH"}},
+		{[]string{"--store", "dir:"}, exitMisuse, []string{"there is no path"}},
+		{[]string{"--store", "dir:/x?y=1"}, exitMisuse, []string{"no parameter"}},
+		{[]string{"--store", "dir:/no/such/place"}, exitFailed, []string{"/no/such/place", "create=true"}},
 		{[]string{"--node", "env:FIRN_TEST_NOT_SET"}, exitMisuse, []string{"FIRN_TEST_NOT_SET", "is not set"}},
 		{[]string{"--layout", "nothing"}, exitMisuse, []string{"there is no preset"}},
 		{[]string{"--layout", "ksuid"}, exitMisuse, []string{"read, but not made"}},
@@ -289,7 +312,7 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--log-format", "xml"}, exitMisuse, []string{"text or json"}},
 		{[]string{"now"}, exitMisuse, []string{"no argument"}},
 	} {
-		a, stdout, stderr := serveApp()
+		a, stdout, stderr := serveApp(t)
 		// A command that does not fail as it should is stopped at once.
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		if got := run(ctx, a, append([]string{"serve"}, row.args...)); got != row.code {
@@ -307,6 +330,9 @@ func TestServeErrors(t *testing.T) {
 	}
 }
 
+// anyNode stands for whatever number the store gives.
+const anyNode = math.MaxUint64
+
 // The flags reach what they are for.
 func TestServeFlags(t *testing.T) {
 	for _, row := range []struct {
@@ -317,14 +343,18 @@ func TestServeFlags(t *testing.T) {
 		status     int
 		isInsecure bool
 	}{
-		{nil, "localhost", "default", 0, 200, false},
+		{[]string{"--node", "0"}, "localhost", "default", 0, 200, false},
+		{nil, "localhost", "default", anyNode, 200, false},
+		{[]string{"--nodes", "77..77"}, "localhost", "default", 77, 200, false},
+		{[]string{"--store", testStore(t), "--node", "78"}, "localhost", "default", 78, 200, false},
+		{[]string{"--layout", "boundary"}, "localhost", "boundary", anyNode, 200, false},
 		{[]string{"--layout", "flake-idgen", "--node", "datacenter=9,worker=7"}, "127.0.0.1", "flake-idgen", 295, 200, false},
 		{[]string{"--layout", "hazelcast", "--node", "12", "--max-ahead", "0"}, "[::1]:3476", "hazelcast", 12, 200, false},
-		{nil, "ids.example", "", 0, 421, false},
-		{[]string{"--insecure"}, "ids.example", "default", 0, 200, true},
+		{nil, "ids.example", "", anyNode, 421, false},
+		{[]string{"--insecure"}, "ids.example", "default", anyNode, 200, true},
 	} {
 		args := append([]string{"serve", "--listen", "localhost:0", "--log-format", "json"}, row.args...)
-		a, _, stderr := serveApp()
+		a, _, stderr := serveApp(t)
 		logs, logsIn := io.Pipe()
 		a.stderr = io.MultiWriter(stderr, logsIn)
 		ctx, stop := context.WithCancel(t.Context())
@@ -351,12 +381,12 @@ func TestServeFlags(t *testing.T) {
 		if resp.StatusCode != row.status {
 			t.Errorf("%q, Host %s: status %d, want %d: %s", row.args, row.host, resp.StatusCode, row.status, body)
 		}
-		if row.status == 200 {
+		if row.status == 200 && row.layout != "boundary" {
 			id, err := firn.ParseID(strings.TrimSpace(string(body)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if parts, err := firn.MustParseLayout(row.layout).Decompose(id); err != nil || parts.Node != row.node {
+			if parts, err := firn.MustParseLayout(row.layout).Decompose(id); err != nil || parts.Node != row.node && row.node != anyNode {
 				t.Errorf("%q: the ID %v has parts %+v, %v, want node %d", row.args, id, parts, err, row.node)
 			}
 		}
@@ -364,8 +394,9 @@ func TestServeFlags(t *testing.T) {
 		if got := <-ended; got != exitFine {
 			t.Errorf("%q: exit %d, want 0: %s", row.args, got, stderr)
 		}
-		if n := strings.Count(stderr.String(), "static node"); n != 1 {
-			t.Errorf("%q: the log says %d times that the node is static, want 1:\n%s", row.args, n, stderr)
+		isStatic := slices.Contains(row.args, "--node") && !slices.Contains(row.args, "--store")
+		if got := strings.Contains(stderr.String(), "static node"); got != isStatic {
+			t.Errorf("%q: the log says that the node is static: %t, want %t:\n%s", row.args, got, isStatic, stderr)
 		}
 		if got := strings.Contains(stderr.String(), "insecure"); got != row.isInsecure {
 			t.Errorf("%q: the log is\n%s", row.args, stderr)
@@ -374,7 +405,7 @@ func TestServeFlags(t *testing.T) {
 }
 
 func TestServeHelp(t *testing.T) {
-	a, stdout, _ := serveApp()
+	a, stdout, _ := serveApp(t)
 	if got := run(t.Context(), a, []string{"serve", "--help"}); got != exitFine {
 		t.Errorf("exit %d, want 0", got)
 	}

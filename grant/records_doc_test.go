@@ -1,0 +1,203 @@
+package grant
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/internal/mutant"
+)
+
+const (
+	protocolPage   = "../docs/protocol.md"
+	operationsPage = "../docs/operations.md"
+)
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	page, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+// docs/protocol.md is normative. Its records are what this package writes and
+// reads, its constants are the code's, and the tests and mistakes that it names
+// exist.
+func TestProtocolPage(t *testing.T) {
+	page := readPage(t, protocolPage)
+	t.Run("records", func(t *testing.T) { checkRecords(t, page) })
+	t.Run("constants", func(t *testing.T) { checkConstants(t, page) })
+	t.Run("names", func(t *testing.T) { checkNames(t, page) })
+}
+
+func checkRecords(t *testing.T, page string) {
+	seen := make(map[string]int)
+	states := make(map[string]bool)
+	for _, m := range regexp.MustCompile("(?m)^```json (\\S+) (\\S+)\n(.*)\n```$").FindAllStringSubmatch(page, -1) {
+		kind, key, text := m[1], m[2], m[3]
+		seen[kind]++
+		name := strings.Split(key, "/")[1]
+		var err, want error
+		var again []byte
+		switch kind {
+		case "config":
+			var r configRecord
+			r, err = decodeConfig(key, []byte(text))
+			again = r.encode()
+			if key != configKey(name) {
+				t.Errorf("%s is not the key of a configuration", key)
+			}
+		case "node":
+			var r nodeRecord
+			r, err = decodeNode(key, []byte(text))
+			again = r.encode()
+			states[r.State] = true
+		case "damaged":
+			_, err = decodeNode(key, []byte(text))
+			want = ErrDamaged
+		case "newer":
+			_, err = decodeNode(key, []byte(text))
+			want = ErrNewerVersion
+		default:
+			t.Errorf("a record of kind %q", kind)
+		}
+		switch {
+		case !errors.Is(err, want):
+			t.Errorf("%s %s: reading it = %v, want %v", kind, text, err, want)
+		case want == nil && string(again) != text:
+			t.Errorf("%s: written as\n%s\nand the page has\n%s", key, again, text)
+		}
+		if kind != "config" {
+			if node, err := nodeOf(name, key); err != nil || nodeKey(name, node, testConfig(t).Layout.MaxNode()) != key {
+				t.Errorf("%s is not the key of a number of the default layout (%v)", key, err)
+			}
+		}
+	}
+	for _, kind := range []string{"config", "node", "damaged", "newer"} {
+		if seen[kind] == 0 {
+			t.Errorf("the page has no record of kind %q", kind)
+		}
+	}
+	for _, state := range []string{flagHeld, flagClosing, flagFree} {
+		if !states[state] {
+			t.Errorf("the page has no record that is %s", state)
+		}
+	}
+	for s := Attached; s <= Purged; s++ {
+		if !strings.Contains(page, fmt.Sprintf("\n| `%v` |", s)) {
+			t.Errorf("the page says nothing of the state %v", s)
+		}
+	}
+}
+
+func checkConstants(t *testing.T, page string) {
+	want := map[string]string{
+		"version": fmt.Sprint(version), "picks": fmt.Sprint(picks), "oldKept": fmt.Sprint(oldKept), "releaseTry": fmt.Sprint(releaseTry),
+		"behindMost": fmt.Sprint(behindMost, " ms"), "jumpMost": fmt.Sprint(jumpMost, " ms"),
+		"backoffMin": fmt.Sprint(backoffMin, " ms"), "backoffMax": fmt.Sprint(backoffMax, " ms"), "listEvery": fmt.Sprint(listEvery, " ms"),
+		"maxTime": fmt.Sprint(maxTime, " ms"), "maxWindow": fmt.Sprint(maxWindow.Milliseconds(), " ms"),
+		"DefaultWindow": fmt.Sprint(DefaultWindow.Milliseconds(), " ms"),
+		"MaxName":       fmt.Sprint(MaxName), "MaxKey": fmt.Sprint(MaxKey), "MaxValue": fmt.Sprint(MaxValue),
+	}
+	_, table, _ := strings.Cut(page, "\n## Constants\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]*) \\|").FindAllStringSubmatch(table, -1) {
+		if want[m[1]] != m[2] {
+			t.Errorf("%s is %q in the page, want %q", m[1], m[2], want[m[1]])
+		}
+		delete(want, m[1])
+	}
+	if len(want) > 0 {
+		t.Errorf("the page lacks constants: %v", want)
+	}
+	if last := time.UnixMilli(maxTime).UTC().Format(time.DateOnly); !strings.Contains(table, last) {
+		t.Errorf("the page does not say that times end on %s", last)
+	}
+
+	// How far a window is used before it is renewed.
+	m := NewMachine(Settings{Random: func() uint64 { return 0 }})
+	m.sequencer.Window = 60_000
+	early := m.window() - m.newMargin()
+	m.set.Random = func() uint64 { return 2 * 60_000 / 15 }
+	late := m.window() - m.newMargin()
+	if early != 60_000/3-60_000/15 || late != 60_000/3+60_000/15 {
+		t.Errorf("a window of 60 s is renewed when %d to %d ms are used, and the page has another formula", early, late)
+	}
+}
+
+// checkNames looks for all that the argument leans on.
+func checkNames(t *testing.T, page string) {
+	var tests strings.Builder
+	for _, pattern := range []string{"../*_test.go", "../*/*_test.go", "../*/*/*_test.go"} {
+		files, _ := filepath.Glob(pattern)
+		for _, file := range files {
+			tests.WriteString(readPage(t, file))
+		}
+	}
+	named := regexp.MustCompile("`(Test[A-Z]\\w*)`").FindAllStringSubmatch(page, -1)
+	if len(named) < 10 {
+		t.Errorf("the page names only %d tests", len(named))
+	}
+	for _, m := range named {
+		if !strings.Contains(tests.String(), "\nfunc "+m[1]+"(t *testing.T) {") {
+			t.Errorf("the page names %s, and there is no such test", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile("`TestStories`[ \n]\\(([^)]*)\\)").FindAllStringSubmatch(page, -1) {
+		for story := range strings.SplitSeq(m[1], ", ") {
+			if _, err := os.Stat("testdata/stories/" + story + ".txt"); err != nil {
+				t.Errorf("the page names a story: %v", err)
+			}
+		}
+	}
+
+	model := readPage(t, "../docs/protocol/grants.pml")
+	for _, name := range regexp.MustCompile(`\bM_[A-Z]+\b|\b(?:ANYTAKE|LOOK|WAIT|DESTROY|RESTORE|REVCAS|CLONE|BOUND|ORDER)\b`).FindAllString(page, -1) {
+		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(model) {
+			t.Errorf("the page names %s, and the model has none", name)
+		}
+	}
+
+	_, argument, _ := strings.Cut(page, "\n## Why IDs are unique\n")
+	var known []string
+	for _, m := range mutant.All() {
+		known = append(known, m.String())
+	}
+	for _, list := range regexp.MustCompile(`Simulator:\s((?:"[^"]*"[,.]\s)+)`).FindAllStringSubmatch(argument, -1) {
+		for _, m := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(list[1], -1) {
+			if name := strings.Join(strings.Fields(m[1]), " "); !slices.Contains(known, name) {
+				t.Errorf("the page names the mistake %q, and there is none", name)
+			}
+		}
+	}
+}
+
+// docs/operations.md quotes what people find in the log.
+func TestOperationsPage(t *testing.T) {
+	page, keeper := readPage(t, operationsPage), readPage(t, "keeper.go")
+	_, table, _ := strings.Cut(page, "\n### Log lines\n")
+	table, _, _ = strings.Cut(table, "\n#")
+	rows := regexp.MustCompile("(?m)^\\| `([^`]*)` \\| (\\w+) \\|").FindAllStringSubmatch(table, -1)
+	calls := regexp.MustCompile(`log\.(Error|Warn)\("([^"]*)"`).FindAllStringSubmatch(keeper, -1)
+	said := make(map[string]string)
+	for _, m := range rows {
+		said[m[1]] = m[2]
+	}
+	for _, m := range calls {
+		if said[m[2]] != strings.ToUpper(m[1]) {
+			t.Errorf("the log has %q as %s, and the page says %q", m[2], m[1], said[m[2]])
+		}
+		delete(said, m[2])
+	}
+	if len(said) > 0 || len(calls) == 0 {
+		t.Errorf("the page has log lines that there are not: %v", said)
+	}
+}

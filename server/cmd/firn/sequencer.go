@@ -1,0 +1,370 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+)
+
+// newSequencer makes the commands that act on whole sequencers.
+func newSequencer(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sequencer COMMAND",
+		Short: "Create, list, detach and destroy sequencers",
+		Long: `A sequencer is a named space of IDs. Its layout and settings are fixed when it is
+created, and are the same for every process that makes IDs of it.
+
+` + storeHelp,
+		Example: `  firn sequencer create orders --layout hazelcast
+  firn sequencer list
+  firn sequencer destroy orders`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return noCommand(cmd, args[0])
+		},
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(
+		newSequencerCreate(a),
+		newSequencerList(a),
+		newSequencerShow(a),
+		newSequencerChange(a, "attach", "Let members take node numbers of a sequencer again", "", grant.AttachAll),
+		newSequencerEmpty(a, "detach", "Have all members give their node numbers back",
+			`Detach has all members of a sequencer give their node numbers back, and keeps
+them from taking others until firn sequencer attach. It returns when all are
+given back, or their windows over.`, false, grant.DetachAll),
+		newSequencerEmpty(a, "destroy", "End a sequencer",
+			`Destroy ends a sequencer: all members give their node numbers back, and no ID is
+made any more. Its marks are kept: created again under the name, with the same
+layout, it goes on above its old IDs, and never repeats one.`, true, grant.Destroy),
+		newSequencerPurge(a),
+	)
+	return cmd
+}
+
+// oneName wants one argument, the name of a sequencer.
+func oneName(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return misuse("firn sequencer list shows those there are", "which sequencer? Write %s NAME", cmd.CommandPath())
+	case len(args) > 1:
+		return misuse("", "one sequencer at a time: %q is one too many", args[1])
+	}
+	if err := grant.CheckName(args[0]); err != nil {
+		return misuse("", "%w", err)
+	}
+	return nil
+}
+
+// withStore runs f with the store.
+func (a *app) withStore(url string, create bool, f func(grant.Store) error) error {
+	s, err := a.openStore(url, create)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return storeError(f(s))
+}
+
+func newSequencerCreate(a *app) *cobra.Command {
+	var (
+		store            string
+		layout           = firn.Default()
+		maxAhead, window time.Duration
+		asJSON           bool
+	)
+	cmd := &cobra.Command{
+		Use:     "create NAME [--layout LAYOUT]",
+		Short:   "Create a sequencer, or create it again",
+		Long:    "Create creates a sequencer. If it exists already as it would be created, that is\nfine; if it is different, nothing is changed.\n\n" + storeHelp,
+		Example: "  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z\n  firn sequencer create events --max-ahead 100ms --window 10s",
+		Args:    oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if layout.ReadOnly() {
+				return misuse("firn layout lists what can be made", "%w", errReadOnly(layout))
+			}
+			return a.withStore(store, true, func(s grant.Store) error {
+				usual := time.Duration(0)
+				if w, ok := s.(interface{ Window() time.Duration }); ok {
+					usual = w.Window()
+				}
+				c := grant.NewConfig(layout, usual)
+				if cmd.Flags().Changed("max-ahead") {
+					c.MaxAhead = maxAhead
+					c.Window = max(c.Window, c.MinWindow())
+				}
+				if cmd.Flags().Changed("window") {
+					c.Window = window
+				}
+				if err := c.Check(); err != nil {
+					return misuse("", "%w", err)
+				}
+				info, err := grant.Create(cmd.Context(), s, args[0], c, a.now())
+				if err != nil {
+					return err
+				}
+				return a.printInfo(info, asJSON)
+			})
+		},
+	}
+	storeVar(cmd, &store)
+	layoutVar(cmd, &layout, "layout of the IDs")
+	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
+	cmd.Flags().DurationVar(&window, "window", 0, "how long a node number is held without the store (default 30s in a directory, 60s elsewhere)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
+	return cmd
+}
+
+// infoJSON is a sequencer in JSON.
+type infoJSON struct {
+	Name        string `json:"name"`
+	State       string `json:"state"`
+	Layout      string `json:"layout"`
+	MaxAhead    string `json:"max_ahead"`
+	Window      string `json:"window"`
+	Incarnation uint64 `json:"incarnation"`
+	Floor       string `json:"floor,omitempty"`
+	Created     string `json:"created"`
+	Error       string `json:"error,omitempty"`
+}
+
+func jsonOf(i grant.Info) infoJSON {
+	j := infoJSON{
+		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
+		MaxAhead: i.Config.MaxAhead.String(), Window: i.Config.Window.String(),
+		Incarnation: i.Incarnation, Created: stampOf(i.Created),
+	}
+	if !i.Floor.IsZero() {
+		j.Floor = stampOf(i.Floor)
+	}
+	return j
+}
+
+// stampOf is a time to the millisecond, which is what records have.
+func stampOf(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.stdout)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// printInfo prints a sequencer.
+func (a *app) printInfo(i grant.Info, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(jsonOf(i))
+	}
+	var r rows
+	r.add("sequencer", "%s", i.Name)
+	r.add("state", "%s", i.State)
+	r.add("layout", "%s", i.Config.Layout)
+	r.add("nodes", "%s", group(i.Config.Layout.MaxNode()+1))
+	r.add("max ahead", "%v", i.Config.MaxAhead)
+	r.add("window", "%v", i.Config.Window)
+	r.add("created", "%s, incarnation %d", stampOf(i.Created), i.Incarnation)
+	if !i.Floor.IsZero() {
+		r.add("fenced", "no grant begins before %s", stampOf(i.Floor))
+	}
+	r.print(a.stdout, a.lookOf(a.stdout))
+	return nil
+}
+
+func newSequencerList(a *app) *cobra.Command {
+	var store string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List all sequencers of the store",
+		Long:    "List lists all sequencers of the store, by name; with --json, one per line.\n\n" + storeHelp,
+		Example: "  firn sequencer list\n  firn sequencer list --json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withStore(store, false, func(s grant.Store) error {
+				t := table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW"}}
+				broken, written := 0, error(nil)
+				err := grant.Sequencers(cmd.Context(), s, func(name string, i grant.Info, err error) bool {
+					switch {
+					case asJSON && err != nil:
+						written = a.printJSON(struct {
+							Name  string `json:"name"`
+							Error string `json:"error"`
+						}{name, err.Error()})
+					case asJSON:
+						written = a.printJSON(jsonOf(i))
+					case err != nil:
+						a.complain(name, err)
+					default:
+						t.add(name, i.State.String(), i.Config.Layout.String(), i.Config.MaxAhead.String(), i.Config.Window.String())
+					}
+					if err != nil {
+						broken++
+					}
+					return written == nil
+				})
+				if err != nil || written != nil {
+					return firstError(written, err)
+				}
+				if !asJSON && len(t.rows) == 0 && broken == 0 {
+					a.note("there is no sequencer yet; firn sequencer create NAME makes one, and firn next makes its own")
+				} else if !asJSON {
+					t.print(a.stdout, a.lookOf(a.stdout))
+				}
+				if broken > 0 {
+					return answerNo()
+				}
+				return nil
+			})
+		},
+	}
+	storeVar(cmd, &store)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newSequencerShow(a *app) *cobra.Command {
+	var store string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show a sequencer",
+		Long:    "Show shows the settings of a sequencer; firn node list shows its node numbers.\n\n" + storeHelp,
+		Example: "  firn sequencer show orders",
+		Args:    oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withStore(store, false, func(s grant.Store) error {
+				info, err := grant.Lookup(cmd.Context(), s, args[0])
+				if err != nil {
+					return err
+				}
+				return a.printInfo(info, asJSON)
+			})
+		},
+	}
+	storeVar(cmd, &store)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
+	return cmd
+}
+
+// newSequencerChange is a command that changes a sequencer at once.
+func newSequencerChange(a *app, name, short, long string, change func(context.Context, grant.Store, string) (grant.Info, error)) *cobra.Command {
+	var store string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     name + " NAME",
+		Short:   short,
+		Long:    strings.TrimPrefix(long+"\n\n", "\n\n") + storeHelp,
+		Example: "  firn sequencer " + name + " orders",
+		Args:    oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withStore(store, false, func(s grant.Store) error {
+				info, err := change(cmd.Context(), s, args[0])
+				if err != nil {
+					return err
+				}
+				return a.printInfo(info, asJSON)
+			})
+		},
+	}
+	storeVar(cmd, &store)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sequencer as JSON")
+	return cmd
+}
+
+// newSequencerEmpty is a command that has members give their numbers back.
+func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
+	var store string
+	var asJSON, yes bool
+	cmd := &cobra.Command{
+		Use:     name + " NAME",
+		Short:   short,
+		Long:    long + "\n\nIt can be stopped at any time (ctrl-C); run again, it goes on.\n\n" + storeHelp,
+		Example: "  firn sequencer " + name + " orders",
+		Args:    oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withStore(store, false, func(s grant.Store) error {
+				if confirm {
+					if err := a.confirm(yes, args[0], name); err != nil {
+						return err
+					}
+				}
+				info, err := empty(cmd.Context(), s, args[0], &grant.AdminOptions{Waiting: func(waiting []grant.NodeInfo) {
+					for i, n := range waiting {
+						if i == 4 && len(waiting) > 5 {
+							a.note("… and %d more", len(waiting)-i)
+							break
+						}
+						a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, stampOf(n.Until))
+					}
+				}})
+				if err != nil {
+					return err
+				}
+				return a.printInfo(info, asJSON)
+			})
+		},
+	}
+	storeVar(cmd, &store)
+	if confirm {
+		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sequencer as JSON")
+	return cmd
+}
+
+// confirm asks for the name of the sequencer. Where nobody can answer, --yes is
+// needed.
+func (a *app) confirm(yes bool, name, what string) error {
+	if yes {
+		return nil
+	}
+	if !a.lookOf(a.stderr).terminal {
+		return misuse(fmt.Sprintf("add --yes to %s %s without being asked", what, name), "firn sequencer %s %s asks for the name on a terminal, and this is none", what, name)
+	}
+	fmt.Fprintf(a.stderr, "To %s it, type the name of the sequencer (%s): ", what, name)
+	line, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if strings.TrimSpace(line) != name {
+		if err != nil {
+			return failed("", "nothing was typed, and nothing done")
+		}
+		return &exitError{exitNo, fmt.Errorf("that is not its name: nothing was done"), ""}
+	}
+	return nil
+}
+
+func newSequencerPurge(a *app) *cobra.Command {
+	var yes bool
+	cmd := newSequencerChange(a, "purge", "Let a destroyed sequencer be created with another layout",
+		`Purge lets a destroyed sequencer be created again with another layout or epoch.
+
+What it gives up: IDs of the new life may equal old ones, as another layout cuts
+the bits in other ways. Use it only where no old ID is kept anywhere.`, grant.Purge)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.confirm(yes, args[0], "purge"); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}

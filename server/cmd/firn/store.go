@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/dirstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// storeEnv is the environment variable that --store is taken from.
+const storeEnv = "FIRN_STORE"
+
+// storeHelp is the part of a long help that says what --store takes.
+const storeHelp = `Node numbers are kept in a store, so that nobody has to think of one. Without
+--store and FIRN_STORE that is a directory of the user's own: the one that
+XDG_STATE_HOME/firn or ~/.local/state/firn names, or /var/lib/firn for root. All
+firn commands of this machine share it, and never give the same ID.
+
+  dir:PATH               a directory, for the processes of one machine
+  dir:PATH?create=true   makes it where there is none yet
+  dir:PATH?volatile=true takes one that is lost with the machine or container`
+
+// storeVar adds --store.
+func storeVar(cmd *cobra.Command, store *string) {
+	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store", "where node numbers are kept (default $"+storeEnv+", or the user's own directory)")
+}
+
+// openStore opens the store that url names, or else the one of the environment,
+// or the user's own directory. create allows to make what is not there.
+func (a *app) openStore(url string, create bool) (grant.Store, error) {
+	if url == "" {
+		url = a.getenv(storeEnv)
+	}
+	if url != "" {
+		return openStoreURL(url, create)
+	}
+	if why := a.container(); why != "" {
+		return nil, misuse("share one store between all replicas: --store URL; or give each a number of its own: --node N. For a trial, --store 'dir:/tmp/firn?create=true&volatile=true'",
+			"this is a container (%s), and neither --store nor --node is given: with a directory of its own each replica would make the same IDs as the others", why)
+	}
+	path, err := a.statePath()
+	if err != nil {
+		return nil, failed("--store dir:PATH names one", "%w", err)
+	}
+	return openDir(path, true, false)
+}
+
+// statePath is the directory of the user's own.
+func (a *app) statePath() (string, error) {
+	if runtime.GOOS == "windows" {
+		if dir := a.getenv("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "firn"), nil
+		}
+		return "", errors.New("LOCALAPPDATA is not set, so there is no directory for the state")
+	}
+	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "firn"), nil
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/firn", nil
+	}
+	if dir := a.getenv("HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, ".local", "state", "firn"), nil
+	}
+	return "", errors.New("neither XDG_STATE_HOME nor HOME is set, so there is no directory for the state")
+}
+
+// openStoreURL opens the store of a URL.
+func openStoreURL(text string, create bool) (grant.Store, error) {
+	kind, rest, ok := strings.Cut(text, ":")
+	if !ok || kind != "dir" {
+		return nil, misuse("it is dir:PATH, such as dir:/var/lib/firn", "--store %q: there is no such kind of store", redact(text))
+	}
+	path, query, _ := strings.Cut(rest, "?")
+	if path == "" {
+		return nil, misuse("it is dir:PATH, such as dir:/var/lib/firn", "--store %q: there is no path", text)
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, misuse("", "--store %q: %w", text, err)
+	}
+	volatile := false
+	for key := range values {
+		set, err := strconv.ParseBool(values.Get(key))
+		if err != nil {
+			return nil, misuse("", "--store %q: %s is %q: it is true or false", text, key, values.Get(key))
+		}
+		switch key {
+		case "create":
+			create = create || set
+		case "volatile":
+			volatile = set
+		default:
+			return nil, misuse("there are create and volatile", "--store %q: there is no parameter %q", text, key)
+		}
+	}
+	return openDir(path, create, volatile)
+}
+
+// redact is a URL without a password.
+func redact(text string) string {
+	if u, err := url.Parse(text); err == nil {
+		return u.Redacted()
+	}
+	kind, _, _ := strings.Cut(text, ":")
+	return kind + ":…"
+}
+
+func openDir(path string, create, volatile bool) (grant.Store, error) {
+	s, err := dirstore.Open(path, &dirstore.Options{Create: create, AllowVolatile: volatile})
+	if err != nil {
+		hint := ""
+		if errors.Is(err, dirstore.ErrNoStore) {
+			hint = fmt.Sprintf("is it mounted, and the path right? To make a new one: --store 'dir:%s?create=true'", path)
+		}
+		return nil, failed(hint, "%w", err)
+	}
+	return s, nil
+}
+
+// inContainer says by what a container is recognised, or "". A file that
+// container engines leave is not enough, as an image may be started as a virtual
+// machine of its own: there the root is a disk.
+func inContainer() string {
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		return "KUBERNETES_SERVICE_HOST is set"
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || rootIsDisk(string(mounts)) {
+		return ""
+	}
+	for _, file := range []string{"/.dockerenv", "/run/.containerenv"} {
+		if _, err := os.Stat(file); err == nil {
+			return file + " exists"
+		}
+	}
+	return ""
+}
+
+// rootIsDisk reports whether the root of these mounts is a block device.
+func rootIsDisk(mountinfo string) bool {
+	disk := false
+	for line := range strings.Lines(mountinfo) {
+		// 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw; the last one counts
+		before, after, ok := strings.Cut(line, " - ")
+		fields, source := strings.Fields(before), strings.Fields(after)
+		if ok && len(fields) > 4 && fields[4] == "/" && len(source) > 1 {
+			disk = strings.HasPrefix(source[1], "/dev/")
+		}
+	}
+	return disk
+}
+
+// nameOf is the sequencer that IDs of a layout come from where no name is given.
+// Layouts that differ need names that differ, as a sequencer has one layout.
+func nameOf(l firn.Layout) string {
+	if l == firn.Default() {
+		return "default"
+	}
+	name := l.Preset()
+	if name == "" {
+		name = "layout"
+	}
+	if firn.MustParseLayout(orDefault(l.Preset())) == l {
+		return name
+	}
+	h := fnv.New32a()
+	h.Write([]byte(l.String()))
+	return fmt.Sprintf("%s-%08x", name, h.Sum32())
+}
+
+// orDefault is the name of a preset.
+func orDefault(preset string) string {
+	if preset == "" {
+		return "default"
+	}
+	return preset
+}
+
+// parseNodes reads --nodes.
+func parseNodes(s string) (*sequencer.Range, error) {
+	lo, hi, ok := strings.Cut(s, "..")
+	r := new(sequencer.Range)
+	var err error
+	if r.Lo, err = parseNumber(lo); err == nil && ok {
+		r.Hi, err = parseNumber(hi)
+	}
+	switch {
+	case !ok:
+		return nil, errors.New("it is LO..HI, such as 0..511: both ends are needed, so that two clusters cannot overlap unseen")
+	case err != nil:
+		return nil, err
+	case r.Lo > r.Hi:
+		return nil, fmt.Errorf("%d is above %d", r.Lo, r.Hi)
+	}
+	return r, nil
+}
+
+// nodesVar adds --nodes.
+func nodesVar(cmd *cobra.Command, r **sequencer.Range) {
+	cmd.Flags().Var(&value[*sequencer.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node numbers that may be taken from the store (default all of the layout)")
+}
+
+// closing bounds how long a command takes to give its node number back.
+const closing = 5 * time.Second
+
+// storeError says what an error of a store or a sequencer means for the user.
+func storeError(err error) error {
+	var exit *exitError
+	no := func(hint string) error { return &exitError{exitNo, err, hint} }
+	switch {
+	case err == nil, errors.As(err, &exit), errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, grant.ErrNotFound):
+		return no("firn sequencer list shows those there are; firn sequencer create makes one")
+	case errors.Is(err, grant.ErrMismatch):
+		return no("leave the flag out to take the sequencer as it is, or choose another name")
+	case errors.Is(err, grant.ErrDestroyed):
+		return no("firn sequencer create makes it again: its IDs go on above the old ones")
+	case errors.Is(err, grant.ErrDetached):
+		return no("firn sequencer attach makes it usable again")
+	case errors.Is(err, grant.ErrNodesExhausted):
+		return no("firn node list shows who holds them; those of processes that crashed are free when their windows end")
+	case errors.Is(err, grant.ErrClockBehind):
+		return failed("set the clock of this machine (NTP)", "%w", err)
+	case errors.Is(err, grant.ErrNewerVersion):
+		return failed("use the newer firn; nothing was changed", "%w", err)
+	case errors.Is(err, grant.ErrDamaged):
+		return failed("restore the record from a backup and run firn node fence; docs/operations.md says how. Nothing was changed", "%w", err)
+	}
+	return generatorError(err)
+}

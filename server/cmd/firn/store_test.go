@@ -1,0 +1,63 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+)
+
+func TestRootIsDisk(t *testing.T) {
+	for _, tt := range []struct {
+		mounts string
+		want   bool
+	}{
+		{"22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n23 22 0:20 / /proc rw - proc proc rw\n", true},
+		{"600 500 0:50 / / rw,relatime master:1 - overlay overlay rw,lowerdir=/var/lib/docker\n23 22 0:20 / /data rw - ext4 /dev/sda1 rw\n", false},
+		{"1 1 0:2 / / rw - rootfs rootfs rw\n22 1 254:0 / / rw shared:1 - ext4 /dev/vda rw\n", true},
+		{"", false},
+		{"nonsense", false},
+	} {
+		if got := rootIsDisk(tt.mounts); got != tt.want {
+			t.Errorf("rootIsDisk(%q) = %t, want %t", tt.mounts, got, tt.want)
+		}
+	}
+}
+
+// TestContainer: no command makes a store of its own in a container.
+func TestContainer(t *testing.T) {
+	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"next"}, {"sequencer", "create", "a"}} {
+		a, _, stderr := serveApp(t)
+		a.getenv = func(string) string { return "" }
+		a.container = func() string { return "/.dockerenv exists" }
+		if code := run(t.Context(), a, args); code != exitMisuse {
+			t.Errorf("firn %v in a container ends with %d, want %d: %s", args, code, exitMisuse, stderr)
+		}
+	}
+}
+
+// TestNameOf: layouts that differ have names that differ and that a store takes.
+func TestNameOf(t *testing.T) {
+	seen := make(map[string]string)
+	for _, text := range []string{
+		"default", "default,epoch=0", "default,node-bits=8,seq-bits=14", "hazelcast", "hazelcast,epoch=0", "uuidv7",
+		"bits=time:41.node:10.seq:12,unit=1ms,epoch=0", "bits=time:41.node:10.seq:12,unit=2ms,epoch=0", "lable,mode=time-sequential,cluster=3",
+	} {
+		l, err := firn.ParseLayout(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		name := nameOf(l)
+		if err := grant.CheckName(name); err != nil {
+			t.Error(err)
+		}
+		if before, ok := seen[name]; ok && firn.MustParseLayout(before) != l {
+			t.Errorf("%s and %s both have the name %s", before, text, name)
+		}
+		seen[name] = text
+	}
+	if got := nameOf(firn.Default()); got != "default" {
+		t.Errorf("the name of the default is %q", got)
+	}
+}

@@ -1,0 +1,212 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+)
+
+// A Cluster is a Backend whose node numbers are kept in a store, so that any
+// number of servers give IDs of the same names. A sequencer is opened when its
+// name is first used, with the layout it was created with, or created with that
+// of the configuration.
+//
+// It is safe for use by many goroutines at once. It must be made by NewCluster,
+// and ends with Close.
+type Cluster struct {
+	c ClusterConfig
+
+	mu     sync.RWMutex // guards what follows, and users of all entries
+	byName map[string]*opening
+	closed bool
+}
+
+var _ Backend = (*Cluster)(nil)
+
+// ClusterConfig is the configuration of a Cluster.
+type ClusterConfig struct {
+	Store grant.Store
+
+	// Config is how sequencers are opened. Its Layout, MaxAhead and Window are
+	// for those that are created; firn.Default if the layout is zero.
+	Config sequencer.Config
+
+	// MaxNames is how many names there can be; 0 means DefaultMaxNames.
+	MaxNames int
+}
+
+// An opening is a name's sequencer, once it is open.
+type opening struct {
+	users int           // calls that wait for it to be open
+	turn  chan struct{} // of size 1: holds whoever opens it
+	ready chan struct{} // closed when it is open; then what follows is set
+	q     Sequencer
+	close func(context.Context) error
+}
+
+// NewCluster makes a Cluster. It opens nothing yet.
+func NewCluster(c ClusterConfig) *Cluster {
+	if c.Config.Layout.IsZero() {
+		c.Config.Layout = firn.Default()
+	}
+	if c.MaxNames == 0 {
+		c.MaxNames = DefaultMaxNames
+	}
+	return &Cluster{c: c, byName: make(map[string]*opening)}
+}
+
+// Sequencer returns the sequencer of a name, which it opens at the first call.
+func (c *Cluster) Sequencer(ctx context.Context, name string) (Sequencer, error) {
+	c.mu.RLock()
+	o := c.byName[name]
+	c.mu.RUnlock()
+	if o != nil {
+		select {
+		case <-o.ready:
+			return o.q, nil
+		default:
+		}
+	}
+	o, err := c.enter(name)
+	if err != nil {
+		return Sequencer{}, err
+	}
+	defer c.leave(name, o)
+	// One opens it; the others wait, and try themselves where that one failed.
+	select {
+	case o.turn <- struct{}{}:
+		defer func() { <-o.turn }()
+	case <-o.ready:
+	case <-ctx.Done():
+		return Sequencer{}, ctx.Err()
+	}
+	select {
+	case <-o.ready:
+		return o.q, nil
+	default:
+	}
+	if err := c.open(ctx, strings.Clone(name), o); err != nil {
+		return Sequencer{}, err
+	}
+	return o.q, nil
+}
+
+// enter finds or makes the entry of a name; leave must follow.
+func (c *Cluster) enter(name string) (*opening, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.byName[name]
+	switch {
+	case c.closed:
+		return nil, errStops
+	case o != nil:
+	case len(c.byName) >= c.c.MaxNames:
+		return nil, fmt.Errorf("%w: this server keeps %d names, and %s is not one of them", ErrTooManyNames, c.c.MaxNames, name)
+	default:
+		o = &opening{turn: make(chan struct{}, 1), ready: make(chan struct{})}
+		c.byName[strings.Clone(name)] = o
+	}
+	o.users++
+	return o, nil
+}
+
+// leave makes room where a name could not be opened and nobody else tries to.
+func (c *Cluster) leave(name string, o *opening) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o.users--
+	select {
+	case <-o.ready:
+	default:
+		if o.users == 0 {
+			delete(c.byName, name)
+		}
+	}
+}
+
+var errStops = fmt.Errorf("%w: the server stops", sequencer.ErrClosed)
+
+// open opens the sequencer of a name.
+func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
+	config := c.c.Config
+	info, err := grant.Lookup(ctx, c.c.Store, name)
+	switch {
+	case err == nil:
+		// As it is: what was given is for those that are created here.
+		config.Layout, config.MaxAhead, config.Window = info.Config.Layout, nil, 0
+	case !errors.Is(err, grant.ErrNotFound):
+		return err
+	}
+	if config.Layout.Bits() == 128 {
+		q, err := sequencer.Open128(ctx, c.c.Store, name, &config)
+		if err != nil {
+			return err
+		}
+		o.q, o.close = Sequencer{Layout: q.Layout(), Source128: q}, q.Close
+	} else {
+		q, err := sequencer.Open(ctx, c.c.Store, name, &config)
+		if err != nil {
+			return err
+		}
+		o.q, o.close = Sequencer{Layout: q.Layout(), Source: q}, q.Close
+	}
+	c.mu.Lock()
+	stops := c.closed
+	if !stops {
+		close(o.ready)
+	}
+	c.mu.Unlock()
+	if stops {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateClose)
+		defer cancel()
+		_ = o.close(late) // what is not given back is free when its window ends
+		return errStops
+	}
+	return nil
+}
+
+// lateClose is how long a sequencer may take to give its number back that was
+// opened while the server stops.
+const lateClose = 2 * time.Second
+
+// Close gives all node numbers back, all at once. An error says how many could
+// not be given back before the context was done; these are free when their
+// windows end.
+func (c *Cluster) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.closed = true
+	var open []*opening
+	for _, o := range c.byName {
+		select {
+		case <-o.ready:
+			open = append(open, o)
+		default:
+		}
+	}
+	c.mu.Unlock()
+	errs := make([]error, len(open))
+	var closing sync.WaitGroup
+	for i, o := range open {
+		closing.Go(func() { errs[i] = o.close(ctx) })
+	}
+	closing.Wait()
+	failed, first := 0, error(nil)
+	for _, err := range errs {
+		if err != nil {
+			if failed++; failed == 1 {
+				first = err
+			}
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d node numbers were not given back: %w", failed, len(open), first)
+	}
+	return nil
+}
