@@ -98,6 +98,11 @@ pins the number: it is had when nobody else holds it.`,
 			if node != "" {
 				nodes = &sequencer.Range{Lo: n, Hi: n}
 			}
+			if name != "" {
+				if err := grant.CheckName(name); err != nil {
+					return misuse("", "--sequencer: %w", err)
+				}
+			}
 			c := &sequencer.Config{Nodes: nodes}
 			if name == "" || cmd.Flags().Changed("layout") {
 				if _, err := ready(layout); err != nil {
@@ -120,12 +125,12 @@ pins the number: it is had when nobody else holds it.`,
 					}
 					c.Layout = layout
 				}
-				if err := grant.CheckName(name); err != nil {
-					return misuse("", "--sequencer: %w", err)
-				}
 				r, err := ready(layout)
 				if err != nil {
 					return err
+				}
+				if nodes != nil && nodes.Hi > layout.MaxNode() {
+					return misuse("", "the node numbers %d..%d do not fit the layout %s, which has 0..%d", nodes.Lo, nodes.Hi, layout, layout.MaxNode())
 				}
 				return a.sequence(cmd.Context(), s, name, c, count, r)
 			})
