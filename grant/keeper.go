@@ -40,7 +40,8 @@ type KeeperOptions struct {
 	Now func() time.Time
 
 	// Timeout is how long a request to the store may take before its result
-	// counts as unknown. Zero means 5 seconds.
+	// counts as unknown. Zero means 5 seconds. It is never longer than a sixth of
+	// the sequencer's window, so that one lost request does not cost the window.
 	Timeout time.Duration
 
 	// Logger gets what people should know; nil discards it.
@@ -276,7 +277,11 @@ func (k *Keeper) tell(i AlarmInfo) {
 // ask makes a request. back says that the store is known to have gone back.
 func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back bool) {
 	e.Kind = Answered
-	ctx, cancel := context.WithTimeout(ctx, k.options.Timeout)
+	limit := k.options.Timeout
+	if info, ok := k.Info(); ok {
+		limit = min(limit, info.Config.Window/6)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	// Before the configuration is read as well, so that the floor of a fence is
 	// not known before what it was for.

@@ -1186,3 +1186,20 @@ func (m *Machine) timer() {
 	}
 	m.do(Action{Kind: Timer, At: at})
 }
+
+// Clone is a machine in the same state, with nothing in common, as a copy of a
+// running virtual machine has it. It is for simulations.
+func (m *Machine) Clone() *Machine {
+	c := *m
+	c.out = nil
+	if m.hold != nil {
+		h := *m.hold
+		h.attempts, h.old = slices.Clone(h.attempts), slices.Clone(h.old)
+		c.hold = &h
+	}
+	if m.claim != nil {
+		claim := *m.claim
+		c.claim = &claim
+	}
+	return &c
+}

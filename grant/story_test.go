@@ -207,12 +207,7 @@ func (s *story) member(f []string) {
 		}
 		s.t.Fatalf("%s never comes to an end", a.name)
 	case "clone":
-		m := *a.m
-		if m.hold != nil {
-			h := *m.hold
-			m.hold = &h
-		}
-		s.members[f[2]] = &actor{name: f[2], m: &m, offset: a.offset, used: a.used}
+		s.members[f[2]] = &actor{name: f[2], m: a.m.Clone(), offset: a.offset, used: a.used}
 	default:
 		kind, ok := kinds[f[1]]
 		if !ok {

@@ -540,7 +540,7 @@ active [NP] proctype Process() {
 	:: atomic { m[me].own && m[me].sealed && rq[me].st == NONE && MAYSEND && OURS ->
 		COUNT;
 		rq[me].st = SENT; rq[me].kind = RELEASE; rq[me].id = m[me].id; rq[me].same = m[me].same; rq[me].mine = 1;
-		rq[me].until = MIN(m[me].next, m[me].until);
+		rq[me].until = MIN(MAX(m[me].next, m[me].used), m[me].until);
 #ifdef RESTORE
 		rq[me].bak = m[me].bak;
 #endif
