@@ -474,7 +474,7 @@ func (m *Machine) node(state string, until int64) []byte {
 func (m *Machine) leave() {
 	h := m.hold
 	if !h.sealed {
-		if mutant.On(mutant.SealLate) && h.next == nil && !h.lost {
+		if mutant.On(mutant.SealLate) && !h.lost {
 			h.next = m.node(flagFree, m.mark())
 		}
 		h.sealing = true
