@@ -627,7 +627,8 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64, fake bool) {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		all.Go(func() {
 			defer running.Add(-1)
-			for range calls {
+			// Most calls of a layout with few slots are refused: then it takes more.
+			for n := 0; n < calls || n < 200*calls && count.Load() < 1000 && !sealed.Load(); n++ {
 				after, term := sealed.Load(), int(terms.Load())
 				wait, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(2_000_000)))
 				var got []wideID

@@ -23,6 +23,13 @@ type Backend interface {
 	Sequencer(ctx context.Context, name string) (Sequencer, error)
 }
 
+// A Readier is a Backend that knows whether it can give IDs at this moment.
+// Ready may ask others, until ctx is done; an error is logged, and /readyz says
+// 503.
+type Readier interface {
+	Ready(ctx context.Context) error
+}
+
 // A Sequencer is a named space of IDs, as a Backend knows it: plain data. One
 // of Source and Source128 is set, by the size of the layout's IDs.
 //

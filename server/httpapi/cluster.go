@@ -26,6 +26,8 @@ type Cluster struct {
 	mu     sync.RWMutex // guards what follows, and users of all entries
 	byName map[string]*opening
 	closed bool
+
+	retiring sync.WaitGroup // of what was retired, until it is closed
 }
 
 var _ Backend = (*Cluster)(nil)
@@ -49,6 +51,7 @@ type opening struct {
 	ready chan struct{} // closed when it is open; then what follows is set
 	q     Sequencer
 	close func(context.Context) error
+	state func() sequencer.State
 }
 
 // NewCluster makes a Cluster. It opens nothing yet.
@@ -142,20 +145,25 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		// As it is: what was given is for those that are created here.
 		config.Layout, config.MaxAhead, config.Window = info.Config.Layout, nil, 0
 	case !errors.Is(err, grant.ErrNotFound):
-		return err
+		return ofStore(ctx, err)
+	}
+	if r := config.Nodes; r != nil && r.Hi > config.Layout.MaxNode() {
+		return fmt.Errorf("this server may take the node numbers %d..%d, and the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, config.Layout.MaxNode())
 	}
 	if config.Layout.Bits() == 128 {
 		q, err := sequencer.Open128(ctx, c.c.Store, name, &config)
 		if err != nil {
-			return err
+			return ofStore(ctx, err)
 		}
-		o.q, o.close = Sequencer{Layout: q.Layout(), Source128: q}, q.Close
+		source := firn.Source128(&reopening[firn.ID128]{q, c, name, o})
+		o.q, o.close, o.state = Sequencer{Layout: q.Layout(), Source128: source}, q.Close, q.State
 	} else {
 		q, err := sequencer.Open(ctx, c.c.Store, name, &config)
 		if err != nil {
-			return err
+			return ofStore(ctx, err)
 		}
-		o.q, o.close = Sequencer{Layout: q.Layout(), Source: q}, q.Close
+		source := firn.Source(&reopening[firn.ID]{q, c, name, o})
+		o.q, o.close, o.state = Sequencer{Layout: q.Layout(), Source: source}, q.Close, q.State
 	}
 	c.mu.Lock()
 	stops := c.closed
@@ -170,6 +178,87 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		return errStops
 	}
 	return nil
+}
+
+// ofStore makes an error of the store itself, or of a wait for it, one that is
+// sequencer.ErrUnavailable. Others stay what they are.
+func ofStore(ctx context.Context, err error) error {
+	for _, known := range [...]error{
+		sequencer.ErrUnavailable, sequencer.ErrClosed, context.Canceled,
+		grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrNodesExhausted,
+		grant.ErrClockBehind, grant.ErrRolledBack, grant.ErrNewerVersion, grant.ErrDamaged,
+		firn.ErrBeforeEpoch, firn.ErrTimeOver,
+	} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return fmt.Errorf("%w: %w", sequencer.ErrUnavailable, err)
+}
+
+// A reopening is the source of a sequencer. When that was purged and created
+// again with another layout, its error is told, and the next call for the name
+// opens it as it is now.
+type reopening[I firn.AnyID[I]] struct {
+	firn.SourceOf[I]
+	c    *Cluster
+	name string
+	o    *opening
+}
+
+func (r *reopening[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
+	b, err := r.SourceOf.NextBatch(ctx, n)
+	if errors.Is(err, grant.ErrMismatch) {
+		r.c.retire(r.name, r.o)
+	}
+	return b, err
+}
+
+// retire forgets an open sequencer that is of no use any more.
+func (c *Cluster) retire(name string, o *opening) {
+	c.mu.Lock()
+	known := c.byName[name] == o
+	if known {
+		delete(c.byName, name)
+		c.retiring.Add(1)
+	}
+	c.mu.Unlock()
+	if !known {
+		return
+	}
+	go func() {
+		defer c.retiring.Done()
+		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
+		defer cancel()
+		_ = o.close(ctx) // it holds nothing that could be used
+	}()
+}
+
+// Ready returns nil if IDs can be made as far as is known: some sequencer has
+// its node number, or the store answers. It is an error else, which says what
+// the store said.
+func (c *Cluster) Ready(ctx context.Context) error {
+	now := time.Now()
+	c.mu.RLock()
+	for _, o := range c.byName {
+		select {
+		case <-o.ready:
+			if s := o.state(); s.Phase == sequencer.Attached && s.Until.After(now) {
+				c.mu.RUnlock()
+				return nil
+			}
+		default:
+		}
+	}
+	c.mu.RUnlock()
+	_, err := grant.Lookup(ctx, c.c.Store, "readyz") // that there is none is an answer too
+	if err == nil || errors.Is(err, grant.ErrNotFound) {
+		return nil
+	}
+	return ofStore(ctx, err)
 }
 
 // lateClose is how long a sequencer may take to give its number back that was
@@ -197,6 +286,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 		closing.Go(func() { errs[i] = o.close(ctx) })
 	}
 	closing.Wait()
+	c.retiring.Wait()
 	failed, first := 0, error(nil)
 	for _, err := range errs {
 		if err != nil {

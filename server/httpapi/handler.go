@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"path"
@@ -153,8 +154,19 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	if h.draining.Load() {
 		return problemf(draining, "the server finishes what it has and stops: send requests to another one")
 	}
+	if b, ok := h.backend.(Readier); ok {
+		ctx, cancel := context.WithTimeout(r.Context(), min(h.limit, readyLimit))
+		defer cancel()
+		if err := b.Ready(ctx); err != nil {
+			return problemOf(err, h.limit, false)
+		}
+	}
 	return plain(w, r, "ready\n")
 }
+
+// readyLimit is how long a Readier may take: less than what asks /readyz waits,
+// which is a second or more in most.
+const readyLimit = 800 * time.Millisecond
 
 // index says what this is, to whoever opens the address in a browser.
 func (h *Handler) index(w http.ResponseWriter, r *http.Request) *problem {

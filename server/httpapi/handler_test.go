@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 )
 
 func TestPaths(t *testing.T) {
@@ -193,6 +195,17 @@ func TestErrors(t *testing.T) {
 		{context.DeadlineExceeded, busy, "1"},
 		{context.Canceled, cancelled, ""},
 		{errors.New("secret: postgres://user:password@host"), internal, ""},
+		{fmt.Errorf("%w: secret: no route to 10.0.0.1", sequencer.ErrUnavailable), unavailable, "1"},
+		{fmt.Errorf("%w: orders", sequencer.ErrClosed), draining, ""},
+		{&grant.ExhaustedError{Sequencer: "orders", Hi: 7}, exhausted, "1"},
+		{&grant.MismatchError{Sequencer: "orders", Field: "layout", Want: "default", Have: "twitter"}, recreated, "1"},
+		{&grant.ClockBehindError{Sequencer: "orders", Behind: 1e9}, clockWrong, ""},
+		{grant.ErrDetached, detached, ""},
+		{grant.ErrDestroyed, destroyed, ""},
+		{grant.ErrRolledBack, rolledBack, ""},
+		{grant.ErrDamaged, badRecord, ""},
+		{grant.ErrNewerVersion, badRecord, ""},
+		{grant.ErrNotFound, badRecord, ""},
 	} {
 		for _, wrapped := range []error{row.err, fmt.Errorf("read grant of node 7: %w", row.err)} {
 			for _, backend := range []failing{{here: wrapped}, {source: wrapped}} {
@@ -206,7 +219,7 @@ func TestErrors(t *testing.T) {
 				if strings.HasPrefix(p.Detail, "firn:") || strings.Contains(p.Detail, "secret") {
 					t.Errorf("%v: detail is %q", wrapped, p.Detail)
 				}
-				if isLogged := strings.Contains(log.String(), "secret"); isLogged != (row.kind == internal) {
+				if isLogged := strings.Contains(log.String(), "secret"); isLogged != strings.Contains(row.err.Error(), "secret") {
 					t.Errorf("%v: the log says %q", wrapped, log.String())
 				}
 			}

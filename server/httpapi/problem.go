@@ -52,6 +52,8 @@ var (
 	rolledBack       = kind{"store-rolled-back", http.StatusServiceUnavailable, "The store went back to an earlier state"}
 	detached         = kind{"detached", http.StatusConflict, "The sequencer is detached"}
 	destroyed        = kind{"destroyed", http.StatusGone, "The sequencer is destroyed"}
+	recreated        = kind{"recreated", http.StatusServiceUnavailable, "The sequencer was created again with another layout"}
+	badRecord        = kind{"bad-record", http.StatusInternalServerError, "The store's record of the sequencer cannot be used"}
 	draining         = kind{"draining", http.StatusServiceUnavailable, "The server is about to stop"}
 	tooManyNames     = kind{"too-many-names", http.StatusInsufficientStorage, "There are too many sequencers"}
 )
@@ -98,10 +100,15 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 		p.kind = destroyed
 	case errors.Is(err, grant.ErrClockBehind):
 		p.kind, p.cause = clockWrong, err
+	case errors.Is(err, grant.ErrDamaged), errors.Is(err, grant.ErrNewerVersion), errors.Is(err, grant.ErrNotFound):
+		p.kind, p.cause = badRecord, err
 	case errors.Is(err, sequencer.ErrUnavailable):
 		// The log has what the store said; that may name hosts.
 		p.kind, p.retry, p.cause = unavailable, time.Second, err
 		p.detail = "node numbers are kept in a store that did not answer in time; the server's log says more"
+	case errors.Is(err, grant.ErrMismatch):
+		// The backend has forgotten it, and opens it as it is now.
+		p.kind, p.retry = recreated, time.Second
 	case errors.Is(err, sequencer.ErrClosed):
 		p.kind = draining
 

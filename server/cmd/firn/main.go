@@ -19,19 +19,21 @@ import (
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() {
+func main() { os.Exit(execute(inContainer)) }
+
+// execute is the program, for a container as it is told.
+func execute(container func() string) (code int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, &app{
+	defer stop()
+	return run(ctx, &app{
 		stdin:  os.Stdin,
 		stdout: os.Stdout,
 		stderr: os.Stderr,
 		now:    time.Now,
 		getenv: os.Getenv,
 
-		container: inContainer,
+		container: container,
 	}, os.Args[1:])
-	stop()
-	os.Exit(code)
 }
 
 // An app is what the commands see of the world around them.

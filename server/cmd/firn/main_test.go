@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -12,16 +14,31 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/firnid/firn/grant/dirstore"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"firn": main})
+	testscript.Main(m, map[string]func(){"firn": func() {
+		// Where the tests run may be a container itself.
+		os.Exit(execute(func() string { return os.Getenv(containerEnv) }))
+	}})
 }
+
+// containerEnv says to a firn of a script by what it recognises a container.
+const containerEnv = "FIRN_TEST_CONTAINER"
 
 // TestScripts runs testdata/script: what is typed, and what must come of it.
 // Beside the usual commands there is
 //
 //	exits CODE firn …   runs a program and wants that exit code
+//	put KEY VALUE       writes a record past the protocol, into the store in $WORK/s
+//	replace FILE OLD NEW   replaces a text in a file, which must be there
+//
+// and beside the usual conditions
+//
+//	[durable]   the scripts' directory will do for a store that must last
+//	[root]      the scripts are run by root
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -34,7 +51,47 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			switch name {
+			case "root":
+				return os.Geteuid() == 0, nil
+			case "durable":
+				s, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), &dirstore.Options{Create: true})
+				if err == nil {
+					err = s.Close()
+				}
+				return err == nil, nil
+			}
+			return false, fmt.Errorf("there is no condition %s", name)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"put": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg || len(args) != 2 {
+					ts.Fatalf("usage: put KEY VALUE")
+				}
+				s, err := dirstore.Open(ts.MkAbs("s"), &dirstore.Options{AllowVolatile: true})
+				ts.Check(err)
+				defer s.Close()
+				old, err := s.Get(t.Context(), args[0])
+				ts.Check(err)
+				ok, err := s.CAS(t.Context(), args[0], old, []byte(args[1]))
+				ts.Check(err)
+				if !ok {
+					ts.Fatalf("the record %s was changed meanwhile", args[0])
+				}
+			},
+			"replace": func(ts *testscript.TestScript, neg bool, args []string) {
+				if neg || len(args) != 3 {
+					ts.Fatalf("usage: replace FILE OLD NEW")
+				}
+				file := ts.MkAbs(args[0])
+				text, err := os.ReadFile(file)
+				ts.Check(err)
+				if !strings.Contains(string(text), args[1]) {
+					ts.Fatalf("%s has no %q: %s", args[0], args[1], text)
+				}
+				ts.Check(os.WriteFile(file, []byte(strings.Replace(string(text), args[1], args[2], 1)), 0o600))
+			},
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				if neg || len(args) < 2 {
 					ts.Fatalf("usage: exits CODE PROGRAM [ARGUMENT…]")

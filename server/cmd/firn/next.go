@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +23,11 @@ func newNext(a *app) *cobra.Command {
 		store      string
 		name       string
 		nodes      *sequencer.Range
-		format     firn.Format
-		asJSON     bool
+
+		allowBehind bool
+
+		format firn.Format
+		asJSON bool
 	)
 	cmd := &cobra.Command{
 		Use:   "next [-n N] [--layout LAYOUT] [--store URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
@@ -58,18 +63,14 @@ pins the number: it is had when nobody else holds it.`,
 				return misuse("firn layout lists what can be made", "%w", errReadOnly(layout))
 			}
 			static := node != "" && store == ""
+			if static && a.getenv(storeEnv) != "" {
+				a.note("$%s is not used: --node without --store is a static number", storeEnv)
+			}
 			if static && (name != "" || nodes != nil) {
 				return misuse("add --store to take the number from one", "--node without --store is a static number, which has no --sequencer and no --nodes")
 			}
-			n := uint64(0)
-			if node != "" {
-				var err error
-				if n, err = readNode(layout, node, allowLocal); err != nil {
-					return err
-				}
-				if nodes != nil {
-					return misuse("", "either --node or --nodes, not both")
-				}
+			if node != "" && nodes != nil {
+				return misuse("", "either --node or --nodes, not both")
 			}
 			ready := func(l firn.Layout) (record, error) {
 				if !cmd.Flags().Changed("format") {
@@ -93,23 +94,33 @@ pins the number: it is had when nobody else holds it.`,
 				if err != nil {
 					return err
 				}
+				n, err := readNode(layout, node, allowLocal)
+				if err != nil {
+					return err
+				}
 				return generate(cmd.Context(), a, layout, n, count, r)
-			}
-			if node != "" {
-				nodes = &sequencer.Range{Lo: n, Hi: n}
 			}
 			if name != "" {
 				if err := grant.CheckName(name); err != nil {
 					return misuse("", "--sequencer: %w", err)
 				}
 			}
-			c := &sequencer.Config{Nodes: nodes}
+			if name == "" && !cmd.Flags().Changed("layout") {
+				name = nameOf(layout) // as it is, whoever made it
+			}
 			if name == "" || cmd.Flags().Changed("layout") {
+				// Before anything is written.
 				if _, err := ready(layout); err != nil {
-					return err // before anything is written
+					return err
+				}
+				if node != "" {
+					if _, err := readNode(layout, node, allowLocal); err != nil {
+						return err
+					}
 				}
 			}
 			return a.withStore(store, false, func(s grant.Store) error {
+				c := &sequencer.Config{AllowClockBehind: allowBehind}
 				switch {
 				case name == "":
 					name, c.Layout = nameOf(layout), layout
@@ -129,8 +140,16 @@ pins the number: it is had when nobody else holds it.`,
 				if err != nil {
 					return err
 				}
+				if node != "" {
+					n, err := readNode(layout, node, allowLocal)
+					if err != nil {
+						return err
+					}
+					nodes = &sequencer.Range{Lo: n, Hi: n}
+				}
+				c.Nodes = nodes
 				if nodes != nil && nodes.Hi > layout.MaxNode() {
-					return misuse("", "the node numbers %d..%d do not fit the layout %s, which has 0..%d", nodes.Lo, nodes.Hi, layout, layout.MaxNode())
+					return misuse("firn sequencer show says what a sequencer has", "the node numbers %d..%d do not fit the layout %s, which has 0..%d", nodes.Lo, nodes.Hi, layout, layout.MaxNode())
 				}
 				return a.sequence(cmd.Context(), s, name, c, count, r)
 			})
@@ -142,35 +161,53 @@ pins the number: it is had when nobody else holds it.`,
 	cmd.Flags().Var(&value[string]{&name, notEmpty, nil, "NAME"}, "sequencer", "the sequencer to make IDs of (default one for the layout)")
 	cmd.Flags().Var(&value[string]{&node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
 	nodesVar(cmd, &nodes)
+	behindVar(cmd, &allowBehind)
 	cmd.Flags().BoolVar(&allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
 	formatVar(cmd, &format, "format", "f", "how to write them (default the layout's own)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id":"…"} per line`)
 	return cmd
 }
 
+// joining bounds how long a command waits for a node number. A server goes on
+// trying; who waits at a terminal wants to know what is wrong.
+const joining = 10 * time.Second
+
 // sequence writes count IDs of a sequencer.
 func (a *app) sequence(ctx context.Context, s grant.Store, name string, c *sequencer.Config, count uint64, r record) error {
-	var err error
-	var end func(context.Context) error
+	join, cancel := context.WithTimeout(ctx, joining)
+	defer cancel()
 	if c.Layout.Bits() == 64 {
-		var q *sequencer.Sequencer
-		if q, err = sequencer.Open(ctx, s, name, c); err != nil {
+		q, err := sequencer.Open(join, s, name, c)
+		if err != nil {
 			return err
 		}
-		end = q.Close
-		err = stream(ctx, a.stdout, q.Fill, r.append, count)
-	} else {
-		var q *sequencer.Sequencer128
-		if q, err = sequencer.Open128(ctx, s, name, c); err != nil {
-			return err
-		}
-		end = q.Close
-		err = stream(ctx, a.stdout, q.Fill, r.append128, count)
+		return writeFrom(ctx, a, q, q.Fill, r.append, count)
 	}
+	q, err := sequencer.Open128(join, s, name, c)
+	if err != nil {
+		return err
+	}
+	return writeFrom(ctx, a, q, q.Fill, r.append128, count)
+}
+
+// writeFrom writes count IDs of an open sequencer, and closes it.
+func writeFrom[I any](ctx context.Context, a *app, q interface {
+	State() sequencer.State
+	Close(context.Context) error
+}, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
+	err := stream(ctx, a.stdout, func(ctx context.Context, ids []I) error {
+		late := time.AfterFunc(joining/2, func() {
+			if err := q.State().Err; err != nil {
+				a.note("waiting for the store: %v", err)
+			}
+		})
+		defer late.Stop()
+		return fill(ctx, ids)
+	}, write, count)
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
 	defer cancel()
-	if closeErr := end(late); closeErr != nil && err == nil {
-		a.note("%v", closeErr) // the IDs are good
+	if closeErr := q.Close(late); closeErr != nil && err == nil {
+		a.note("%s", strings.TrimPrefix(closeErr.Error(), "grant: ")) // the IDs are good
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -214,19 +215,40 @@ time; that costs that wait, and nothing else.
 				if err != nil {
 					return err
 				}
-				for _, name := range list {
+				var failures error
+				damaged := 0
+				for i, name := range list {
+					if i > 0 && !asJSON {
+						fmt.Fprintln(a.stdout)
+					}
 					r, err := grant.Fence(ctx, s, name, &grant.FenceOptions{DryRun: !apply, Skew: skew, AnyClock: anyClock, Now: a.now})
+					if err != nil && strings.Contains(err.Error(), "allow it explicitly") {
+						err = failed("is the clock right (date -u)? --any-clock fences all the same", "%w", err)
+					}
+					if err != nil && len(list) > 1 && ctx.Err() == nil {
+						// The others need it no less.
+						a.complain("", err)
+						failures = firstError(failures, failed("set that right, and run it again: those above it that are told as rewritten are fenced", "not all sequencers could be fenced"))
+						continue
+					}
 					if err != nil {
 						return err
 					}
 					if err := a.printFence(r, apply, asJSON); err != nil {
 						return err
 					}
+					damaged += len(r.Damaged)
 				}
-				if !apply {
+				switch {
+				case len(list) == 0:
+					a.note("there is no sequencer in this store, and nothing to fence")
+				case !apply:
 					a.note("nothing was written; --apply does it")
 				}
-				return nil
+				if failures == nil && damaged > 0 {
+					return answerNo()
+				}
+				return failures
 			})
 		},
 	}
@@ -256,9 +278,13 @@ func (a *app) printFence(r grant.FenceReport, applied, asJSON bool) error {
 	if applied {
 		t.values[len(t.values)-1] = fmt.Sprintf("%d rewritten, %d of them were held", r.Nodes, len(r.Held))
 	}
-	t.add("floor", "%s: IDs are made again about %v from now", stampOf(r.Floor), max(0, r.Floor.Sub(a.now())).Round(time.Second))
+	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
+	t.add("floor", "%s: members take numbers again about %v from now", stampOf(r.Floor), wait)
+	if !applied {
+		t.values[len(t.values)-1] = fmt.Sprintf("%s: members would wait about %v for a number", stampOf(r.Floor), wait)
+	}
 	for _, err := range r.Damaged {
-		t.add("damaged", "%v", err)
+		t.add("damaged", "%s, and left as it is: nobody can take that number", strings.TrimPrefix(err.Error(), "grant: "))
 	}
 	t.print(a.stdout, a.lookOf(a.stdout))
 	return nil

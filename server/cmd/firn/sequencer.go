@@ -307,7 +307,8 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 						return err
 					}
 				}
-				info, err := empty(cmd.Context(), s, args[0], &grant.AdminOptions{Waiting: func(waiting []grant.NodeInfo) {
+				ctx := cmd.Context()
+				info, err := empty(ctx, s, args[0], &grant.AdminOptions{Waiting: func(waiting []grant.NodeInfo) {
 					for i, n := range waiting {
 						if i == 4 && len(waiting) > 5 {
 							a.note("… and %d more", len(waiting)-i)
@@ -316,6 +317,9 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 						a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, stampOf(n.Until))
 					}
 				}})
+				if ctx.Err() != nil && err != nil && info.Name != "" {
+					a.note("sequencer %s stays %s, and gives no new window; firn sequencer %s %s goes on from here", info.Name, info.State, name, info.Name)
+				}
 				if err != nil {
 					return err
 				}
@@ -357,14 +361,21 @@ func newSequencerPurge(a *app) *cobra.Command {
 		`Purge lets a destroyed sequencer be created again with another layout or epoch.
 
 What it gives up: IDs of the new life may equal old ones, as another layout cuts
-the bits in other ways. Use it only where no old ID is kept anywhere.`, grant.Purge)
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := a.confirm(yes, args[0], "purge"); err != nil {
-			return err
-		}
-		return run(cmd, args)
-	}
+the bits in other ways. Use it only where no old ID is kept anywhere.`, func(ctx context.Context, s grant.Store, name string) (grant.Info, error) {
+			// What it is now comes first: there may be nothing to ask about.
+			info, err := grant.Lookup(ctx, s, name)
+			if err != nil {
+				return info, err
+			}
+			if info.State != grant.Destroyed && info.State != grant.Purged {
+				return info, &exitError{exitNo, fmt.Errorf("sequencer %s is %s, and only a destroyed one can be purged", name, info.State), "firn sequencer destroy " + name + " ends it"}
+			}
+			a.note("after a purge, %s may be created with another layout, and its IDs may then equal those made before", name)
+			if err := a.confirm(yes, name, "purge"); err != nil {
+				return info, err
+			}
+			return grant.Purge(ctx, s, name)
+		})
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }

@@ -31,6 +31,7 @@ type serving struct {
 	node           string
 	nodes          *sequencer.Range
 	allowLocal     bool
+	allowBehind    bool
 	maxAhead       time.Duration
 	givenAhead     bool
 	maxNames       uint64
@@ -39,6 +40,8 @@ type serving struct {
 	drainTimeout   time.Duration
 	logFormat      string
 	insecure       bool
+
+	stopBy time.Time // when all must have ended, once it is told to stop
 }
 
 func newServe(a *app) *cobra.Command {
@@ -99,6 +102,7 @@ balancer, set --drain-delay to longer than it takes to notice that /readyz says
 	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
 	nodesVar(cmd, &s.nodes)
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
+	behindVar(cmd, &s.allowBehind)
 	f.DurationVar(&s.maxAhead, "max-ahead", s.maxAhead, "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
@@ -128,7 +132,13 @@ func (s *serving) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	defer end()
+	stopped := false
+	defer func() {
+		end()
+		if stopped {
+			log.Info("stopped")
+		}
+	}()
 	listener, err := net.ListenTCP("tcp", address)
 	if err != nil {
 		hint := "--listen chooses another address; with port 0 it takes a free one"
@@ -141,7 +151,11 @@ func (s *serving) run(ctx context.Context, a *app) error {
 	// After the first signal, another one ends the program at once.
 	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	defer reset()
-	return s.serve(ctx, a, log, backend, listener)
+	if err := s.serve(ctx, a, log, backend, listener); err != nil {
+		return err
+	}
+	stopped = true
+	return nil
 }
 
 // logger writes to stderr.
@@ -189,10 +203,13 @@ func (s *serving) backend(a *app, log *slog.Logger) (backend httpapi.Backend, en
 			return nil, nil, misuse("", "%w", err)
 		}
 		log.Warn("static node: another server with the same node makes the same IDs", "node", s.node, "hint", "give each its own --node, or share a --store")
+		if a.getenv(storeEnv) != "" {
+			log.Warn("static node: "+storeEnv+" is not used", "hint", "add --store to pin the number in a store")
+		}
 		return backend, func() {}, nil
 	}
 
-	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, Logger: log}
+	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.allowBehind, Logger: log}
 	if s.node != "" {
 		c.Nodes = &sequencer.Range{Lo: node, Hi: node}
 	}
@@ -215,13 +232,25 @@ func (s *serving) backend(a *app, log *slog.Logger) (backend httpapi.Backend, en
 	}
 	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames)})
 	return cluster, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closing)
+		// Within what is left of the drain, and a moment in any case.
+		by := time.Now().Add(closing)
+		if !s.stopBy.IsZero() && s.stopBy.Before(by) {
+			by = later(s.stopBy, time.Now().Add(time.Second))
+		}
+		ctx, cancel := context.WithDeadline(context.Background(), by)
 		defer cancel()
 		if err := cluster.Close(ctx); err != nil {
-			log.Warn("stopped", "error", err)
+			log.Warn("node numbers not given back: they are free when their windows end", "error", err)
 		}
 		store.Close()
 	}, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // check finds what is wrong with the flags that need nothing else.
@@ -310,7 +339,8 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, backend h
 		}
 	}
 	log.Info("stopping: requests under way may finish", "limit", s.drainTimeout.String())
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drainTimeout)
+	s.stopBy = time.Now().Add(s.drainTimeout)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), s.stopBy)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		server.Close()
@@ -318,7 +348,6 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, backend h
 		return failed("--drain-timeout gives them more time", "requests were cut off that had not finished after %v", s.drainTimeout)
 	}
 	<-done
-	log.Info("stopped")
 	return nil
 }
 

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -123,46 +125,70 @@ func redact(text string) string {
 func openDir(path string, create, volatile bool) (grant.Store, error) {
 	s, err := dirstore.Open(path, &dirstore.Options{Create: create, AllowVolatile: volatile})
 	if err != nil {
-		hint := ""
 		if errors.Is(err, dirstore.ErrNoStore) {
-			hint = fmt.Sprintf("is it mounted, and the path right? To make a new one: --store 'dir:%s?create=true'", path)
+			return nil, failed(fmt.Sprintf("is it mounted, and the path right? To make a new one: --store 'dir:%s?create=true'", path), "%w", err)
 		}
-		return nil, failed(hint, "%w", err)
+		return nil, storeError(err)
 	}
 	return s, nil
 }
 
-// inContainer says by what a container is recognised, or "". A file that
-// container engines leave is not enough, as an image may be started as a virtual
-// machine of its own: there the root is a disk.
-func inContainer() string {
-	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+// inContainer says by what a container is recognised, or "".
+func inContainer() string { return containerBy(os.Getenv, os.ReadFile) }
+
+// containerBy is inContainer with what it looks at. A file that container
+// engines leave is not enough, as an image may be started as a virtual machine of
+// its own: there the root is a disk.
+func containerBy(getenv func(string) string, read func(string) ([]byte, error)) string {
+	if getenv("KUBERNETES_SERVICE_HOST") != "" {
 		return "KUBERNETES_SERVICE_HOST is set"
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil || rootIsDisk(string(mounts)) {
+	mounts, err := read("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	root, isDisk := rootOf(string(mounts))
+	if layer := firstIn(root, "/docker/", "/containers/storage/", "containerd", "/buildkit/"); layer != "" {
+		return "its root is a layer of " + strings.Trim(layer, "/")
+	}
+	if isDisk {
 		return ""
 	}
 	for _, file := range []string{"/.dockerenv", "/run/.containerenv"} {
-		if _, err := os.Stat(file); err == nil {
+		if _, err := read(file); err == nil {
 			return file + " exists"
+		}
+	}
+	if cgroup, err := read("/proc/self/cgroup"); err == nil {
+		if of := firstIn(string(cgroup), "/docker/", "/docker-", "/kubepods", "/libpod", "cri-containerd-", "/crio-", "/ecs/"); of != "" {
+			return "its control group is one of " + strings.Trim(of, "/-")
 		}
 	}
 	return ""
 }
 
-// rootIsDisk reports whether the root of these mounts is a block device.
-func rootIsDisk(mountinfo string) bool {
-	disk := false
+// firstIn is the first of the words that the text has, or "".
+func firstIn(text string, words ...string) string {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return w
+		}
+	}
+	return ""
+}
+
+// rootOf is the line about the root of these mounts, and whether that is a block
+// device.
+func rootOf(mountinfo string) (root string, isDisk bool) {
 	for line := range strings.Lines(mountinfo) {
 		// 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw; the last one counts
 		before, after, ok := strings.Cut(line, " - ")
 		fields, source := strings.Fields(before), strings.Fields(after)
 		if ok && len(fields) > 4 && fields[4] == "/" && len(source) > 1 {
-			disk = strings.HasPrefix(source[1], "/dev/")
+			root, isDisk = line, strings.HasPrefix(source[1], "/dev/")
 		}
 	}
-	return disk
+	return root, isDisk
 }
 
 // nameOf is the sequencer that IDs of a layout come from where no name is given.
@@ -215,32 +241,53 @@ func nodesVar(cmd *cobra.Command, r **sequencer.Range) {
 	cmd.Flags().Var(&value[*sequencer.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node numbers that may be taken from the store (default all of the layout)")
 }
 
+// behindVar adds --allow-clock-behind.
+func behindVar(cmd *cobra.Command, allow *bool) {
+	cmd.Flags().BoolVar(allow, "allow-clock-behind", false, "take a number although this clock is more than 10s behind those of others")
+}
+
 // closing bounds how long a command takes to give its node number back.
 const closing = 5 * time.Second
 
 // storeError says what an error of a store or a sequencer means for the user.
 func storeError(err error) error {
-	var exit *exitError
+	var (
+		exit      *exitError
+		mismatch  *grant.MismatchError
+		exhausted *grant.ExhaustedError
+	)
 	no := func(hint string) error { return &exitError{exitNo, err, hint} }
 	switch {
 	case err == nil, errors.As(err, &exit), errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, grant.ErrNotFound):
 		return no("firn sequencer list shows those there are; firn sequencer create makes one")
-	case errors.Is(err, grant.ErrMismatch):
-		return no("leave the flag out to take the sequencer as it is, or choose another name")
+	case errors.As(err, &mismatch):
+		return no(fmt.Sprintf("the %s of a sequencer never changes: take it as it is (firn sequencer show %s), or choose another name", mismatch.Field, mismatch.Sequencer))
 	case errors.Is(err, grant.ErrDestroyed):
 		return no("firn sequencer create makes it again: its IDs go on above the old ones")
 	case errors.Is(err, grant.ErrDetached):
 		return no("firn sequencer attach makes it usable again")
+	case errors.As(err, &exhausted) && exhausted.Ahead:
+		return no("wait until then; if the sequencer was not fenced (firn sequencer show), set this machine's clock")
 	case errors.Is(err, grant.ErrNodesExhausted):
 		return no("firn node list shows who holds them; those of processes that crashed are free when their windows end")
 	case errors.Is(err, grant.ErrClockBehind):
-		return failed("set the clock of this machine (NTP)", "%w", err)
-	case errors.Is(err, grant.ErrNewerVersion):
+		return failed("set the clock of this machine (NTP); --allow-clock-behind goes on all the same, with IDs that are out of order", "%w", err)
+	case errors.Is(err, grant.ErrRolledBack):
+		return failed("firn node fence NAME shows what it would do, and does it with --apply; docs/operations.md has the drill", "%w", err)
+	case errors.Is(err, grant.ErrNewerVersion), errors.Is(err, dirstore.ErrNewer):
 		return failed("use the newer firn; nothing was changed", "%w", err)
-	case errors.Is(err, grant.ErrDamaged):
-		return failed("restore the record from a backup and run firn node fence; docs/operations.md says how. Nothing was changed", "%w", err)
+	case errors.Is(err, grant.ErrDamaged), errors.Is(err, dirstore.ErrDamaged):
+		return failed("nothing was changed. Do not delete it: what it held would be handed out again. Restore the store from a backup and run firn node fence; docs/operations.md has the drill", "%w", err)
+	case errors.Is(err, dirstore.ErrFailed):
+		return failed("the system's log says what the disk did; firn can go on in a new process when it works again", "%w", err)
+	case errors.Is(err, syscall.ENOSPC):
+		return failed("make room on that disk; nothing was changed", "%w", err)
+	case errors.Is(err, fs.ErrPermission):
+		return failed("it belongs to another user: run firn as that one, or share the directory through a group (mode 2770); --store names another", "%w", err)
+	case errors.Is(err, sequencer.ErrUnavailable):
+		return failed("is it there, and is the URL right? firn sequencer list asks it too", "%w", err)
 	}
 	return generatorError(err)
 }

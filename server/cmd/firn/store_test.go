@@ -1,13 +1,15 @@
 package main
 
 import (
+	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 )
 
-func TestRootIsDisk(t *testing.T) {
+func TestRootOf(t *testing.T) {
 	for _, tt := range []struct {
 		mounts string
 		want   bool
@@ -18,8 +20,45 @@ func TestRootIsDisk(t *testing.T) {
 		{"", false},
 		{"nonsense", false},
 	} {
-		if got := rootIsDisk(tt.mounts); got != tt.want {
-			t.Errorf("rootIsDisk(%q) = %t, want %t", tt.mounts, got, tt.want)
+		if _, got := rootOf(tt.mounts); got != tt.want {
+			t.Errorf("rootOf(%q) = %t, want %t", tt.mounts, got, tt.want)
+		}
+	}
+}
+
+// TestContainerBy: what a container is recognised by, and what is none.
+func TestContainerBy(t *testing.T) {
+	const (
+		disk    = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
+		overlay = "600 500 0:50 / / rw,relatime - overlay overlay rw,lowerdir=/x\n"
+	)
+	for _, tt := range []struct {
+		name  string
+		env   string
+		files map[string]string
+		want  string
+	}{
+		{"a machine", "", map[string]string{"/proc/self/mountinfo": disk, "/proc/self/cgroup": "0::/user.slice\n"}, ""},
+		{"no /proc", "", map[string]string{"/.dockerenv": ""}, ""},
+		{"an image as a virtual machine", "", map[string]string{"/proc/self/mountinfo": disk, "/.dockerenv": ""}, ""},
+		{"a live system", "", map[string]string{"/proc/self/mountinfo": overlay, "/proc/self/cgroup": "0::/init.scope\n"}, ""},
+		{"kubernetes", "10.0.0.1", map[string]string{"/proc/self/mountinfo": disk}, "KUBERNETES_SERVICE_HOST is set"},
+		{"docker", "", map[string]string{"/proc/self/mountinfo": overlay, "/.dockerenv": ""}, "/.dockerenv exists"},
+		{"podman", "", map[string]string{"/proc/self/mountinfo": overlay, "/run/.containerenv": ""}, "/run/.containerenv exists"},
+		{"docker on btrfs", "", map[string]string{"/proc/self/mountinfo": "9 1 0:50 /@/docker/btrfs/subvolumes/1f / rw - btrfs /dev/sda2 rw\n", "/.dockerenv": ""}, "its root is a layer of docker"},
+		{"containerd", "", map[string]string{"/proc/self/mountinfo": "9 1 0:50 / / rw - overlay overlay rw,lowerdir=/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/1/fs\n"}, "its root is a layer of containerd"},
+		{"a control group", "", map[string]string{"/proc/self/mountinfo": overlay, "/proc/self/cgroup": "1:cpu:/ecs/task/1f\n"}, "its control group is one of ecs"},
+	} {
+		got := containerBy(func(name string) string {
+			return map[string]string{"KUBERNETES_SERVICE_HOST": tt.env}[name]
+		}, func(name string) ([]byte, error) {
+			if text, ok := tt.files[name]; ok {
+				return []byte(text), nil
+			}
+			return nil, fs.ErrNotExist
+		})
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
@@ -32,6 +71,11 @@ func TestContainer(t *testing.T) {
 		a.container = func() string { return "/.dockerenv exists" }
 		if code := run(t.Context(), a, args); code != exitMisuse {
 			t.Errorf("firn %v in a container ends with %d, want %d: %s", args, code, exitMisuse, stderr)
+		}
+		for _, text := range []string{"/.dockerenv exists", "each replica would make the same IDs", "hint: share one store", "--store", "--node"} {
+			if !strings.Contains(stderr.String(), text) {
+				t.Errorf("firn %v in a container does not say %q:\n%s", args, text, stderr)
+			}
 		}
 	}
 }

@@ -1,0 +1,200 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/api/v3/version"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// statusTimeout is for one endpoint; those that are away answer never.
+	statusTimeout = time.Second
+
+	// defaultQuota is etcd's, where a member does not say which it has.
+	defaultQuota = 2 << 30
+
+	// manyRevisions are more than a day of an etcd that compacts would leave:
+	// the five minutes that are recommended are this many at 1,600 writes a
+	// second.
+	manyRevisions = 500_000
+)
+
+// A member is what one endpoint says of itself.
+type member struct {
+	endpoint string
+	status   *clientv3.StatusResponse
+	err      error
+}
+
+// status asks all endpoints at once.
+func (s *Store) status(ctx context.Context) []member {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	members := make([]member, len(s.endpoints))
+	var wg sync.WaitGroup
+	for i, e := range s.endpoints {
+		wg.Go(func() {
+			r, err := s.client.Status(ctx, e)
+			members[i] = member{e, r, err}
+		})
+	}
+	wg.Wait()
+	return members
+}
+
+// tooOld returns an error if a member that has answered is older than 3.5.5,
+// in which a single member could lose what it had acknowledged
+// (etcd-io/etcd#14370).
+func tooOld(members []member) error {
+	for _, m := range members {
+		if m.err != nil {
+			continue
+		}
+		major, minor, patch, ok := parseVersion(m.status.Version)
+		if ok && (major < 3 || major == 3 && (minor < 5 || minor == 5 && patch < 5)) {
+			return fmt.Errorf("%w: %s runs %s, and 3.5.5 is the oldest that is durable: update it, to the newest 3.6 or 3.7 if you can", ErrVersion, m.endpoint, m.status.Version)
+		}
+	}
+	return nil
+}
+
+func parseVersion(text string) (major, minor, patch int, ok bool) {
+	text, _, _ = strings.Cut(text, "-")
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		return 0, 0, 0, false
+	}
+	var n [3]int
+	for i, p := range parts {
+		var err error
+		if n[i], err = strconv.Atoi(p); err != nil {
+			return 0, 0, 0, false
+		}
+	}
+	return n[0], n[1], n[2], true
+}
+
+// Check returns what an operator should know of this etcd, a sentence for each
+// thing, and nothing if all is well. It asks each endpoint, and looks for the
+// oldest revision that is still there. It changes nothing.
+func (s *Store) Check(ctx context.Context) []string {
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer leave()
+	members := s.status(call)
+	var found []string
+	if err := tooOld(members); err != nil {
+		found = append(found, err.Error())
+	}
+	return append(found, s.findings(call, members)...)
+}
+
+func (s *Store) findings(ctx context.Context, members []member) []string {
+	var found []string
+	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	clusters := make(map[uint64]string)
+	for _, m := range members {
+		if m.err != nil {
+			if isAuth(m.err) {
+				add("%s does not tell its state to this user, so its version and size are not known: %v", m.endpoint, m.err)
+			} else {
+				add("%s does not answer: %v", m.endpoint, m.err)
+			}
+			continue
+		}
+		st := m.status
+		if other, is := clusters[st.Header.ClusterId]; !is && len(clusters) > 0 {
+			for _, o := range clusters {
+				other = o
+			}
+			add("%s and %s are members of two different clusters: IDs will repeat. Name the endpoints of one", m.endpoint, other)
+		}
+		clusters[st.Header.ClusterId] = m.endpoint
+		if major, minor, _, ok := parseVersion(st.Version); ok {
+			if cmajor, cminor, _, _ := parseVersion(version.Version); major != cmajor || minor != cminor {
+				add("%s runs etcd %s, and this client is of %s: they work together, and are tested together only within one minor version", m.endpoint, st.Version, version.Version)
+			}
+		}
+		if st.Leader == 0 {
+			add("%s has no leader", m.endpoint)
+		}
+		if st.IsLearner {
+			add("%s is a learner and serves no clients: leave it out", m.endpoint)
+		}
+		for _, e := range st.Errors {
+			if !strings.Contains(e, "no leader") { // said above
+				add("%s reports: %s", m.endpoint, e)
+			}
+		}
+		addSize(&found, m.endpoint, st)
+	}
+	if span, never, err := s.span(ctx); err == nil && span > manyRevisions {
+		if never {
+			add("etcd has kept all %d revisions since it was made: nothing compacts it, and it refuses writes when its quota is used up. Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m", span)
+		} else {
+			add("etcd keeps %d revisions: nothing seems to compact it, or seldom. Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m", span)
+		}
+	}
+	return found
+}
+
+// addSize adds what there is to say of a member's size.
+func addSize(found *[]string, endpoint string, st *clientv3.StatusResponse) {
+	quota, which := st.DbSizeQuota, "its quota"
+	if quota <= 0 {
+		quota, which = defaultQuota, "the quota that etcd has out of the box"
+	}
+	if st.DbSize*10 < quota*6 {
+		return
+	}
+	what := "compact it, or raise the quota (--quota-backend-bytes)"
+	if st.DbSizeInUse*2 < st.DbSize {
+		what = "most of it is free: etcdctl defrag, one member after the other"
+	}
+	*found = append(*found, fmt.Sprintf("the database of %s has %d MB, %d %% of %s, of which %d MB are in use: %s. At the quota etcd refuses writes",
+		endpoint, st.DbSize>>20, st.DbSize*100/quota, which, st.DbSizeInUse>>20, what))
+}
+
+// span returns how many revisions etcd still has, and whether it has all of
+// them. Nothing tells the oldest; whether one is there is told by reading it.
+func (s *Store) span(ctx context.Context) (n int64, all bool, err error) {
+	r, err := s.client.Get(ctx, s.prefix)
+	if err != nil {
+		return 0, false, err
+	}
+	last := r.Header.Revision
+	there := func(revision int64) (bool, error) {
+		_, err := s.client.Get(ctx, s.prefix, clientv3.WithRev(revision))
+		if errors.Is(err, rpctypes.ErrCompacted) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	if ok, err := there(1); err != nil || ok {
+		return last, ok, err
+	}
+	low, high := int64(1), last // low is gone, high is there
+	for low+1 < high {
+		middle := low + (high-low)/2
+		ok, err := there(middle)
+		if err != nil {
+			return 0, false, err
+		}
+		if ok {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return last - high + 1, false, nil
+}

@@ -1,0 +1,122 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+)
+
+// unreachable says why Open has failed with err, endpoint by endpoint: what the
+// client says is of one of them, and often not of why.
+func unreachable(ctx context.Context, endpoints []string, config *tls.Config, user, prefix string, err error) error {
+	if isAuth(rpcError(err)) {
+		hint := fmt.Sprintf("check the password of user %q", user)
+		switch {
+		case user == "":
+			hint = "etcd asks for a user and a password"
+		case errors.Is(rpctypes.Error(rpcError(err)), rpctypes.ErrPermissionDenied):
+			hint = fmt.Sprintf("user %q needs a role with: etcdctl role grant-permission ROLE readwrite --prefix=true %s", user, prefix)
+		}
+		return fmt.Errorf("%w: %w: %s", ErrAuth, rpcError(err), hint)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	found := make([]string, len(endpoints))
+	var wg sync.WaitGroup
+	for i, e := range endpoints {
+		wg.Go(func() { found[i] = e + ": " + probe(ctx, e, config) })
+	}
+	wg.Wait()
+	return fmt.Errorf("%w: %s (%w)", ErrUnreachable, strings.Join(found, "; "), err)
+}
+
+// rpcError returns the innermost error, which is what the client has said.
+func rpcError(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// probe connects to an endpoint, and says what it finds.
+func probe(ctx context.Context, endpoint string, config *tls.Config) string {
+	_, address, _ := strings.Cut(endpoint, "://")
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address)
+	var dns *net.DNSError
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens there (connection refused)"
+	case errors.As(err, &dns):
+		return "there is no such host"
+	case ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded):
+		return "no answer: is a firewall between?"
+	default:
+		return err.Error()
+	}
+	defer func() { _ = conn.Close() }()
+	host, _, _ := net.SplitHostPort(address)
+	if config == nil {
+		// Any handshake will do: it is of interest only whether there is one.
+		c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, ServerName: host})
+		err := c.HandshakeContext(ctx)
+		var alert tls.AlertError
+		if err == nil || errors.As(err, &alert) {
+			return "it speaks TLS: set TLS, or begin the endpoint with https://"
+		}
+		return "it listens, and does not answer: is it etcd's client port, and has etcd a leader?"
+	}
+	config = config.Clone()
+	if config.ServerName == "" {
+		config.ServerName = host
+	}
+	config.NextProtos = []string{"h2"}
+	c := tls.Client(conn, config)
+	err = c.HandshakeContext(ctx)
+	if err == nil {
+		// With TLS 1.3 a server says after the handshake that it wants a certificate.
+		_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		if _, e := c.Read(make([]byte, 1)); e != nil && !errors.Is(e, os.ErrDeadlineExceeded) {
+			err = e
+		}
+	}
+	var plain tls.RecordHeaderError
+	var alert tls.AlertError
+	var authority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case err == nil:
+		return "TLS is well, and it does not answer: has etcd a leader?"
+	case errors.As(err, &plain):
+		return "it speaks no TLS: begin the endpoint with http://, and leave TLS out"
+	case errors.As(err, &authority):
+		return "its certificate is not signed by an authority that is trusted: name the CA that signed it"
+	case errors.As(err, &hostname):
+		return fmt.Sprintf("its certificate is of another name: %v", hostname)
+	case errors.As(err, &invalid):
+		return fmt.Sprintf("its certificate will not do: %v", invalid)
+	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls"):
+		return fmt.Sprintf("it refuses the client's certificate, or wants one: %v", err)
+	case ctx.Err() != nil:
+		return "it listens, and does not answer TLS"
+	}
+	return fmt.Sprintf("TLS fails: %v", err)
+}

@@ -1,0 +1,220 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// Options say where etcd is. Endpoints are needed; the other fields may be
+// zero.
+type Options struct {
+	// Endpoints are the addresses at which members of one etcd listen to
+	// clients: host:port, or with http:// or https:// before it. One that
+	// answers is enough; name all members, so that any may be away.
+	Endpoints []string
+
+	// Prefix is where in etcd the keys are: parts like those of a key, joined
+	// by a slash. Slashes at its ends make no difference. Empty means firn.
+	Prefix string
+
+	// TLS is what connections are made with: the certificates to trust, and the
+	// client's own if etcd asks for one. Nil means no TLS, or the system's
+	// certificates if the endpoints begin with https://.
+	TLS *tls.Config
+
+	// Username and Password are of a user of etcd that may read and write the
+	// prefix. Empty means none, for an etcd without authentication.
+	Username string
+	Password string
+
+	// DialTimeout is how long Open waits for an answer, and how long a
+	// connection may take to be made later. Zero means five seconds.
+	DialTimeout time.Duration
+
+	// Warn is called by Open with each thing that Check finds, in a sentence.
+	// Nil means that Open does not look.
+	Warn func(string)
+}
+
+// defaultDialTimeout is longer than an election of etcd takes out of the box.
+const defaultDialTimeout = 5 * time.Second
+
+// check returns the endpoints as the client takes them, the namespace, and
+// whether TLS is used; or all that is wrong.
+func (o *Options) check() (endpoints []string, prefix string, encrypted bool, err error) {
+	var faults []error
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%w: %s", ErrOptions, fmt.Sprintf(format, args...)))
+	}
+	prefix, err = namespace(o.Prefix)
+	if err != nil {
+		faults = append(faults, err)
+	}
+	if len(o.Endpoints) == 0 {
+		fault("no endpoints: name the members of etcd, such as 10.0.0.1:2379")
+	}
+	var schemes []string
+	for _, e := range o.Endpoints {
+		scheme, address, found := strings.Cut(e, "://")
+		if !found {
+			scheme, address = "", e
+		}
+		address = strings.TrimSuffix(address, "/")
+		switch scheme {
+		case "":
+			if o.TLS != nil {
+				scheme = "https"
+			} else {
+				scheme = "http"
+			}
+		case "http":
+			if o.TLS != nil {
+				fault("endpoint %q begins with http://, and TLS is set: begin it with https://", e)
+			}
+		case "https":
+		default:
+			fault("endpoint %q begins with %s://: an endpoint is host:port, with http:// or https:// or without", e, scheme)
+		}
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || host == "" || port == "" {
+			fault("endpoint %q is not host:port, such as 10.0.0.1:2379", e)
+		}
+		schemes = append(schemes, scheme)
+		endpoints = append(endpoints, scheme+"://"+address)
+	}
+	if slices.Contains(schemes, "http") && slices.Contains(schemes, "https") {
+		fault("some endpoints have TLS and others have not: all must be alike")
+	}
+	if (o.Username == "") != (o.Password == "") {
+		fault("a user and a password belong together: one of them is empty")
+	}
+	if o.DialTimeout < 0 {
+		fault("DialTimeout is %v", o.DialTimeout)
+	}
+	return endpoints, prefix, slices.Contains(schemes, "https"), errors.Join(faults...)
+}
+
+// Open returns a Store once etcd has answered a read that needs its majority.
+// It fails when that takes longer than DialTimeout or ctx is done, when etcd
+// refuses the user, and when a member is too old.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	endpoints, prefix, encrypted, err := o.check()
+	if err != nil {
+		return nil, err
+	}
+	timeout := o.DialTimeout
+	if timeout == 0 {
+		timeout = defaultDialTimeout
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	config := o.TLS
+	if encrypted && config == nil {
+		config = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	clientConfig := clientv3.Config{
+		Endpoints:   endpoints,
+		TLS:         config,
+		DialTimeout: timeout,
+		Username:    o.Username,
+		Password:    o.Password,
+		// Out of the box etcd takes no pings more often than every five seconds.
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		Logger:               zap.NewNop(), // errors are returned, and tell more
+		DialOptions: []grpc.DialOption{
+			grpc.WithStatsHandler(observer{}),
+			grpc.WithChainUnaryInterceptor(sendOnce),
+			// gRPC's own delay grows to two minutes, longer than a window.
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+				MinConnectTimeout: min(timeout, 3*time.Second),
+			}),
+		},
+	}
+	client, err := dial(within, clientConfig)
+	if err != nil {
+		return nil, unreachable(ctx, endpoints, config, o.Username, prefix, err)
+	}
+	s := &Store{client: client, prefix: prefix, endpoints: endpoints}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if err := s.begin(within, o.Warn); err != nil {
+		_ = s.Close()
+		if errors.Is(err, ErrVersion) {
+			return nil, err
+		}
+		return nil, unreachable(ctx, endpoints, config, o.Username, prefix, err)
+	}
+	return s, nil
+}
+
+// dial makes the client, which fetches a token if there is a user. The client's
+// context is its life; while it is made, it ends with ctx.
+func dial(ctx context.Context, c clientv3.Config) (*clientv3.Client, error) {
+	life, end := context.WithCancel(context.Background())
+	c.Context = life
+	stop := context.AfterFunc(ctx, end)
+	for {
+		client, err := clientv3.New(c)
+		switch {
+		case err == nil && stop():
+			return client, nil
+		case err == nil: // ctx was done at the last moment
+			_ = client.Close()
+			return nil, ctx.Err()
+		}
+		// The token is asked for once; an election may be going on, or the
+		// first endpoint be dead.
+		if isAuth(err) || ctx.Err() != nil {
+			stop()
+			end()
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// begin sees that etcd answers, and who it is.
+func (s *Store) begin(ctx context.Context, warn func(string)) error {
+	for {
+		_, _, err := s.Lineage(ctx)
+		if err == nil {
+			break
+		}
+		if isAuth(errors.Unwrap(err)) || ctx.Err() != nil {
+			return err
+		}
+		select { // the client has tried some times
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	members := s.status(ctx)
+	if err := tooOld(members); err != nil {
+		return err
+	}
+	if warn != nil {
+		for _, w := range s.findings(ctx, members) {
+			warn(w)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package etcdstore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// wantError fails the test unless err is want, and says each of the words.
+func wantError(t *testing.T, what string, err, want error, words ...string) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s = %v, want an error that is %q", what, err, want)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%s = %v, want it to say %q", what, err, w)
+		}
+	}
+	t.Logf("%s = %v", what, err)
+}
+
+func TestOptions(t *testing.T) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	for name, c := range map[string]struct {
+		o     Options
+		words []string
+	}{
+		"nothing":            {Options{}, []string{"no endpoints"}},
+		"no port":            {Options{Endpoints: []string{"10.0.0.1"}}, []string{"host:port"}},
+		"scheme":             {Options{Endpoints: []string{"ftp://10.0.0.1:1"}}, []string{"ftp://"}},
+		"http with TLS":      {Options{Endpoints: []string{"http://10.0.0.1:1"}, TLS: config}, []string{"begin it with https://"}},
+		"both":               {Options{Endpoints: []string{"http://10.0.0.1:1", "https://10.0.0.2:1"}}, []string{"all must be alike"}},
+		"password alone":     {Options{Endpoints: []string{"a:1"}, Password: "x"}, []string{"belong together"}},
+		"all faults at once": {Options{Prefix: "a b", DialTimeout: -1}, []string{"no endpoints", "prefix", "DialTimeout"}},
+	} {
+		begin := time.Now()
+		_, err := Open(t.Context(), c.o)
+		wantError(t, "Open: "+name, err, ErrOptions, c.words...)
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("Open: %s took %v", name, took)
+		}
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	dead := freeAddress(t)
+	begin := time.Now()
+	_, err = Open(t.Context(), Options{Endpoints: []string{dead, silent.Addr().String(), "no-such-host.invalid:1"}, DialTimeout: 500 * time.Millisecond})
+	wantError(t, "Open", err, ErrUnreachable, dead+": nothing listens", silent.Addr().String()+": it listens, and does not answer", "no-such-host.invalid")
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("Open with a DialTimeout of 500 ms took %v", took)
+	}
+	_, err = Open(t.Context(), Options{Endpoints: []string{dead}, DialTimeout: 500 * time.Millisecond, Username: "u", Password: "p"})
+	wantError(t, "Open with a user", err, ErrUnreachable, dead+": nothing listens")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = Open(ctx, Options{Endpoints: []string{dead}})
+	wantError(t, "Open with a context that ends", err, context.DeadlineExceeded)
+}
+
+// The first endpoint is dead; the others serve, also with a user.
+func TestFirstEndpointDead(t *testing.T) {
+	e := sharedEtcd(t)
+	var warnings []string
+	s := open(t, Options{
+		Endpoints: []string{freeAddress(t), e.endpoint}, Prefix: newPrefix(),
+		Warn: func(w string) { warnings = append(warnings, w) },
+	})
+	for i := range 20 {
+		if _, err := s.Get(t.Context(), "a"); err != nil {
+			t.Errorf("Get %d = %v", i, err)
+		}
+		key := "k/" + string(rune('a'+i))
+		if ok, err := s.CAS(t.Context(), key, nil, []byte("1")); !ok || err != nil {
+			t.Errorf("CAS(%q) = %v, %v, want true", key, ok, err)
+		}
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "does not answer") {
+		t.Errorf("warnings are %q, want one of the dead endpoint", warnings)
+	}
+}
+
+func TestAuth(t *testing.T) {
+	e := startEtcd(t, nil)
+	ctx := t.Context()
+	c := e.client(t, "", "")
+	defer func() { _ = c.Close() }()
+	check := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(c.UserAdd(ctx, "root", "secret"))
+	check(c.UserGrantRole(ctx, "root", "root"))
+	check(c.RoleAdd(ctx, "firn"))
+	check(c.RoleGrantPermission(ctx, "firn", "/firn/", clientv3.GetPrefixRangeEnd("/firn/"), clientv3.PermissionType(clientv3.PermReadWrite)))
+	check(c.UserAdd(ctx, "firn", "word"))
+	check(c.UserGrantRole(ctx, "firn", "firn"))
+	check(c.UserAdd(ctx, "nobody", "word"))
+	check(c.RoleAdd(ctx, "reader"))
+	check(c.RoleGrantPermission(ctx, "reader", "/firn/", clientv3.GetPrefixRangeEnd("/firn/"), clientv3.PermissionType(clientv3.PermRead)))
+	check(c.UserAdd(ctx, "reader", "word"))
+	check(c.UserGrantRole(ctx, "reader", "reader"))
+	check(c.AuthEnable(ctx))
+
+	o := Options{Endpoints: []string{e.endpoint}, DialTimeout: 3 * time.Second}
+	as := func(user, password, prefix string) Options {
+		o := o
+		o.Username, o.Password, o.Prefix = user, password, prefix
+		return o
+	}
+	_, err := Open(ctx, o)
+	wantError(t, "Open without a user", err, ErrAuth, "asks for a user and a password")
+	begin := time.Now()
+	_, err = Open(ctx, as("firn", "wrong", ""))
+	wantError(t, "Open with a wrong password", err, ErrAuth, `password of user "firn"`)
+	_, err = Open(ctx, as("stranger", "word", ""))
+	wantError(t, "Open as a stranger", err, ErrAuth, `user "stranger"`)
+	_, err = Open(ctx, as("nobody", "word", ""))
+	wantError(t, "Open as a user without a role", err, ErrAuth, "--prefix=true /firn/")
+	_, err = Open(ctx, as("firn", "word", "elsewhere"))
+	wantError(t, "Open of a prefix that the user may not read", err, ErrAuth, "--prefix=true /elsewhere/")
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("four refusals took %v: want them at once, not after the timeout", took)
+	}
+	dead := as("firn", "word", "")
+	dead.Endpoints = []string{freeAddress(t), e.endpoint}
+	for _, o := range []Options{as("firn", "word", ""), dead} {
+		var warnings []string
+		o.Warn = func(w string) { warnings = append(warnings, w) }
+		s := open(t, o)
+		now, err := s.Get(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.CAS(ctx, "a", now, append(now, '1')); !ok || err != nil {
+			t.Errorf("CAS = %v, %v, want true", ok, err)
+		}
+		if len(warnings) != len(o.Endpoints)-1 {
+			t.Errorf("warnings are %q, want %d", warnings, len(o.Endpoints)-1)
+		}
+	}
+	reader := open(t, as("reader", "word", ""))
+	if v, err := reader.Get(ctx, "a"); err != nil || string(v) != "11" {
+		t.Errorf("Get of the reader = %q, %v, want %q", v, err, "11")
+	}
+	ok, err := reader.CAS(ctx, "a", []byte("11"), []byte("2"))
+	if ok || !errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS of the reader = %v, %v, want grant.ErrNotSent: etcd refuses it", ok, err)
+	}
+
+	// A token that etcd no longer knows is fetched anew, under the call.
+	s := open(t, as("firn", "word", ""))
+	root := e.client(t, "root", "secret")
+	defer func() { _ = root.Close() }()
+	for i := range 5 {
+		check(root.UserAdd(ctx, "other"+string(rune('a'+i)), "x")) // changes the revision of the authorization
+		key := "token/" + string(rune('a'+i))
+		if ok, err := s.CAS(ctx, key, nil, []byte("1")); !ok || err != nil {
+			t.Errorf("CAS after users have changed = %v, %v, want true", ok, err)
+		}
+	}
+	check(root.UserChangePassword(ctx, "firn", "new")) // the tokens are gone
+	ok, err = s.CAS(ctx, "token/z", nil, []byte("1"))
+	if ok || !errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS after the password has changed = %v, %v, want grant.ErrNotSent", ok, err)
+	}
+	t.Logf("CAS after the password has changed = %v", err)
+}
+
+func TestTLS(t *testing.T) {
+	certs := makeCertificates(t)
+	e := startEtcd(t, certs)
+	_, address, _ := strings.Cut(e.endpoint, "://")
+	ctx := t.Context()
+	for _, endpoint := range []string{address, "https://" + address} {
+		s := open(t, Options{Endpoints: []string{endpoint}, TLS: certs.client})
+		if _, err := s.Get(ctx, "a"); err != nil {
+			t.Error(err)
+		}
+	}
+	try := func(endpoint string, config *tls.Config, words ...string) {
+		t.Helper()
+		_, err := Open(ctx, Options{Endpoints: []string{endpoint}, TLS: config, DialTimeout: time.Second})
+		wantError(t, "Open of "+endpoint, err, ErrUnreachable, words...)
+	}
+	try(address, nil, "it speaks TLS")
+	try("https://"+address, nil, "not signed by an authority that is trusted")
+	noClient := certs.client.Clone()
+	noClient.Certificates = nil
+	try(address, noClient, "client's certificate")
+	otherName := certs.client.Clone()
+	otherName.ServerName = "etcd.example"
+	try(address, otherName, "of another name")
+	_, plain, _ := strings.Cut(sharedEtcd(t).endpoint, "://")
+	try(plain, certs.client, "it speaks no TLS")
+}

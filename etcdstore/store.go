@@ -1,0 +1,273 @@
+package etcdstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firnid/firn/grant"
+)
+
+var (
+	_ grant.Store       = (*Store)(nil)
+	_ grant.MultiGetter = (*Store)(nil)
+	_ grant.Watcher     = (*Store)(nil)
+	_ grant.Lineage     = (*Store)(nil)
+)
+
+const (
+	// page is how many keys a List fetches at once: 2 MB if all are as long as
+	// can be.
+	page = 512
+
+	// maxOps is how many keys GetMany reads at once: as many as etcd takes
+	// unless it is told otherwise (--max-txn-ops).
+	maxOps = 128
+)
+
+// A Store is a grant.Store in etcd. It must be made by Open. It is safe for use
+// by many goroutines at once, which share one connection to each endpoint, and
+// any number of Stores may use a prefix.
+//
+// Get and List are linearizable; List shows the keys of one moment, unless etcd
+// compacts it away before List comes to the end. A CAS that was applied is
+// durable on most of the members.
+//
+// Get, GetMany and List are tried again while endpoints are not available, for
+// as long as the context allows, for some seconds at most. A CAS is not.
+type Store struct {
+	client *clientv3.Client
+	prefix string // of all keys in etcd; begins and ends with a slash
+
+	endpoints []string
+
+	ctx    context.Context // done when Close begins
+	cancel context.CancelFunc
+
+	mu       sync.Mutex // guards closed, and adding to watchers
+	closed   bool
+	watchers sync.WaitGroup // goroutines of Watch
+}
+
+// enter begins a call. The context it returns is done when Close begins, too,
+// and needs to be left.
+func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, notSent(err)
+	}
+	if s.ctx.Err() != nil {
+		return nil, nil, errClosed
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel() }, nil
+}
+
+// failed is what a call that ended with err returns. The contexts are that of
+// the caller and that of enter.
+func (s *Store) failed(ctx context.Context, what string, err error) error {
+	if ctx.Err() == nil && s.ctx.Err() != nil {
+		return fmt.Errorf("etcdstore: %s: the store was closed meanwhile: %w", what, err)
+	}
+	return explain(ctx, what, err)
+}
+
+// Get returns the value of a key, or nil.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := grant.CheckKey(key); err != nil {
+		return nil, err
+	}
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	r, err := s.client.Get(call, s.prefix+key)
+	if err != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("get key %q", key), err)
+	}
+	return s.value(r.Kvs)
+}
+
+// value returns the one value, or nil. Its bytes are of the answer, which
+// nobody else has.
+func (s *Store) value(kvs []*mvccpb.KeyValue) ([]byte, error) {
+	if len(kvs) == 0 {
+		return nil, nil
+	}
+	if len(kvs[0].Value) == 0 { // nil would say that it can be created
+		return nil, fmt.Errorf("etcdstore: key %q in etcd has an empty value, which no Store has written: somebody else writes to %s", kvs[0].Key, s.prefix)
+	}
+	return kvs[0].Value, nil
+}
+
+// CAS puts next in the place of old, in one transaction that compares values.
+func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := grant.CheckKey(key); err != nil {
+		return false, err
+	}
+	if err := grant.CheckValue(next); err != nil {
+		return false, err
+	}
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	name := s.prefix + key
+	same := clientv3.Compare(clientv3.Value(name), "=", string(old))
+	if len(old) == 0 {
+		same = clientv3.Compare(clientv3.CreateRevision(name), "=", 0)
+	}
+	a := new(attempt)
+	call = context.WithValue(call, attemptKey{}, a)
+	r, err := s.client.Txn(call).If(same).Then(clientv3.OpPut(name, string(next))).Commit()
+	if err == nil {
+		return r.Succeeded, nil
+	}
+	if a.last != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		err = rpctypes.Error(a.last) // err may be that of sendOnce
+	}
+	err = s.failed(ctx, fmt.Sprintf("replace key %q", key), err)
+	if a.unknown() {
+		return false, err
+	}
+	return false, notSent(err)
+}
+
+// GetMany returns the values of all keys, of one moment for each 128 of them,
+// in one round trip for those. They are as fresh as those of Get.
+func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	for _, key := range keys {
+		if err := grant.CheckKey(key); err != nil {
+			return nil, err
+		}
+	}
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	values := make([][]byte, 0, len(keys))
+	ops := make([]clientv3.Op, 0, min(len(keys), maxOps))
+	for len(values) < len(keys) {
+		ops = ops[:0]
+		for _, key := range keys[len(values):min(len(values)+maxOps, len(keys))] {
+			ops = append(ops, clientv3.OpGet(s.prefix+key))
+		}
+		r, err := s.client.Txn(call).Then(ops...).Commit()
+		if err != nil {
+			return nil, s.failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
+		}
+		for _, response := range r.Responses {
+			value, err := s.value(response.GetResponseRange().Kvs)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, value)
+		}
+	}
+	return values, nil
+}
+
+// List calls yield for every key with the prefix, as they were at one moment
+// after the call. Should etcd compact that moment away, List goes on with a
+// later one. Whatever else lies in the namespace, under names that no key has,
+// is left out.
+func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	from, end := s.prefix+prefix, clientv3.GetPrefixRangeEnd(s.prefix+prefix)
+	var revision int64 // 0 is the newest
+	for {
+		r, err := s.client.Get(call, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+		if errors.Is(err, rpctypes.ErrCompacted) && revision != 0 {
+			revision = 0
+			continue
+		}
+		if err != nil {
+			return s.failed(ctx, fmt.Sprintf("list keys with %q", prefix), err)
+		}
+		if revision == 0 {
+			revision = r.Header.Revision
+		}
+		for _, kv := range r.Kvs {
+			if call.Err() != nil {
+				return s.failed(ctx, fmt.Sprintf("list keys with %q", prefix), call.Err())
+			}
+			key := strings.TrimPrefix(string(kv.Key), s.prefix)
+			if grant.CheckKey(key) != nil {
+				continue
+			}
+			if _, err := s.value([]*mvccpb.KeyValue{kv}); err != nil {
+				return err
+			}
+			if !yield(key, kv.Value) {
+				return nil
+			}
+		}
+		if !r.More || len(r.Kvs) == 0 {
+			return nil
+		}
+		from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// Lineage returns the cluster's ID and its revision, as they are after all that
+// returned before.
+func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	defer leave()
+	// No key has this name, so the answer is nothing but its header; and who
+	// may read the prefix may read it.
+	r, err := s.client.Get(call, s.prefix)
+	if err != nil {
+		return "", 0, s.failed(ctx, "read the revision", err)
+	}
+	return strconv.FormatUint(r.Header.ClusterId, 16), r.Header.Revision, nil
+}
+
+// Close ends the use of the store, and all watching. Calls under way end with
+// an error.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	err := s.client.Close()
+	s.watchers.Wait()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("etcdstore: close: %w", err)
+	}
+	return nil
+}
+
+// namespace returns what all keys of a prefix begin with.
+func namespace(prefix string) (string, error) {
+	trimmed := strings.Trim(prefix, "/")
+	if trimmed == "" {
+		trimmed = "firn"
+	}
+	if err := grant.CheckKey(trimmed); err != nil || bytes.ContainsRune([]byte(prefix), 0) {
+		return "", fmt.Errorf("%w: prefix %q: it has parts like those of a key, joined by one slash, such as /firn/production", ErrOptions, prefix)
+	}
+	return "/" + trimmed + "/", nil
+}

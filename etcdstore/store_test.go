@@ -1,0 +1,366 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/storetest"
+)
+
+func TestStore(t *testing.T) {
+	e := sharedEtcd(t)
+	storetest.RunWith(t, func(t *testing.T) grant.Store {
+		return open(t, Options{Endpoints: []string{e.endpoint}, Prefix: newPrefix()})
+	}, &storetest.Options{
+		Reopen: func(t *testing.T, first grant.Store) grant.Store {
+			return open(t, Options{Endpoints: []string{e.endpoint}, Prefix: first.(*Store).prefix})
+		},
+		Time: 3 * time.Second,
+	})
+}
+
+// Stores of different prefixes have nothing in common, also where one prefix
+// begins like another; slashes at the ends of one say nothing.
+func TestPrefixes(t *testing.T) {
+	e := sharedEtcd(t)
+	ctx := t.Context()
+	base := newPrefix()
+	var stores []*Store
+	for _, p := range []string{"/a", "/ab", "/A", "/a-", "/a0"} {
+		s := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: base + p})
+		stores = append(stores, s)
+		for i := range 3 {
+			if ok, err := s.CAS(ctx, fmt.Sprintf("k/%d", i), nil, []byte(p)); !ok || err != nil {
+				t.Fatalf("CAS of key k/%d of prefix %q = %v, %v, want true", i, p, ok, err)
+			}
+		}
+	}
+	for _, s := range stores {
+		for _, prefix := range []string{"", "k", "\xff", "\x00"} {
+			n := 0
+			err := s.List(ctx, prefix, func(key string, value []byte) bool {
+				if s.prefix != "/"+base+string(value)+"/" {
+					t.Errorf("List(%q) of %s yields %q with %q", prefix, s.prefix, key, value)
+				}
+				n++
+				return true
+			})
+			want := 3
+			if prefix > "l" || prefix == "\x00" {
+				want = 0
+			}
+			if n != want || err != nil {
+				t.Errorf("List(%q) of %s yields %d keys, %v, want %d", prefix, s.prefix, n, err, want)
+			}
+		}
+	}
+	same := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: "//" + base + "/ab/"})
+	if v, err := same.Get(ctx, "k/0"); string(v) != "/ab" || err != nil {
+		t.Errorf("Get of the same prefix with other slashes = %q, %v, want %q", v, err, "/ab")
+	}
+	for _, bad := range []string{"a//b", "a b", "a/../b", "ö", "a\x00"} {
+		if _, err := Open(ctx, Options{Endpoints: []string{e.endpoint}, Prefix: bad}); !errors.Is(err, ErrOptions) {
+			t.Errorf("Open with prefix %q = %v, want ErrOptions", bad, err)
+		}
+	}
+}
+
+// What somebody else wrote into the prefix is left out where it is no key, and
+// an error where its value is none.
+func TestForeignKeys(t *testing.T) {
+	e := sharedEtcd(t)
+	ctx := t.Context()
+	s := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: newPrefix()})
+	c := e.client(t, "", "")
+	defer func() { _ = c.Close() }()
+	for _, key := range []string{"no key", "a", ".b"} {
+		if _, err := c.Put(ctx, s.prefix+key, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	if err := s.List(ctx, "", func(key string, _ []byte) bool { got = append(got, key); return true }); err != nil || !slices.Equal(got, []string{"a"}) {
+		t.Errorf("List yields %q, %v, want only a", got, err)
+	}
+	if _, err := c.Put(ctx, s.prefix+"empty", ""); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.Get(ctx, "empty"); err == nil {
+		t.Errorf("Get of an empty value = %q, nil, want an error: nil would say that the key is absent", v)
+	}
+	if ok, err := s.CAS(ctx, "empty", nil, []byte("1")); ok || err != nil {
+		t.Errorf("CAS of a key with an empty value, from absent = %v, %v, want false", ok, err)
+	}
+}
+
+// A List goes on, in order, when etcd compacts away what it was reading.
+func TestListOverCompaction(t *testing.T) {
+	e := sharedEtcd(t)
+	ctx := t.Context()
+	s := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: newPrefix()})
+	c := e.client(t, "", "")
+	defer func() { _ = c.Close() }()
+	const n = 2*page + 10
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := w; i < n; i += 8 {
+				if ok, err := s.CAS(ctx, fmt.Sprintf("k/%05d", i), nil, []byte("1")); !ok || err != nil {
+					t.Errorf("CAS = %v, %v", ok, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var got []string
+	err := s.List(ctx, "k/", func(key string, _ []byte) bool {
+		got = append(got, key)
+		if len(got)%page == page/2 {
+			if ok, err := s.CAS(ctx, fmt.Sprintf("other/%d", len(got)), nil, []byte("1")); !ok || err != nil {
+				t.Errorf("CAS = %v, %v", ok, err)
+			}
+			_, revision, err := s.Lineage(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			if _, err := c.Compact(ctx, revision); err != nil {
+				t.Error(err)
+			}
+		}
+		return true
+	})
+	if err != nil || len(got) != n || !slices.IsSorted(got) {
+		t.Errorf("List yields %d keys, sorted %v, %v, want %d, sorted", len(got), slices.IsSorted(got), err, n)
+	}
+}
+
+// A GetMany of more keys than etcd takes in one transaction.
+func TestGetManyOfMany(t *testing.T) {
+	s := open(t, Options{Endpoints: []string{sharedEtcd(t).endpoint}, Prefix: newPrefix()})
+	var keys []string
+	for i := range 3*maxOps + 1 {
+		keys = append(keys, fmt.Sprintf("k/%d", i))
+		if i%100 == 0 {
+			if ok, err := s.CAS(t.Context(), keys[i], nil, []byte(keys[i])); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+	}
+	got, err := s.GetMany(t.Context(), keys)
+	if err != nil || len(got) != len(keys) {
+		t.Fatalf("GetMany = %d values, %v, want %d", len(got), err, len(keys))
+	}
+	for i, v := range got {
+		want := ""
+		if i%100 == 0 {
+			want = keys[i]
+		}
+		if string(v) != want || (v == nil) != (want == "") {
+			t.Errorf("GetMany: value of %s is %q, want %q", keys[i], v, want)
+		}
+	}
+}
+
+// TestWatch sees what the contract leaves open: a watch tells of each change
+// soon, and goes on after its connection was cut.
+func TestWatch(t *testing.T) {
+	p := startProxy(t, sharedEtcd(t).endpoint)
+	s := open(t, Options{Endpoints: []string{p.address}, Prefix: newPrefix()})
+	told := s.Watch(t.Context(), "a")
+	wait := func(what string) {
+		t.Helper()
+		select {
+		case _, open := <-told:
+			if !open {
+				t.Fatalf("%s: the channel is closed", what)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: nothing is told", what)
+		}
+	}
+	wait("at the beginning")
+	old := []byte(nil)
+	for i := range 3 {
+		next := fmt.Appendf(nil, "%d", i)
+		if ok, err := s.CAS(t.Context(), "a", old, next); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		wait(fmt.Sprintf("after change %d", i))
+		old = next
+		p.cut(false)
+		for { // until it is connected again
+			if _, err := s.Get(t.Context(), "a"); err == nil {
+				break
+			}
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range told { // it ends
+	}
+}
+
+// TestUnknown cuts the connection between request and answer. The CAS is then
+// unknown, and was applied; one that could not be sent is grant.ErrNotSent.
+func TestUnknown(t *testing.T) {
+	e := sharedEtcd(t)
+	p := startProxy(t, e.endpoint)
+	prefix := newPrefix()
+	s := open(t, Options{Endpoints: []string{p.address}, Prefix: prefix})
+	direct := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: prefix})
+	get := func(key string) string {
+		t.Helper()
+		v, err := direct.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(v)
+	}
+	for _, how := range []string{"connection cut", "context done"} {
+		t.Run(how, func(t *testing.T) {
+			key := "a/" + how[:4]
+			if ok, err := s.CAS(t.Context(), key, nil, []byte("0")); !ok || err != nil {
+				t.Fatalf("CAS = %v, %v, want true", ok, err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			p.mute.Store(true)
+			defer p.mute.Store(false)
+			type result struct {
+				ok  bool
+				err error
+			}
+			done := make(chan result)
+			go func() {
+				ok, err := s.CAS(ctx, key, []byte("0"), []byte("1"))
+				done <- result{ok, err}
+			}()
+			for begin := time.Now(); get(key) != "1"; time.Sleep(time.Millisecond) {
+				if time.Since(begin) > 10*time.Second {
+					t.Fatal("the CAS does not arrive")
+				}
+			}
+			if how == "context done" {
+				cancel()
+			} else {
+				p.cut(false)
+			}
+			r := <-done
+			if r.ok || r.err == nil || errors.Is(r.err, grant.ErrNotSent) {
+				t.Errorf("CAS whose answer is lost = %v, %v, want an error that is not grant.ErrNotSent: it was applied", r.ok, r.err)
+			}
+			if how == "context done" && !errors.Is(r.err, context.Canceled) {
+				t.Errorf("CAS whose context is done = %v, want an error that is context.Canceled", r.err)
+			}
+			p.cut(false) // what had been muted is of no use
+			p.mute.Store(false)
+			waitFor(t, s)
+		})
+	}
+	t.Run("nobody there", func(t *testing.T) {
+		p.cut(true)
+		sure := 0
+		for i := range 20 {
+			ok, err := s.CAS(t.Context(), "b", nil, fmt.Appendf(nil, "%d", i))
+			if ok || err == nil {
+				t.Fatalf("CAS without etcd = %v, %v, want an error", ok, err)
+			}
+			if errors.Is(err, grant.ErrNotSent) {
+				sure++
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if sure == 0 {
+			t.Errorf("no CAS of 20 without etcd is grant.ErrNotSent, want some: nothing can have been sent")
+		}
+		if v := get("b"); v != "" {
+			t.Errorf("Get = %q, want nothing", v)
+		}
+		t.Logf("%d of 20 CAS without etcd are certain not to be sent", sure)
+	})
+}
+
+// waitFor waits until a store is connected again.
+func waitFor(t *testing.T, s *Store) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err := s.Get(ctx, "a")
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUnknownUnderCuts cuts connections at random under many CAS. What is said
+// to be not sent must never appear, and what is applied must stay.
+func TestUnknownUnderCuts(t *testing.T) {
+	e := sharedEtcd(t)
+	p := startProxy(t, e.endpoint)
+	prefix := newPrefix()
+	s := open(t, Options{Endpoints: []string{p.address}, Prefix: prefix})
+	direct := open(t, Options{Endpoints: []string{e.endpoint}, Prefix: prefix})
+	var applied, not, unknown, unknownApplied atomic.Int64
+	end := time.Now().Add(2 * time.Second)
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := 0; time.Now().Before(end); i++ {
+				key := fmt.Sprintf("k/%d/%d", w, i) // each only once, so that its fate is plain
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				ok, err := s.CAS(ctx, key, nil, []byte("1"))
+				cancel()
+				v, gerr := direct.Get(t.Context(), key)
+				if gerr != nil {
+					t.Error(gerr)
+					return
+				}
+				switch {
+				case ok:
+					applied.Add(1)
+					if v == nil {
+						t.Errorf("key %s was applied, and is absent", key)
+					}
+				case err == nil:
+					t.Errorf("CAS(%q) = false, nil, and nobody else writes it: it was sent twice", key)
+				case errors.Is(err, grant.ErrNotSent):
+					not.Add(1)
+					if v != nil {
+						t.Errorf("CAS(%q) = %v, and it was applied", key, err)
+					}
+				default:
+					unknown.Add(1)
+					if v != nil {
+						unknownApplied.Add(1)
+					}
+				}
+			}
+		})
+	}
+	cuts := 0
+	for ; time.Now().Before(end); cuts++ {
+		time.Sleep(10 * time.Millisecond)
+		p.mute.Store(cuts%2 == 0)
+		time.Sleep(2 * time.Millisecond)
+		p.cut(false)
+		p.mute.Store(false)
+	}
+	wg.Wait()
+	t.Logf("report: etcd store, connection cut %d times in 2 s: %d CAS applied, %d certainly not sent, %d unknown of which %d applied",
+		cuts, applied.Load(), not.Load(), unknown.Load(), unknownApplied.Load())
+	if applied.Load() == 0 || unknown.Load() == 0 {
+		t.Error("want some applied, and some unknown")
+	}
+}

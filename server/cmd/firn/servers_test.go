@@ -1,0 +1,287 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// chaosLayout has few node numbers, so that they change hands often.
+const chaosLayout = "bits=time:41.node:5.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z"
+
+// firnCommand is firn in a process of its own.
+func firnCommand(ctx context.Context, args string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServeProcess$")
+	cmd.Env = append(os.Environ(), "FIRN_TEST_SERVE="+args, "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+// A testServer is a firn serve that is killed and started again.
+type testServer struct {
+	url   atomic.Pointer[string]
+	cmd   *exec.Cmd
+	ended chan struct{}
+	going time.Time // when it is to go on, where it is stopped
+}
+
+// start starts it, and waits until it serves.
+func (s *testServer) start(t *testing.T, store string) {
+	t.Helper()
+	s.cmd = firnCommand(context.Background(), "serve --listen 127.0.0.1:0 --log-format json --request-timeout 3s --store "+store)
+	logs, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(logs)
+	url, err := urlIn(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.url.Store(&url)
+	s.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_, _ = io.Copy(io.Discard, lines)
+		_ = cmd.Wait() // killed, or told to stop
+		close(ended)
+	}(s.cmd, s.ended)
+}
+
+// end ends it with a signal, also where it is stopped.
+func (s *testServer) end(sig syscall.Signal) {
+	_ = s.cmd.Process.Signal(sig)
+	_ = s.cmd.Process.Signal(syscall.SIGCONT)
+	<-s.ended
+	s.going = time.Time{}
+}
+
+// A handedOut notes IDs as spans of slots of a node.
+type handedOut struct {
+	layout firn.Layout
+	mu     sync.Mutex
+	spans  map[uint64][]slots // by node
+	ids    atomic.Int64
+}
+
+type slots struct{ first, last uint64 } // ticks<<seq bits | seq
+
+// add notes count IDs from first on, which differ by 1.
+func (c *handedOut) add(first firn.ID, count uint64) error {
+	p, err := c.layout.Decompose(first)
+	if err != nil {
+		return err
+	}
+	slot := uint64(p.Time.UnixMilli())<<12 | p.Seq
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spans[p.Node] = append(c.spans[p.Node], slots{slot, slot + count - 1})
+	c.ids.Add(int64(count))
+	return nil
+}
+
+// take takes IDs from a server, as runs or one by one.
+func (c *handedOut) take(client *http.Client, url string, asRuns bool) error {
+	target := url + "/v1/sequencers/chaos/next?count=1000"
+	if asRuns {
+		target = url + "/v1/sequencers/chaos/next?count=5000&runs=true"
+	}
+	resp, err := client.Post(target, "", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var v struct {
+		IDs  []firn.ID
+		Runs []struct {
+			First firn.ID
+			Step  uint64 `json:",string"`
+			Count uint64
+		}
+	}
+	if resp.StatusCode != 200 {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return fmt.Errorf("status %d", resp.StatusCode)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
+		return err // cut off by a kill
+	}
+	for _, r := range v.Runs {
+		if r.Step != 1 {
+			return fmt.Errorf("a run with step %d", r.Step)
+		}
+		if err := c.add(r.First, r.Count); err != nil {
+			return err
+		}
+	}
+	return c.addAll(v.IDs)
+}
+
+// addAll notes IDs, those that follow each other as one span.
+func (c *handedOut) addAll(ids []firn.ID) error {
+	for len(ids) > 0 {
+		n := 1
+		for n < len(ids) && ids[n] == ids[n-1]+1 {
+			n++
+		}
+		if err := c.add(ids[0], uint64(n)); err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// duplicates counts spans that share a slot with another.
+func (c *handedOut) duplicates(t *testing.T) (spans int) {
+	for node, s := range c.spans {
+		slices.SortFunc(s, func(a, b slots) int { return int(int64(a.first) - int64(b.first)) })
+		spans += len(s)
+		for i := range s[1:] {
+			if s[i+1].first <= s[i].last {
+				t.Errorf("node %d: slots %v and %v have IDs in common", node, s[i], s[i+1])
+			}
+		}
+	}
+	return spans
+}
+
+// TestServers: two firn serve on one directory, and firn next beside them, hand
+// out IDs together while the servers are killed, told to stop, and stopped for
+// longer than their windows. Every ID is checked.
+func TestServers(t *testing.T) {
+	if _, ok := os.LookupEnv("FIRN_TEST_SERVE"); ok {
+		t.Skip("this is a process of a test")
+	}
+	lasts := 15 * time.Second
+	if testing.Short() {
+		lasts = 3 * time.Second
+	}
+	if os.Getenv("FIRN_SOAK") != "" {
+		lasts = 10 * time.Minute
+	}
+	store := testStore(t)
+	create := firnCommand(t.Context(), "sequencer create chaos --max-ahead 200ms --window 1s --layout "+chaosLayout+" --store "+store)
+	if out, err := create.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+
+	counted := &handedOut{layout: firn.MustParseLayout(chaosLayout), spans: make(map[uint64][]slots)}
+	var servers [2]testServer
+	for i := range servers {
+		servers[i].start(t, store)
+	}
+	defer func() {
+		for i := range servers {
+			servers[i].end(syscall.SIGKILL)
+		}
+	}()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var clients sync.WaitGroup
+	var asked, refused, byNext, fromEach [2]atomic.Int64
+	for i := range servers {
+		for n := range 3 {
+			clients.Go(func() {
+				client := &http.Client{Timeout: 5 * time.Second, Transport: new(http.Transport)}
+				defer client.CloseIdleConnections()
+				for ctx.Err() == nil {
+					asked[i].Add(1)
+					if err := counted.take(client, *servers[i].url.Load(), n > 0); err != nil {
+						refused[i].Add(1)
+						time.Sleep(10 * time.Millisecond)
+						continue
+					}
+					fromEach[i].Add(1)
+				}
+			})
+		}
+	}
+	clients.Go(func() {
+		for ctx.Err() == nil {
+			var stdout, stderr bytes.Buffer
+			next := firnCommand(context.Background(), "next -n 20000 --sequencer chaos --store "+store)
+			next.Stdout, next.Stderr = &stdout, &stderr
+			if err := next.Run(); err != nil {
+				// Each kill blocks a number for a window; there are more.
+				t.Errorf("firn next: %v: %s", err, &stderr)
+				return
+			}
+			var ids []firn.ID
+			for line := range strings.Lines(stdout.String()) {
+				id, err := firn.ParseID(strings.TrimSpace(line))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ids = append(ids, id)
+			}
+			if err := counted.addAll(ids); err != nil || len(ids) != 20000 {
+				t.Errorf("firn next made %d IDs: %v", len(ids), err)
+			}
+			byNext[0].Add(1)
+			byNext[1].Add(int64(len(ids)))
+		}
+	})
+
+	var kills, ends, stops int
+	r := rand.New(rand.NewPCG(1, 1))
+	for begin := time.Now(); time.Since(begin) < lasts; {
+		time.Sleep(time.Duration(100+r.IntN(300)) * time.Millisecond)
+		for i := range servers {
+			if s := &servers[i]; !s.going.IsZero() && time.Now().After(s.going) {
+				_ = s.cmd.Process.Signal(syscall.SIGCONT)
+				s.going = time.Time{}
+			}
+		}
+		s := &servers[r.IntN(2)]
+		switch what := r.IntN(5); {
+		case what < 2:
+			s.end(syscall.SIGKILL)
+			s.start(t, store)
+			kills++
+		case what < 3 && s.going.IsZero():
+			s.end(syscall.SIGTERM)
+			s.start(t, store)
+			ends++
+		case s.going.IsZero():
+			_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+			s.going = time.Now().Add(time.Duration(r.IntN(2500)) * time.Millisecond)
+			stops++
+		}
+	}
+	stop()
+	for i := range servers {
+		_ = servers[i].cmd.Process.Signal(syscall.SIGCONT)
+	}
+	clients.Wait()
+
+	spans := counted.duplicates(t)
+	t.Logf("report: servers on a directory: 2 firn serve and %d firn next one after the other, for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s): %d+%d requests answered, %d not: %d IDs in %d runs of %d node numbers, no duplicate",
+		byNext[0].Load(), lasts, kills, ends, stops, fromEach[0].Load(), fromEach[1].Load(), refused[0].Load()+refused[1].Load(), counted.ids.Load(), spans, len(counted.spans))
+	if counted.ids.Load() < 1_000_000 && !testing.Short() {
+		t.Errorf("%d IDs, want a million", counted.ids.Load())
+	}
+	if fromEach[0].Load() == 0 || fromEach[1].Load() == 0 || byNext[0].Load() == 0 || kills == 0 || stops == 0 && !testing.Short() {
+		t.Errorf("not all took part")
+	}
+}

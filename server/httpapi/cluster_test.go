@@ -1,0 +1,240 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// A flaky is a store that can be out of reach.
+type flaky struct {
+	memstore.Store
+	down atomic.Bool
+}
+
+var errDown = errors.New("secret: dial 10.0.0.1: connection refused")
+
+func (f *flaky) Get(ctx context.Context, key string) ([]byte, error) {
+	if f.down.Load() {
+		return nil, errDown
+	}
+	return f.Store.Get(ctx, key)
+}
+
+func (f *flaky) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if f.down.Load() {
+		return false, errDown
+	}
+	return f.Store.CAS(ctx, key, old, next)
+}
+
+func (f *flaky) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	if f.down.Load() {
+		return errDown
+	}
+	return f.Store.List(ctx, prefix, yield)
+}
+
+// newCluster makes a Cluster on a store, which is closed when the test ends.
+func newCluster(t *testing.T, c ClusterConfig) *Cluster {
+	t.Helper()
+	cluster := NewCluster(c)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = cluster.Close(ctx) // once more does no harm
+	})
+	return cluster
+}
+
+// Two servers on one store: all goroutines and both servers get IDs of one
+// space, and Close gives all numbers back.
+func TestCluster(t *testing.T) {
+	store := new(memstore.Store)
+	var servers [2]*Cluster
+	for i := range servers {
+		servers[i] = newCluster(t, ClusterConfig{Store: store})
+	}
+	var mu sync.Mutex
+	seen := make(map[string]map[firn.ID]bool)
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			name := fmt.Sprintf("name%d", i%3)
+			h := NewHandler(Config{Backend: servers[i%2]})
+			w := do(h, "POST", "/v1/sequencers/"+name+"/next?count=100")
+			var v struct{ IDs []firn.ID }
+			if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil || len(v.IDs) != 100 {
+				t.Errorf("status %d, %s: %v", w.Code, w.Body, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if seen[name] == nil {
+				seen[name] = make(map[firn.ID]bool)
+			}
+			for _, id := range v.IDs {
+				if seen[name][id] {
+					t.Errorf("%s: %v twice", name, id)
+				}
+				seen[name][id] = true
+			}
+		})
+	}
+	all.Wait()
+	for _, s := range servers {
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/another/next"), draining, "the server stops")
+		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/name0/next"), draining)
+	}
+	nodes := 0
+	for name := range seen {
+		if err := grant.Nodes(t.Context(), store, name, func(n grant.NodeInfo, err error) bool {
+			nodes++
+			if n.Held || err != nil {
+				t.Errorf("%s: node %d is not given back: %v", name, n.Node, err)
+			}
+			return true
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	if nodes != 6 {
+		t.Errorf("%d node numbers were used, want 6: of three names by two servers", nodes)
+	}
+}
+
+// A sequencer that exists is served with its own layout, whatever the server's.
+func TestClusterLayouts(t *testing.T) {
+	store := new(memstore.Store)
+	ctx := t.Context()
+	for name, layout := range map[string]string{"short": "hazelcast", "long": "uuidv7"} {
+		if _, err := grant.Create(ctx, store, name, grant.NewConfig(firn.MustParseLayout(layout), 0), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ahead := 77 * time.Millisecond
+	c := newCluster(t, ClusterConfig{Store: store, MaxNames: 3, Config: sequencer.Config{
+		Layout: firn.MustParseLayout("twitter"), MaxAhead: &ahead, Nodes: &sequencer.Range{Lo: 5, Hi: 900},
+	}})
+	h := NewHandler(Config{Backend: c})
+	for name, want := range map[string]string{"short": "hazelcast", "long": "uuidv7", "new": "twitter"} {
+		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
+			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+		}
+		s, err := c.Sequencer(ctx, name)
+		if err != nil || s.Layout.String() != want {
+			t.Errorf("%s has layout %v, %v, want %s", name, s.Layout, err, want)
+		}
+	}
+	if info, err := grant.Lookup(ctx, store, "new"); err != nil || info.Config.MaxAhead != ahead {
+		t.Errorf("the new one is %+v, %v, want MaxAhead %v", info, err, ahead)
+	}
+	wantProblem(t, do(h, "POST", "/v1/sequencers/fourth/next"), tooManyNames)
+
+	// Numbers that its layout does not have.
+	if _, err := grant.Create(ctx, store, "small", grant.NewConfig(firn.MustParseLayout("js53"), 0), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	h = NewHandler(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, ClusterConfig{Store: store, Config: c.c.Config})})
+	wantProblem(t, do(h, "POST", "/v1/sequencers/small/next"), internal)
+	if !strings.Contains(log.String(), "has 0..31") {
+		t.Errorf("the log says %s", &log)
+	}
+}
+
+// What is done to a sequencer while a server has it, and in what way the server
+// says so.
+func TestClusterLife(t *testing.T) {
+	store := new(flaky)
+	ctx := t.Context()
+	var log bytes.Buffer
+	c := newCluster(t, ClusterConfig{Store: store, Config: sequencer.Config{Window: 2 * time.Second}})
+	h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	next := func() int { return do(h, "POST", "/v1/sequencers/orders/next").Code }
+	wait := func(code int) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); next() != code; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("there is no answer %d", code)
+			}
+		}
+	}
+	if next() != 200 {
+		t.Fatal("no ID")
+	}
+	fast := &grant.AdminOptions{Poll: time.Millisecond}
+	must := func(_ grant.Info, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(grant.DetachAll(ctx, store, "orders", fast))
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), detached, "orders")
+	must(grant.AttachAll(ctx, store, "orders"))
+	wait(200)
+	must(grant.Destroy(ctx, store, "orders", fast))
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), destroyed, "orders")
+	must(grant.Purge(ctx, store, "orders"))
+	must(grant.Create(ctx, store, "orders", grant.NewConfig(firn.MustParseLayout("uuidv7"), 0), time.Now()))
+	wait(200)
+	if s, err := c.Sequencer(ctx, "orders"); err != nil || s.Layout.String() != "uuidv7" {
+		t.Errorf("the new one has layout %v, %v", s.Layout, err)
+	}
+
+	// Without the store, what is held is good for its window; other names wait.
+	if w := do(h, "GET", "/readyz"); w.Code != 200 {
+		t.Errorf("/readyz: %d %s", w.Code, w.Body)
+	}
+	store.down.Store(true)
+	if got := next(); got != 200 {
+		t.Errorf("status %d without the store, within the window", got)
+	}
+	if w := do(h, "GET", "/readyz"); w.Code != 200 {
+		t.Errorf("/readyz: %d %s, want 200 while there is a window", w.Code, w.Body)
+	}
+	w := do(h, "POST", "/v1/sequencers/others/next")
+	p := wantProblem(t, w, unavailable, "log")
+	if strings.Contains(p.Detail, "secret") || w.Header().Get("Retry-After") != "1" || !strings.Contains(log.String(), "secret") {
+		t.Errorf("%+v, and the log says\n%s", p, &log)
+	}
+	empty := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store})})
+	wantProblem(t, do(empty, "GET", "/readyz"), unavailable)
+	store.down.Store(false)
+	if w := do(empty, "GET", "/readyz"); w.Code != 200 {
+		t.Errorf("/readyz: %d %s", w.Code, w.Body)
+	}
+	wait(200)
+}
+
+// Every number is held by another.
+func TestClusterExhausted(t *testing.T) {
+	store := new(memstore.Store)
+	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
+	a := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store, Config: one})})
+	if w := do(a, "POST", "/v1/sequencers/orders/next"); w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	b := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store, Config: one})})
+	w := do(b, "POST", "/v1/sequencers/orders/next")
+	wantProblem(t, w, exhausted, "node number 3 of sequencer orders is held by another")
+	if w.Header().Get("Retry-After") != "1" {
+		t.Errorf("headers %v", w.Header())
+	}
+}
