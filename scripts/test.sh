@@ -2,8 +2,9 @@
 # What make test runs: every check of every published module. All steps run,
 # also after one has failed; the summary at the end says which.
 #
-# It needs Go and git, and the modules that server/go.mod and tools/go.mod name.
-# It writes to bin/ and build/ only.
+# It needs Go and git, and the modules that the go.mod files name. What else some
+# tests need is installed from Debian's packages where that can be done; else
+# they say that they are skipped. It writes to bin/ and build/ only.
 set -eu
 cd "$(dirname "$0")/.."
 unset GOWORK
@@ -87,6 +88,19 @@ check_vectors() {
 	return $code
 }
 
+# The model needs spin and a C compiler, and says SKIPPED where it cannot get them.
+check_model() {
+	sh scripts/model.sh fast >build/model.log && code=0 || code=$?
+	test $code = 0 || cat build/model.log
+	grep '^report: \|^SKIPPED' build/model.log | sed 's/^report: /report /; s/^SKIPPED: /skipped model: /' >>$facts
+	return $code
+}
+
+# The etcd that tests start. Without it they skip and say so.
+build_etcd() {
+	sh scripts/etcd.sh >/dev/null || echo 'SKIPPED: etcd does not build here: its tests will be skipped'
+}
+
 root=$PWD
 step gofmt check_gofmt
 step 'build staticcheck' build_staticcheck
@@ -99,6 +113,8 @@ done
 for module in $modules; do
 	step "without go.work: $module" check_alone "$module"
 done
+step 'check the model' check_model
+step 'build etcd' build_etcd
 for module in $modules; do
 	step "go test $module" run_tests "$module"
 done
