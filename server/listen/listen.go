@@ -1,0 +1,397 @@
+// Package listen tells three protocols apart on one port: HTTP/1.1, gRPC, which
+// is HTTP/2, and RESP.
+//
+// Without TLS the first bytes tell. HTTP/2 begins with "PRI ", HTTP/1.1 with one of
+// its methods and a space; whatever else is RESP, which answers what is none with
+// an error. With TLS the protocol that was negotiated tells, and the first bytes
+// where none was, as with clients of RESP.
+//
+// It is not for clients of HTTP/2 that are not gRPC: see package tlsconf for what is
+// negotiated.
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Protocol is one that a connection can speak.
+type Protocol int
+
+// The protocols.
+const (
+	HTTP Protocol = iota
+	GRPC
+	RESP
+	protocols
+)
+
+// String is the name of a protocol in flags, metrics and logs.
+func (p Protocol) String() string {
+	return [...]string{"http", "grpc", "resp"}[p]
+}
+
+// Config says what a Mux does with connections.
+type Config struct {
+	// TLS is what connections are made with; nil means none. Its NextProtos, or
+	// those of GetConfigForClient, say which protocols may be negotiated.
+	TLS *tls.Config
+
+	// Only are the protocols that are served; nil means all. A connection that
+	// speaks another is closed, with an HTTP answer where it is HTTP.
+	Only []Protocol
+
+	// MaxConns is how many connections there may be at once, all protocols
+	// together; 0 means no limit. More wait in the system's queue.
+	MaxConns int
+
+	// Hello is how long a connection may take for its TLS handshake and its first
+	// bytes; 0 means DefaultHello.
+	Hello time.Duration
+
+	// Log is told of connections that come to nothing, at the level debug.
+	Log *slog.Logger
+}
+
+// DefaultHello is Config.Hello where it is 0.
+const DefaultHello = 10 * time.Second
+
+// A Mux gives the connections of one listener to the servers of the protocols.
+// It must be made by New. Its methods are safe for use by many goroutines at once.
+type Mux struct {
+	c      Config
+	l      net.Listener
+	accept [protocols]*sub
+	slots  chan struct{} // one for each connection; nil without a limit
+	open   [protocols]atomic.Int64
+	serves [protocols]bool
+
+	ctx    context.Context // done when Close begins
+	cancel context.CancelFunc
+
+	mu      sync.Mutex // guards what follows
+	greeted map[net.Conn]struct{}
+	hellos  sync.WaitGroup
+}
+
+// New makes a Mux over a listener, which it owns from now on.
+func New(l net.Listener, c Config) *Mux {
+	if c.Hello == 0 {
+		c.Hello = DefaultHello
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	m := &Mux{c: c, l: l, greeted: make(map[net.Conn]struct{})}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	for p := range m.accept {
+		m.accept[p] = &sub{m: m, conns: make(chan net.Conn)}
+		m.serves[p] = c.Only == nil
+	}
+	for _, p := range c.Only {
+		m.serves[p] = true
+	}
+	if c.MaxConns > 0 {
+		m.slots = make(chan struct{}, c.MaxConns)
+	}
+	return m
+}
+
+// Listener gives the connections of one protocol. Closing it closes the Mux.
+func (m *Mux) Listener(p Protocol) net.Listener { return m.accept[p] }
+
+// Addr is where the Mux listens.
+func (m *Mux) Addr() net.Addr { return m.l.Addr() }
+
+// Open is how many connections of a protocol there are at this moment.
+func (m *Mux) Open(p Protocol) int64 { return m.open[p].Load() }
+
+// Serve accepts connections until Close, and then returns net.ErrClosed, when all
+// connections that had not been told apart are closed. The servers of all protocols
+// that are served must accept meanwhile.
+func (m *Mux) Serve() error {
+	defer m.hellos.Wait()
+	defer m.Close()
+	for {
+		if m.slots != nil {
+			select {
+			case m.slots <- struct{}{}:
+			case <-m.ctx.Done():
+				return net.ErrClosed
+			}
+		}
+		raw, err := m.l.Accept()
+		if err != nil {
+			if m.slots != nil {
+				<-m.slots
+			}
+			if m.ctx.Err() != nil {
+				return net.ErrClosed
+			}
+			// Too many open files, for instance: they become fewer again.
+			var temporary interface{ Temporary() bool }
+			if errors.As(err, &temporary) && temporary.Temporary() {
+				m.c.Log.Warn("no connection accepted", "error", err)
+				select {
+				case <-time.After(50 * time.Millisecond):
+					continue
+				case <-m.ctx.Done():
+					return net.ErrClosed
+				}
+			}
+			return err
+		}
+		conn := &limited{Conn: raw, m: m}
+		if !m.greet(conn) {
+			_ = conn.Close()
+			return net.ErrClosed
+		}
+		go m.hello(conn)
+	}
+}
+
+// Close stops to listen, and closes connections that have not been told apart yet.
+// Those that have are their servers' to close.
+func (m *Mux) Close() error {
+	m.mu.Lock()
+	m.cancel()
+	for c := range m.greeted {
+		_ = c.Close()
+	}
+	m.mu.Unlock()
+	return m.l.Close()
+}
+
+// greet notes a connection that is to be told apart.
+func (m *Mux) greet(c net.Conn) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return false
+	}
+	m.greeted[c] = struct{}{}
+	m.hellos.Add(1)
+	return true
+}
+
+// hello finds what a connection speaks, and gives it to its server.
+func (m *Mux) hello(raw *limited) {
+	defer m.hellos.Done()
+	_ = raw.SetDeadline(time.Now().Add(m.c.Hello))
+	conn, p, err := m.tell(raw)
+	if err == nil && !m.serves[p] {
+		err = fmt.Errorf("%v is not served here", p)
+		if p == HTTP {
+			refuse(conn, "HTTP is not served here")
+		}
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	m.mu.Lock()
+	delete(m.greeted, raw)
+	m.mu.Unlock()
+	if err != nil {
+		_ = conn.Close()
+		if !errors.Is(err, io.EOF) {
+			m.c.Log.Debug("connection closed before it said anything of use", "peer", raw.RemoteAddr(), "error", err)
+		}
+		return
+	}
+	raw.protocol.Store(int32(p) + 1)
+	m.open[p].Add(1)
+	select {
+	case m.accept[p].conns <- conn:
+	case <-m.ctx.Done():
+		_ = conn.Close()
+	}
+}
+
+// tell finds what a connection speaks. The connection that is returned has all its
+// bytes yet; it is one also where there is an error.
+func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
+	var conn net.Conn = raw
+	if m.c.TLS != nil {
+		first := make([]byte, 1)
+		if _, err := io.ReadFull(raw, first); err != nil {
+			return raw, 0, err
+		}
+		begun := &begun{Conn: raw, first: first}
+		if first[0] != 0x16 { // no TLS record of a handshake
+			if begun, p, err := sniff(begun); err == nil && p == HTTP {
+				refuse(begun, "this is HTTP, and the server speaks HTTPS here: begin the URL with https://")
+			}
+			return raw, 0, errors.New("no TLS")
+		}
+		secure := tls.Server(begun, m.c.TLS)
+		ctx, cancel := context.WithTimeout(m.ctx, m.c.Hello)
+		defer cancel()
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return secure, 0, fmt.Errorf("TLS: %w", err)
+		}
+		switch secure.ConnectionState().NegotiatedProtocol {
+		case "h2":
+			return secure, GRPC, nil
+		case "http/1.1":
+			return secure, HTTP, nil
+		}
+		conn = secure
+	}
+	begun, p, err := sniff(conn)
+	return begun, p, err
+}
+
+// methods are how requests of HTTP/1.1 begin.
+var methods = [...]string{"GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "TRACE "}
+
+// preface is how HTTP/2 begins: more of it says nothing else.
+const preface = "PRI "
+
+// sniff reads as many bytes as tell the protocol: eight at most.
+func sniff(conn net.Conn) (net.Conn, Protocol, error) {
+	b := &begun{Conn: conn}
+	buf := make([]byte, 0, 8)
+	for {
+		n, err := conn.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		b.first = buf
+		if p, sure := protocolOf(buf); sure {
+			return b, p, nil
+		}
+		if err != nil {
+			if len(buf) > 0 && errors.Is(err, io.EOF) {
+				return b, RESP, nil // it answers what is none
+			}
+			return b, 0, err
+		}
+	}
+}
+
+// protocolOf tells what begins with these bytes, if they are enough.
+func protocolOf(first []byte) (p Protocol, sure bool) {
+	if len(first) == 0 {
+		return 0, false
+	}
+	whole := false
+	begins := func(word string) bool {
+		n := min(len(word), len(first))
+		if string(first[:n]) != word[:n] {
+			return false
+		}
+		whole = n == len(word)
+		return true
+	}
+	if begins(preface) {
+		return GRPC, whole
+	}
+	for _, method := range methods {
+		if begins(method) {
+			return HTTP, whole
+		}
+	}
+	return RESP, true
+}
+
+// refuse answers HTTP with an error, as far as that can be.
+func refuse(conn net.Conn, why string) {
+	body := "firn: " + why + "\n"
+	fmt.Fprintf(conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	// The client's bytes that were not read would make the system drop the answer.
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	_, _ = io.CopyN(io.Discard, conn, 64<<10)
+}
+
+// StateOf returns the TLS state of a connection that a Mux has given, or nil where
+// it has no TLS.
+func StateOf(conn net.Conn) *tls.ConnectionState {
+	for {
+		switch c := conn.(type) {
+		case *tls.Conn:
+			s := c.ConnectionState()
+			return &s
+		case *begun:
+			conn = c.Conn
+		case *limited:
+			return nil
+		default:
+			return nil
+		}
+	}
+}
+
+// A sub is the listener of one protocol.
+type sub struct {
+	m     *Mux
+	conns chan net.Conn
+}
+
+func (s *sub) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.conns:
+		return c, nil
+	case <-s.m.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (s *sub) Close() error   { return s.m.Close() }
+func (s *sub) Addr() net.Addr { return s.m.l.Addr() }
+
+// A begun is a connection of which the first bytes were read.
+type begun struct {
+	net.Conn
+	first []byte
+}
+
+func (b *begun) Read(p []byte) (int, error) {
+	if len(b.first) > 0 {
+		n := copy(p, b.first)
+		b.first = b.first[n:]
+		return n, nil
+	}
+	return b.Conn.Read(p)
+}
+
+// CloseWrite ends the half that is written, where the connection can.
+func (b *begun) CloseWrite() error { return closeWrite(b.Conn) }
+
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// A limited is a connection that counts.
+type limited struct {
+	net.Conn
+	m        *Mux
+	protocol atomic.Int32 // 1 more than it, once it is known
+	once     sync.Once
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() {
+		if p := l.protocol.Load(); p > 0 {
+			l.m.open[p-1].Add(-1)
+		}
+		if l.m.slots != nil {
+			<-l.m.slots
+		}
+	})
+	return l.Conn.Close()
+}
+
+// CloseWrite ends the half that is written, where the connection can.
+func (l *limited) CloseWrite() error { return closeWrite(l.Conn) }

@@ -1,0 +1,256 @@
+package listen
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A service is a Mux with servers that say what they are, and how their
+// connection came.
+type service struct {
+	*Mux
+	addr string
+}
+
+func serve(t *testing.T, c Config) *service {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(l, c)
+	var all sync.WaitGroup
+	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "http %v", r.TLS != nil)
+	})}
+	all.Go(func() { _ = web.Serve(m.Listener(HTTP)) })
+	for _, p := range []Protocol{GRPC, RESP} {
+		all.Go(func() {
+			for {
+				conn, err := m.Listener(p).Accept()
+				if err != nil {
+					return
+				}
+				all.Go(func() {
+					defer conn.Close()
+					text, _ := io.ReadAll(conn)
+					fmt.Fprintf(conn, "%v %v %q", p, StateOf(conn) != nil, text)
+				})
+			}
+		})
+	}
+	done := make(chan error, 1)
+	go func() { done <- m.Serve() }()
+	t.Cleanup(func() {
+		_ = m.Close()
+		if err := <-done; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Serve() = %v, want net.ErrClosed", err)
+		}
+		_ = web.Close()
+		all.Wait()
+		for _, p := range []Protocol{HTTP, GRPC, RESP} {
+			if n := m.Open(p); n != 0 {
+				t.Errorf("%d connections of %v are open at the end", n, p)
+			}
+		}
+	})
+	return &service{m, l.Addr().String()}
+}
+
+// ask sends text, in pieces of size bytes, and returns all that comes back.
+func ask(t *testing.T, conn net.Conn, text string, size int) string {
+	t.Helper()
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	for rest := text; rest != ""; {
+		n := min(size, len(rest))
+		if _, err := io.WriteString(conn, rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[n:]
+	}
+	if err := closeWrite(conn); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) { // it was closed with bytes of ours unread
+		t.Fatal(err)
+	}
+	return string(got)
+}
+
+func (s *service) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+var dialects = []struct{ text, want string }{
+	{"*1\r\n$4\r\nPING\r\n", "resp"},
+	{"PING\r\n", "resp"},
+	{"P", "resp"},
+	{"NEXT orders 3\r\n", "resp"},
+	{"PRINT\r\n", "resp"},
+	{"GETEX a\r\n", "resp"},
+	{"\x00\x01", "resp"},
+	{"get / HTTP/1.1\r\n\r\n", "resp"},
+	{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "grpc"},
+	{"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"OPTIONS / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "http"},
+}
+
+// TestProtocols: each protocol is told, whole or in single bytes, and its server
+// gets every byte.
+func TestProtocols(t *testing.T) {
+	s := serve(t, Config{})
+	for _, d := range dialects {
+		for _, size := range []int{1, 3, 1000} {
+			got := ask(t, s.dial(t), d.text, size)
+			want := fmt.Sprintf("%s false %q", d.want, d.text)
+			if d.want == "http" {
+				want = "http false"
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("%q in pieces of %d: %q, want %q", d.text, size, got, want)
+			}
+		}
+	}
+}
+
+func TestTLS(t *testing.T) {
+	config, pool := certificate(t)
+	config.NextProtos = []string{"http/1.1", "h2"}
+	s := serve(t, Config{TLS: config})
+	for _, d := range dialects {
+		offer := []string(nil)
+		switch d.want {
+		case "grpc":
+			offer = []string{"h2"}
+		case "http":
+			offer = []string{"http/1.1", "h2"}
+		}
+		for _, offer := range [][]string{nil, offer} {
+			conn := tls.Client(s.dial(t), &tls.Config{RootCAs: pool, ServerName: "localhost", NextProtos: offer})
+			got := ask(t, conn, d.text, 1000)
+			want := fmt.Sprintf("%s true %q", d.want, d.text)
+			if d.want == "http" {
+				want = "http"
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("%q with ALPN %v: %q, want %q", d.text, offer, got, want)
+			}
+		}
+	}
+	if got := ask(t, s.dial(t), "GET / HTTP/1.1\r\n\r\n", 1000); !strings.Contains(got, "https://") {
+		t.Errorf("HTTP where TLS is spoken: %q, want a hint", got)
+	}
+	if got := ask(t, s.dial(t), "*1\r\n$4\r\nPING\r\n", 1000); got != "" {
+		t.Errorf("RESP where TLS is spoken: %q, want nothing", got)
+	}
+}
+
+// TestOnly: what is not served is refused.
+func TestOnly(t *testing.T) {
+	s := serve(t, Config{Only: []Protocol{RESP}})
+	for _, d := range dialects {
+		got := ask(t, s.dial(t), d.text, 1000)
+		want := map[string]string{"resp": "resp false", "grpc": "", "http": "HTTP is not served here"}[d.want]
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", d.text, got, want)
+		}
+	}
+}
+
+// TestHello: a connection that says nothing is closed, in time.
+func TestHello(t *testing.T) {
+	s := serve(t, Config{Hello: time.Millisecond})
+	conn := s.dial(t)
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("%v, want the end", err)
+	}
+}
+
+// TestMaxConns: one more than there may be waits until another ends.
+func TestMaxConns(t *testing.T) {
+	s := serve(t, Config{MaxConns: 2})
+	a, b, c := s.dial(t), s.dial(t), s.dial(t)
+	defer a.Close()
+	defer c.Close()
+	for _, conn := range []net.Conn{a, b} {
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || r.StatusCode != 200 {
+			t.Fatalf("%v, %v", r, err)
+		}
+	}
+	if n := s.Open(HTTP); n != 2 {
+		t.Errorf("Open(HTTP) = %d, want 2", n)
+	}
+	b.Close()
+	if got := ask(t, c, "PING\r\n", 1000); !strings.Contains(got, "resp") {
+		t.Errorf("the third: %q", got)
+	}
+}
+
+func FuzzProtocolOf(f *testing.F) {
+	for _, d := range dialects {
+		f.Add([]byte(d.text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var p Protocol
+		sure := false
+		for n := 0; n <= min(8, len(text)); n++ {
+			q, now := protocolOf(text[:n])
+			if sure && (q != p || !now) {
+				t.Fatalf("%q is %v, and %q is %v", text[:n-1], p, text[:n], q)
+			}
+			p, sure = q, now
+		}
+		if len(text) >= 8 && !sure {
+			t.Fatalf("%q is nothing", text)
+		}
+	})
+}
+
+// certificate makes one for localhost, and the pool that trusts it.
+func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(leaf)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, pool
+}
