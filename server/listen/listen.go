@@ -218,7 +218,7 @@ func (m *Mux) hello(raw *limited) {
 // tell finds what a connection speaks. The connection that is returned has all its
 // bytes yet; it is one also where there is an error.
 func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
-	var conn net.Conn = raw
+	conn := raw
 	if m.c.TLS != nil {
 		first := make([]byte, 1)
 		if _, err := io.ReadFull(raw, first); err != nil {
