@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -105,7 +106,7 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) string {
 	switch {
 	case err == nil:
 		return "TLS is well, and it does not answer: has etcd a leader?"
-	case errors.As(err, &plain):
+	case errors.As(err, &plain), errors.Is(err, io.EOF): // etcd without TLS hangs up
 		return "it speaks no TLS: begin the endpoint with http://, and leave TLS out"
 	case errors.As(err, &authority):
 		return "its certificate is not signed by an authority that is trusted: name the CA that signed it"

@@ -30,7 +30,8 @@ type Options struct {
 
 	// TLS is what connections are made with: the certificates to trust, and the
 	// client's own if etcd asks for one. Nil means no TLS, or the system's
-	// certificates if the endpoints begin with https://.
+	// certificates if the endpoints begin with https://. The certificates of etcd
+	// must be for the hosts in Endpoints; ServerName is not used.
 	TLS *tls.Config
 
 	// Username and Password are of a user of etcd that may read and write the

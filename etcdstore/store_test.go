@@ -269,7 +269,9 @@ func TestUnknown(t *testing.T) {
 		p.cut(true)
 		sure := 0
 		for i := range 20 {
-			ok, err := s.CAS(t.Context(), "b", nil, fmt.Appendf(nil, "%d", i))
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			ok, err := s.CAS(ctx, "b", nil, fmt.Appendf(nil, "%d", i))
+			cancel()
 			if ok || err == nil {
 				t.Fatalf("CAS without etcd = %v, %v, want an error", ok, err)
 			}
