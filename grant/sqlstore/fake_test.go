@@ -1,0 +1,213 @@
+package sqlstore
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A fake is a database with one table, as a driver shows it. It understands the
+// statements of PostgreSQL's dialect.
+type fake struct {
+	mu       sync.Mutex
+	rows     map[string]fakeRow // nil while there is no table
+	replica  bool
+	settings [3]string
+
+	// fault is asked before a statement, with its first word, and may fail it. It
+	// applies the statement itself where a test wants that.
+	fault func(what string, apply func()) error
+}
+
+type fakeRow struct {
+	value []byte
+	n     int64
+}
+
+// A fakeError is an answer of the server.
+type fakeError string
+
+func (e fakeError) Error() string    { return "SQLSTATE " + string(e) }
+func (e fakeError) SQLState() string { return string(e) }
+
+func newFake() *fake {
+	return &fake{settings: [3]string{"on", "on", "on"}}
+}
+
+func (f *fake) open() *sql.DB { return sql.OpenDB(f) }
+
+func (f *fake) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := f.ask("CONNECT", nil); err != nil {
+		return nil, err
+	}
+	return &fakeConn{f}, nil
+}
+
+func (f *fake) ask(what string, apply func()) error {
+	f.mu.Lock()
+	fault := f.fault
+	f.mu.Unlock()
+	if fault == nil {
+		return nil
+	}
+	return fault(what, apply)
+}
+
+func (f *fake) Driver() driver.Driver { return nil }
+
+type fakeConn struct{ f *fake }
+
+func (c *fakeConn) Prepare(string) (driver.Stmt, error) { return nil, errors.New("not prepared") }
+func (c *fakeConn) Close() error                        { return nil }
+func (c *fakeConn) Begin() (driver.Tx, error)           { return nil, errors.New("no transactions") }
+
+// text is an argument as bytes, whichever way it came.
+func text(v driver.NamedValue) []byte {
+	switch v := v.Value.(type) {
+	case string:
+		return []byte(v)
+	case []byte:
+		return slices.Clone(v)
+	}
+	panic(fmt.Sprintf("%T", v.Value))
+}
+
+func (c *fakeConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f := c.f
+	changed := int64(0)
+	done := false
+	var failed error
+	apply := func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		done = true
+		word, _, _ := strings.Cut(query, " ")
+		if f.rows == nil && word != "CREATE" {
+			failed = fakeError("42P01")
+			return
+		}
+		switch word {
+		case "CREATE":
+			if f.rows != nil {
+				failed = fakeError("42P07")
+				return
+			}
+			f.rows = make(map[string]fakeRow)
+		case "INSERT":
+			key := string(text(args[0]))
+			if _, ok := f.rows[key]; !ok {
+				f.rows[key] = fakeRow{text(args[1]), 1}
+				changed = 1
+			}
+		case "UPDATE":
+			key := string(text(args[1]))
+			if r, ok := f.rows[key]; ok && bytes.Equal(r.value, text(args[2])) {
+				f.rows[key] = fakeRow{text(args[0]), r.n + 1}
+				changed = 1
+			}
+		case "SELECT":
+		default:
+			failed = fakeError("42601")
+		}
+	}
+	word, _, _ := strings.Cut(query, " ")
+	if err := f.ask(word, apply); err != nil {
+		return nil, err
+	}
+	if !done {
+		apply()
+	}
+	return driver.RowsAffected(changed), failed
+}
+
+func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f := c.f
+	if err := f.ask("SELECT", nil); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	one := func(v ...driver.Value) (driver.Rows, error) {
+		return &fakeRows{columns: len(v), rows: [][]driver.Value{v}}, nil
+	}
+	value := func(key string) driver.Value {
+		if r, ok := f.rows[key]; ok {
+			return slices.Clone(r.value)
+		}
+		return nil
+	}
+	switch {
+	case strings.Contains(query, "current_setting"):
+		return one(f.settings[0], f.settings[1], f.settings[2])
+	case strings.HasPrefix(query, "SELECT pg_is_in_recovery()"):
+		return one(f.replica)
+	case f.rows == nil:
+		return nil, fakeError("42P01")
+	case strings.Contains(query, "SUM(n)"):
+		sum := int64(0)
+		for _, r := range f.rows {
+			sum += r.n
+		}
+		return one(value(identityKey), sum, f.replica)
+	case strings.Contains(query, "WHERE k = $1"):
+		return one(value(string(text(args[0]))), f.replica)
+	}
+	rows := &fakeRows{columns: 2}
+	for _, key := range slices.Sorted(maps.Keys(f.rows)) {
+		wanted := false
+		if strings.Contains(query, " IN (") {
+			wanted = slices.ContainsFunc(args, func(a driver.NamedValue) bool { return string(text(a)) == key })
+		} else {
+			wanted = key >= string(text(args[0])) && key < string(text(args[1])) && int64(len(rows.rows)) < args[2].Value.(int64)
+		}
+		if wanted {
+			rows.rows = append(rows.rows, []driver.Value{key, value(key)})
+		}
+	}
+	return rows, nil
+}
+
+type fakeRows struct {
+	columns int
+	rows    [][]driver.Value
+}
+
+func (r *fakeRows) Columns() []string { return make([]string, r.columns) }
+func (r *fakeRows) Close() error      { return nil }
+func (r *fakeRows) Next(dest []driver.Value) error {
+	if len(r.rows) == 0 {
+		return io.EOF
+	}
+	copy(dest, r.rows[0])
+	r.rows = r.rows[1:]
+	return nil
+}
+
+// store opens a Store over the fake, and makes its table.
+func (f *fake) store(t *testing.T) *Store {
+	t.Helper()
+	s, err := New(t.Context(), f.open(), PostgreSQL(), &Options{Create: true, CloseDB: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}

@@ -1,0 +1,202 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/storetest"
+)
+
+// TestStore: the statements and what is made of their results, over a database that
+// is a map. Package stores of the server's module has the real ones.
+func TestStore(t *testing.T) {
+	databases := make(map[grant.Store]*fake)
+	open := func(t *testing.T, f *fake) grant.Store {
+		s := f.store(t)
+		databases[s] = f
+		return s
+	}
+	storetest.RunWith(t, func(t *testing.T) grant.Store { return open(t, newFake()) }, &storetest.Options{
+		Reopen: func(t *testing.T, first grant.Store) grant.Store { return open(t, databases[first]) },
+	})
+}
+
+// TestUnknown: what each kind of failure of a CAS is taken for, and whether it is
+// sent again.
+func TestUnknown(t *testing.T) {
+	lost := errors.New("connection reset")
+	const (
+		certain  = "not sent"
+		unknown  = "unknown"
+		applied  = "applied"
+		notThere = "refused"
+	)
+	for _, test := range []struct {
+		name string
+		// fault is called with the number of the try, from 1 on.
+		fault func(try int, apply func()) error
+		what  string // CONNECT or UPDATE
+		want  string
+		value string // what the key has in the end
+		tries int
+	}{
+		{"nobody there", func(int, func()) error { return lost }, "CONNECT", certain, "0", 1},
+		{"lost before it was applied", func(int, func()) error { return lost }, "UPDATE", unknown, "0", 1},
+		{"answer lost", func(_ int, apply func()) error { apply(); return lost }, "UPDATE", unknown, "1", 1},
+		{"serialization", func(int, func()) error { return fakeError("40001") }, "UPDATE", certain, "0", 1},
+		{"deadlock", func(int, func()) error { return fakeError("40P01") }, "UPDATE", certain, "0", 1},
+		{"read only", func(int, func()) error { return fakeError("25006") }, "UPDATE", certain, "0", 1},
+		{"shut down", func(_ int, apply func()) error { apply(); return fakeError("57P01") }, "UPDATE", unknown, "1", 1},
+		{"disk full", func(int, func()) error { return fakeError("53100") }, "UPDATE", unknown, "0", 1},
+		{"one dead connection", func(try int, _ func()) error {
+			if try == 1 {
+				return driver.ErrBadConn
+			}
+			return nil
+		}, "UPDATE", applied, "1", 2},
+		{"all are dead", func(int, func()) error { return driver.ErrBadConn }, "UPDATE", unknown, "0", 4},
+		{"a driver that is wrong", func(try int, apply func()) error {
+			if try == 1 {
+				apply()
+				return driver.ErrBadConn
+			}
+			return nil
+		}, "UPDATE", unknown, "1", 2},
+		{"refused, after one that was dead", func(try int, _ func()) error {
+			if try == 1 {
+				return driver.ErrBadConn
+			}
+			return fakeError("40001")
+		}, "UPDATE", unknown, "0", 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake()
+			s := f.store(t)
+			if ok, err := s.CAS(t.Context(), "a", nil, []byte("0")); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			s.db.SetMaxIdleConns(0) // so that each try connects
+			tries := 0
+			f.mu.Lock()
+			f.fault = func(what string, apply func()) error {
+				if what != test.what {
+					return nil
+				}
+				tries++
+				return test.fault(tries, apply)
+			}
+			f.mu.Unlock()
+			ok, err := s.CAS(t.Context(), "a", []byte("0"), []byte("1"))
+			f.mu.Lock()
+			f.fault = nil
+			f.mu.Unlock()
+			got := notThere
+			switch {
+			case ok:
+				got = applied
+			case errors.Is(err, grant.ErrNotSent):
+				got = certain
+			case err != nil:
+				got = unknown
+			}
+			value, e := s.Get(t.Context(), "a")
+			if got != test.want || string(value) != test.value || tries != test.tries || e != nil {
+				t.Errorf("CAS is %s (%v) after %d tries, and the value %q (%v); want %s, %d and %q", got, err, tries, value, e, test.want, test.tries, test.value)
+			}
+		})
+	}
+}
+
+// TestNew: what is wrong with a database is said, and it is not used.
+func TestNew(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		spoil func(f *fake, o *Options)
+		want  error
+		words string
+	}{
+		{"no table", func(f *fake, o *Options) { o.Create = false }, ErrNoTable, "firn_grants"},
+		{"replica", func(f *fake, _ *Options) { f.replica = true }, ErrReplica, "primary"},
+		{"fsync", func(f *fake, _ *Options) { f.settings[0] = "off" }, ErrUnfit, "fsync = on"},
+		{"commit", func(f *fake, _ *Options) { f.settings[1] = "off" }, ErrUnfit, "synchronous_commit = on"},
+		{"pages", func(f *fake, _ *Options) { f.settings[2] = "off" }, ErrUnfit, "full_page_writes = on"},
+		{"name", func(_ *fake, o *Options) { o.Table = "a; DROP TABLE b" }, nil, "a-z, 0-9 and _"},
+		{"deep name", func(_ *fake, o *Options) { o.Table = "a.b.c" }, nil, "a-z, 0-9 and _"},
+		{"emptied", func(f *fake, o *Options) { f.rows = map[string]fakeRow{}; o.Create = false }, ErrDamaged, "emptied"},
+		{"identity lost", func(f *fake, o *Options) { f.rows = map[string]fakeRow{"a": {[]byte("1"), 1}} }, ErrDamaged, "emptied"},
+	} {
+		f := newFake()
+		o := &Options{Create: true}
+		test.spoil(f, o)
+		db := f.open()
+		_, err := New(t.Context(), db, PostgreSQL(), o)
+		if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.words) {
+			t.Errorf("%s: %v, want %v with %q", test.name, err, test.want, test.words)
+		}
+		_ = db.Close()
+	}
+}
+
+// TestReplica: a database that becomes a replica gives no old values.
+func TestReplica(t *testing.T) {
+	f := newFake()
+	s := f.store(t)
+	f.mu.Lock()
+	f.replica = true
+	f.mu.Unlock()
+	_, get := s.Get(t.Context(), "a")
+	list := s.List(t.Context(), "", func(string, []byte) bool { return true })
+	_, _, lineage := s.Lineage(t.Context())
+	for what, err := range map[string]error{"Get": get, "List": list, "Lineage": lineage} {
+		if !errors.Is(err, ErrReplica) {
+			t.Errorf("%s of a replica: %v, want ErrReplica", what, err)
+		}
+	}
+}
+
+// TestLineage: it grows with every CAS, and another table is another.
+func TestLineage(t *testing.T) {
+	s, other := newFake().store(t), newFake().store(t)
+	name, before, err := s.Lineage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, key := range []string{"a", "b", "a"} {
+		old := []byte(nil)
+		if i == 2 {
+			old = []byte("0")
+		}
+		if ok, err := s.CAS(t.Context(), key, old, fmt.Append(nil, i)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		again, now, err := s.Lineage(t.Context())
+		if again != name || now != before+1 || err != nil {
+			t.Errorf("Lineage() = %q, %d, %v, want %q, %d", again, now, err, name, before+1)
+		}
+		before = now
+	}
+	if third, _, err := other.Lineage(t.Context()); third == name || err != nil {
+		t.Errorf("two tables are both %q (%v)", third, err)
+	}
+}
+
+// TestSharedDatabase: Close leaves a database open that is not its own.
+func TestSharedDatabase(t *testing.T) {
+	db := newFake().open()
+	defer db.Close()
+	s, err := New(t.Context(), db, PostgreSQL(), &Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := db.PingContext(context.Background()); err != nil {
+		t.Errorf("the database: %v", err)
+	}
+}

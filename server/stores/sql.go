@@ -1,0 +1,218 @@
+package stores
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/sqlstore"
+)
+
+// A pool is small: renewals are short, and few at a time.
+const maxConns = 8
+
+func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
+	o, err := tableOptions(u)
+	if err != nil {
+		return nil, err
+	}
+	if u.hosts == "" && u.query.Get("host") == "" {
+		return nil, wrong("it is such as postgres://firn@db.example/firn", "postgres: there is no host")
+	}
+	if strings.Contains(u.hosts, ",") && u.query.Get("target_session_attrs") == "" {
+		u.query.Set("target_session_attrs", "read-write") // the primary, whichever it is
+	}
+	// The password is set apart, as errors of the parser show what they parse.
+	plain := url.URL{Scheme: "postgres", Host: u.hosts, Path: "/" + u.path, RawQuery: u.query.Encode()}
+	if u.user != "" {
+		plain.User = url.User(u.user)
+	}
+	c, err := pgx.ParseConfig(plain.String())
+	if err != nil {
+		return nil, wrong("it is such as postgres://firn@db.example:5432/firn?sslmode=verify-full", "postgres: %w", innermost(err))
+	}
+	if u.password != "" {
+		c.Password = u.password
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = u.timeout
+	}
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "firn"
+	}
+	db := stdlib.OpenDB(*c)
+	s, err := openTable(ctx, db, sqlstore.PostgreSQL(), o, u)
+	if err == nil {
+		return s, nil
+	}
+	where := fmt.Sprintf("postgres %s", strings.Join(strings.Split(u.hosts, ","), ", "))
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch {
+		case pg.Code == "28P01" || pg.Code == "28000":
+			return nil, fault("check the user and its password; password-file=PATH reads it from a file", "%s refuses user %q: %s", where, c.User, pg.Message)
+		case pg.Code == "3D000":
+			return nil, fault("CREATE DATABASE "+c.Database+", or name another after the host", "%s: %s", where, pg.Message)
+		case pg.Code == "42501":
+			return nil, fault("GRANT SELECT, INSERT, UPDATE on the table; to create it, CREATE on its schema", "%s: user %q: %s", where, c.User, pg.Message)
+		case pg.Code == "57P03":
+			return nil, fault("try again in a moment", "%s: %s", where, pg.Message)
+		}
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return nil, err
+	}
+	return nil, fault(networkHint(err), "%s: %w", where, innermost(err))
+}
+
+func openMySQL(ctx context.Context, u *parsed) (grant.Store, error) {
+	o, err := tableOptions(u)
+	if err != nil {
+		return nil, err
+	}
+	c := mysql.NewConfig()
+	if c.TLS, err = u.tls(); err != nil {
+		return nil, err
+	}
+	socket := u.take("socket")
+	if err := u.nothingElse("create, table, tls, ca, cert, key, socket, password-file and timeout"); err != nil {
+		return nil, err
+	}
+	c.User, c.Passwd, c.DBName = u.user, u.password, u.path
+	c.Timeout = u.timeout
+	c.Logger = log.New(io.Discard, "", 0) // errors are returned
+	switch {
+	case socket != "" && u.hosts != "":
+		return nil, wrong("leave one of them out", "mysql: there is a host and a socket")
+	case socket != "":
+		c.Net, c.Addr = "unix", socket
+	default:
+		addresses, err := u.addresses("3306")
+		if err != nil {
+			return nil, err
+		}
+		if len(addresses) > 1 {
+			return nil, wrong("name the primary, or a proxy that finds it", "mysql: there are %d hosts", len(addresses))
+		}
+		c.Net, c.Addr = "tcp", addresses[0]
+		if host, _, _ := net.SplitHostPort(c.Addr); c.TLS != nil && c.TLS.ServerName == "" {
+			c.TLS.ServerName = host
+		}
+	}
+	if c.DBName == "" {
+		return nil, wrong("it is such as mysql://firn@db.example/firn", "mysql: there is no database after the host")
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, wrong("", "mysql: %w", err)
+	}
+	number := func(err error) uint16 {
+		var e *mysql.MySQLError
+		if errors.As(err, &e) {
+			return e.Number
+		}
+		return 0
+	}
+	s, err := openTable(ctx, sql.OpenDB(connector), sqlstore.MySQL(number), o, u)
+	if err == nil {
+		return s, nil
+	}
+	where := "mysql " + c.Addr
+	switch number(err) {
+	case 1045, 1698:
+		return nil, fault("check the user and its password; password-file=PATH reads it from a file", "%s refuses user %q", where, c.User)
+	case 1044:
+		return nil, fault("GRANT SELECT, INSERT, UPDATE on the table to it; to create it, CREATE", "%s: user %q may not use database %q", where, c.User, c.DBName)
+	case 1142:
+		return nil, fault("GRANT SELECT, INSERT, UPDATE on the table to it; to create it, CREATE", "%s: %w", where, innermost(err))
+	case 1049:
+		return nil, fault("CREATE DATABASE "+c.DBName+", or name another after the host", "%s: there is no database %q", where, c.DBName)
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return nil, err
+	}
+	return nil, fault(networkHint(err), "%s: %w", where, innermost(err))
+}
+
+// tableOptions takes what all tables have.
+func tableOptions(u *parsed) (*sqlstore.Options, error) {
+	create, err := u.flag("create")
+	if err != nil {
+		return nil, err
+	}
+	return &sqlstore.Options{Table: u.take("table"), Create: create, CloseDB: true}, nil
+}
+
+// openTable opens the table of a database, which it closes if that fails.
+func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed) (grant.Store, error) {
+	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	if _, err := sqlstore.Schema(d, o.Table); err != nil {
+		_ = db.Close()
+		return nil, &Error{Err: err, URL: true}
+	}
+	s, err := sqlstore.New(ctx, db, d, o)
+	if err == nil {
+		return s, nil
+	}
+	_ = db.Close()
+	switch {
+	case errors.Is(err, sqlstore.ErrNoTable):
+		return nil, fault("is the database right? To make the table: add ?create=true once", "%s: %w in database %q", u.scheme, err, u.path)
+	case errors.Is(err, sqlstore.ErrDamaged):
+		return nil, fault("do not delete it: what it held would be handed out again. Restore it from a backup and run firn node fence; docs/operations.md has the drill", "%s: %w", u.scheme, err)
+	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
+		return nil, fault("", "%s: %w", u.scheme, err)
+	}
+	return nil, err
+}
+
+// innermost is the last error of a chain, or the first where there are several: what
+// drivers put before it repeats the URL.
+func innermost(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if several, ok := err.(interface{ Unwrap() []error }); ok && len(several.Unwrap()) > 0 {
+			next = several.Unwrap()[0]
+		}
+		if next == nil {
+			return err
+		}
+		var op *net.OpError
+		if !errors.As(next, &op) {
+			if _, ok := err.(*net.OpError); ok {
+				return err // says what was dialled
+			}
+		}
+		err = next
+	}
+}
+
+// networkHint says what to do when a server is not reached.
+func networkHint(err error) string {
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &dns):
+		return "there is no such host: is its name right?"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &op):
+		return "is it running, and do host and port name it? Is a firewall between?"
+	}
+	return ""
+}

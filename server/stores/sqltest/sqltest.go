@@ -1,0 +1,258 @@
+//go:build unix
+
+// Package sqltest starts real database servers for tests, each on loopback in a
+// directory of its own, and ends them with the test. It skips tests where a server
+// is not installed.
+package sqltest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// User, Password and Database are those of every server.
+const (
+	User     = "firn"
+	Password = "secret:/@?"
+	Database = "ids"
+)
+
+// escaped is Password as it stands in a URL.
+const escaped = "secret%3A%2F%40%3F"
+
+// A Server is a database server that can be killed and started again. Its methods
+// are for one goroutine.
+type Server struct {
+	t       testing.TB
+	scheme  string
+	address string
+	start   func() *exec.Cmd
+	cmd     *exec.Cmd
+	ended   chan struct{}
+	log     *bytes.Buffer
+}
+
+// URL is that of a store in it, with these parameters, such as "create=true".
+func (s *Server) URL(parameters ...string) string {
+	url := fmt.Sprintf("%s://%s:%s@%s/%s", s.scheme, User, escaped, s.address, Database)
+	if len(parameters) > 0 {
+		url += "?" + strings.Join(parameters, "&")
+	}
+	return url
+}
+
+// Address is HOST:PORT.
+func (s *Server) Address() string { return s.address }
+
+// Kill ends it with SIGKILL, as a power loss of the process.
+func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+
+// Stop makes it stop where it is, and Go go on.
+func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
+
+// Go makes it go on after Stop.
+func (s *Server) Go() { s.signal(syscall.SIGCONT) }
+
+// signal sends a signal to all processes of the server.
+func (s *Server) signal(sig syscall.Signal) { _ = syscall.Kill(-s.cmd.Process.Pid, sig) }
+
+func (s *Server) end(sig syscall.Signal) {
+	s.signal(sig)
+	s.signal(syscall.SIGCONT)
+	<-s.ended
+	s.signal(syscall.SIGKILL) // what it has started
+}
+
+// Start starts it again after Kill, and waits until it answers.
+func (s *Server) Start() {
+	s.t.Helper()
+	s.log = new(bytes.Buffer)
+	s.cmd = s.start()
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	if s.cmd.SysProcAttr == nil {
+		s.cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	s.cmd.SysProcAttr.Setpgid = true
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.ended = make(chan struct{})
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait()
+		close(ended)
+	}(s.cmd, s.ended)
+}
+
+// wait calls ready until it is nil.
+func (s *Server) wait(ready func() error) {
+	s.t.Helper()
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		err := ready()
+		if err == nil {
+			return
+		}
+		select {
+		case <-s.ended:
+			s.t.Fatalf("%s ended: %v: %s", s.scheme, err, s.log)
+		default:
+		}
+		if time.Since(begin) > time.Minute {
+			s.t.Fatalf("%s does not answer: %v", s.scheme, err)
+		}
+	}
+}
+
+// find returns the path of a program, from PATH or from where Debian puts servers.
+func find(t testing.TB, name, pkg string) string {
+	t.Helper()
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	for _, path := range append(found, "/usr/sbin/"+name) {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	t.Skipf("SKIPPED: %s is not installed (Debian: apt-get install %s)", name, pkg)
+	return ""
+}
+
+// freeAddress is one on loopback that nobody listens on at this moment.
+func freeAddress(t testing.TB) (address, port string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ = net.SplitHostPort(l.Addr().String())
+	return l.Addr().String(), port
+}
+
+// directory makes one that a server of another user can use, if there must be one:
+// the servers refuse to run as root.
+func directory(t testing.TB, prefix string, account string) (dir string, as *syscall.SysProcAttr) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "firn-"+prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	as = new(syscall.SysProcAttr)
+	if os.Geteuid() != 0 {
+		return dir, as
+	}
+	u, err := user.Lookup(account)
+	if err != nil {
+		t.Skipf("SKIPPED: %s does not run as root, and there is no user %s", prefix, account)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	if err := os.Chown(dir, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+	as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return dir, as
+}
+
+// run runs a program to its end.
+func run(t testing.TB, dir string, as *syscall.SysProcAttr, stdin string, name string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.SysProcAttr, cmd.Stdin = dir, as, strings.NewReader(stdin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", filepath.Base(name), err, out)
+	}
+}
+
+// PostgreSQL starts a server of PostgreSQL, with more settings such as "fsync=off".
+func PostgreSQL(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	initdb, postgres := find(t, "initdb", "postgresql"), find(t, "postgres", "postgresql")
+	dir, as := directory(t, "postgres", "postgres")
+	data := filepath.Join(dir, "data")
+	run(t, dir, as, "", initdb, "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8")
+	s := &Server{t: t, scheme: "postgres"}
+	var port string
+	s.address, port = freeAddress(t)
+	s.start = func() *exec.Cmd {
+		args := []string{"-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + dir}
+		for _, setting := range settings {
+			args = append(args, "-c", setting)
+		}
+		cmd := exec.Command(postgres, args...)
+		cmd.Dir = dir
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential}
+		return cmd
+	}
+	// The superuser has the socket alone; all others need a password.
+	write(t, filepath.Join(data, "pg_hba.conf"), "local all postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+	s.Start()
+	t.Cleanup(s.Kill)
+	psql := find(t, "psql", "postgresql-client")
+	s.wait(func() error {
+		return exec.Command(psql, "-h", dir, "-p", port, "-U", "postgres", "-c", "SELECT 1").Run()
+	})
+	sql := fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s';\nCREATE DATABASE %s OWNER %s;\n", User, Password, Database, User)
+	run(t, dir, as, sql, psql, "-h", dir, "-p", port, "-U", "postgres", "-v", "ON_ERROR_STOP=1")
+	return s
+}
+
+// MariaDB starts a server of MariaDB, with more settings such as "read-only=1".
+func MariaDB(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	install, server := find(t, "mariadb-install-db", "mariadb-server"), find(t, "mariadbd", "mariadb-server")
+	client := find(t, "mariadb", "mariadb-client")
+	dir, as := directory(t, "mariadb", "mysql")
+	data := filepath.Join(dir, "data")
+	run(t, dir, as, "", install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
+	s := &Server{t: t, scheme: "mysql"}
+	var port string
+	s.address, port = freeAddress(t)
+	socket := filepath.Join(dir, "s")
+	s.start = func() *exec.Cmd {
+		args := []string{"--no-defaults", "--datadir=" + data, "--bind-address=127.0.0.1", "--port=" + port, "--socket=" + socket,
+			"--pid-file=" + filepath.Join(dir, "pid"), "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M"}
+		for _, setting := range settings {
+			args = append(args, "--"+setting)
+		}
+		cmd := exec.Command(server, args...)
+		cmd.Dir = dir
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential}
+		return cmd
+	}
+	s.Start()
+	t.Cleanup(s.Kill)
+	s.wait(func() error {
+		return exec.Command(client, "--no-defaults", "-S", socket, "-u", "root", "-e", "SELECT 1").Run()
+	})
+	sql := fmt.Sprintf("CREATE DATABASE %[1]s; CREATE USER %[2]s@'127.0.0.1' IDENTIFIED BY '%[3]s'; GRANT ALL ON %[1]s.* TO %[2]s@'127.0.0.1';\n", Database, User, Password)
+	run(t, dir, as, sql, client, "--no-defaults", "-S", socket, "-u", "root")
+	return s
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Both are the servers of all kinds, by their schemes.
+func Both() map[string]func(testing.TB, ...string) *Server {
+	return map[string]func(testing.TB, ...string) *Server{"postgres": PostgreSQL, "mysql": MariaDB}
+}
