@@ -48,7 +48,9 @@ bench: ## run the benchmarks of the root module; BENCH selects, COUNT repeats
 	go test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(COUNT) ./...
 
 .PHONY: soak
-soak: ## run what takes long: race SOAKCOUNT times, each fuzz target for SOAKFUZZ
+soak: ## run what takes long: simulator, etcd and servers for hours, the whole model, race SOAKCOUNT times, each fuzz target for SOAKFUZZ
+	@sh scripts/model.sh full
+	@FIRN_SOAK=1 sh scripts/each.sh go test -v -count=1 -timeout 24h ./...
 	@$(MAKE) --no-print-directory race RACECOUNT=$(SOAKCOUNT)
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAKFUZZ)
 

@@ -101,6 +101,12 @@ build_etcd() {
 	sh scripts/etcd.sh >/dev/null || echo 'SKIPPED: etcd does not build here: its tests will be skipped'
 }
 
+# What the tests of stores and protocols start.
+install_packages() {
+	sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server |
+		sed 's/^SKIPPED: /skipped packages: /' | tee -a $facts
+}
+
 root=$PWD
 step gofmt check_gofmt
 step 'build staticcheck' build_staticcheck
@@ -115,6 +121,7 @@ for module in $modules; do
 done
 step 'check the model' check_model
 step 'build etcd' build_etcd
+step 'install what tests start' install_packages
 for module in $modules; do
 	step "go test $module" run_tests "$module"
 done

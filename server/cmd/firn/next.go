@@ -119,7 +119,7 @@ pins the number: it is had when nobody else holds it.`,
 					}
 				}
 			}
-			return a.withStore(store, false, func(s grant.Store) error {
+			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
 				c := &sequencer.Config{AllowClockBehind: allowBehind}
 				switch {
 				case name == "":

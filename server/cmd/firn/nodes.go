@@ -101,7 +101,7 @@ the future, that clock is ahead of this one.
 		Example: "  firn node list\n  firn node list orders --all --json",
 		Args:    atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(store, false, func(s grant.Store) error {
+			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
 				ctx := cmd.Context()
 				list, err := names(ctx, s, args)
 				if err != nil {
@@ -209,7 +209,7 @@ time; that costs that wait, and nothing else.
 			return oneName(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(store, false, func(s grant.Store) error {
+			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
 				ctx := cmd.Context()
 				list, err := names(ctx, s, args)
 				if err != nil {

@@ -68,8 +68,8 @@ func oneName(cmd *cobra.Command, args []string) error {
 }
 
 // withStore runs f with the store.
-func (a *app) withStore(url string, create bool, f func(grant.Store) error) error {
-	s, err := a.openStore(url, create)
+func (a *app) withStore(ctx context.Context, url string, create bool, f func(grant.Store) error) error {
+	s, err := a.openStore(ctx, url, create, nil)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 			if layout.ReadOnly() {
 				return misuse("firn layout lists what can be made", "%w", errReadOnly(layout))
 			}
-			return a.withStore(store, true, func(s grant.Store) error {
+			return a.withStore(cmd.Context(), store, true, func(s grant.Store) error {
 				usual := time.Duration(0)
 				if w, ok := s.(interface{ Window() time.Duration }); ok {
 					usual = w.Window()
@@ -190,7 +190,7 @@ func newSequencerList(a *app) *cobra.Command {
 		Example: "  firn sequencer list\n  firn sequencer list --json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withStore(store, false, func(s grant.Store) error {
+			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
 				t := table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW"}}
 				broken, written := 0, error(nil)
 				err := grant.Sequencers(cmd.Context(), s, func(name string, i grant.Info, err error) bool {
@@ -251,7 +251,7 @@ func newSequencerShow(a *app) *cobra.Command {
 		Example: "  firn sequencer show orders",
 		Args:    oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(store, false, func(s grant.Store) error {
+			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
 				info, err := grant.Lookup(cmd.Context(), s, args[0])
 				if err != nil {
 					return err
@@ -276,7 +276,7 @@ func newSequencerChange(a *app, name, short, long string, change func(context.Co
 		Example: "  firn sequencer " + name + " orders",
 		Args:    oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(store, false, func(s grant.Store) error {
+			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
 				info, err := change(cmd.Context(), s, args[0])
 				if err != nil {
 					return err
@@ -301,7 +301,7 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 		Example: "  firn sequencer " + name + " orders",
 		Args:    oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(store, false, func(s grant.Store) error {
+			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
 				if confirm {
 					if err := a.confirm(yes, args[0], name); err != nil {
 						return err

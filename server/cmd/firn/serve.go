@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/stores"
 )
 
 // defaultListen is on loopback, as the server has neither TLS nor tokens yet.
@@ -128,7 +129,7 @@ func (s *serving) run(ctx context.Context, a *app) error {
 		return err
 	}
 	log := s.logger(a)
-	backend, end, err := s.backend(a, log)
+	backend, end, err := s.backend(ctx, a, log)
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func cause(err error) error {
 
 // backend makes the source of IDs, and finds what is wrong with the flags. end
 // gives back what it holds.
-func (s *serving) backend(a *app, log *slog.Logger) (backend httpapi.Backend, end func(), err error) {
+func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger) (backend httpapi.Backend, end func(), err error) {
 	if err := s.check(); err != nil {
 		return nil, nil, err
 	}
@@ -226,7 +227,7 @@ func (s *serving) backend(a *app, log *slog.Logger) (backend httpapi.Backend, en
 			return nil, nil, misuse("", "--max-ahead: %w", err)
 		}
 	}
-	store, err := a.openStore(s.store, false)
+	store, err := a.openStore(ctx, s.store, false, func(text string) { log.Warn("store: " + text) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -357,10 +358,10 @@ func (s *serving) numbers(a *app) string {
 	case s.store == "" && s.node != "":
 		return "static " + s.node
 	case s.store != "":
-		return redact(s.store)
+		return stores.Redact(s.store)
 	}
 	if url := a.getenv(storeEnv); url != "" {
-		return redact(url)
+		return stores.Redact(url)
 	}
 	path, _ := a.statePath()
 	return "dir:" + path

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/e2e/etcdtest"
+	"github.com/firnid/firn/server/stores/sqltest"
 )
 
 // chaosLayout has few node numbers, so that they change hands often.
@@ -42,29 +44,37 @@ type testServer struct {
 	going time.Time // when it is to go on, where it is stopped
 }
 
-// start starts it, and waits until it serves.
+// start starts it, and waits until it serves. Should the store be away, it ends, and is
+// started again, as what runs services does.
 func (s *testServer) start(t *testing.T, store string) {
 	t.Helper()
-	s.cmd = firnCommand(context.Background(), "serve --listen 127.0.0.1:0 --log-format json --request-timeout 3s --store "+store)
-	logs, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
+	for begin := time.Now(); ; {
+		s.cmd = firnCommand(context.Background(), "serve --listen 127.0.0.1:0 --log-format json --request-timeout 3s --store "+store)
+		logs, err := s.cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewReader(logs)
+		url, err := urlIn(lines)
+		s.ended = make(chan struct{})
+		go func(cmd *exec.Cmd, ended chan struct{}) {
+			_, _ = io.Copy(io.Discard, lines)
+			_ = cmd.Wait() // killed, or told to stop
+			close(ended)
+		}(s.cmd, s.ended)
+		if err == nil {
+			s.url.Store(&url)
+			return
+		}
+		_ = s.cmd.Process.Kill()
+		<-s.ended
+		if time.Since(begin) > time.Minute {
+			t.Fatal(err)
+		}
 	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(logs)
-	url, err := urlIn(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.url.Store(&url)
-	s.ended = make(chan struct{})
-	go func(cmd *exec.Cmd, ended chan struct{}) {
-		_, _ = io.Copy(io.Discard, lines)
-		_ = cmd.Wait() // killed, or told to stop
-		close(ended)
-	}(s.cmd, s.ended)
 }
 
 // end ends it with a signal, also where it is stopped.
@@ -165,28 +175,61 @@ func (c *handedOut) duplicates(t *testing.T) (spans int) {
 	return spans
 }
 
-// TestServers: two firn serve on one directory, and firn next beside them, hand
-// out IDs together while the servers are killed, told to stop, and stopped for
-// longer than their windows. Every ID is checked.
-func TestServers(t *testing.T) {
+// TestServersOnDirectory: two firn serve on one directory.
+func TestServersOnDirectory(t *testing.T) {
+	testServers(t, "a directory", 2, testStore(t), func() {})
+}
+
+// TestServersOnEtcd: three firn serve on one etcd, a member of which is killed now
+// and then.
+func TestServersOnEtcd(t *testing.T) {
+	notInProcess(t)
+	c := etcdtest.Start(t)
+	n := 0
+	testServers(t, "etcd", 3, c.URL("servers"), func() {
+		c.Kill(n % etcdtest.Members)
+		c.Start(n % etcdtest.Members)
+		n++
+	})
+}
+
+// TestServersOnPostgreSQL: three firn serve on one PostgreSQL, which is killed now
+// and then.
+func TestServersOnPostgreSQL(t *testing.T) {
+	notInProcess(t)
+	s := sqltest.PostgreSQL(t)
+	testServers(t, "PostgreSQL", 3, s.URL("create=true"), func() {
+		s.Kill()
+		s.Start()
+	})
+}
+
+// notInProcess skips a test in a process of a test.
+func notInProcess(t *testing.T) {
 	if _, ok := os.LookupEnv("FIRN_TEST_SERVE"); ok {
 		t.Skip("this is a process of a test")
 	}
-	lasts := 15 * time.Second
+}
+
+// testServers: firn serve on one store, and firn next beside them, hand out IDs
+// together while the servers are killed, told to stop, and stopped for longer than
+// their windows, and the store fails for a moment. Every ID is checked.
+func testServers(t *testing.T, where string, size int, store string, fail func()) {
+	notInProcess(t)
+	lasts := 12 * time.Second
 	if testing.Short() {
 		lasts = 3 * time.Second
 	}
 	if os.Getenv("FIRN_SOAK") != "" {
 		lasts = 10 * time.Minute
 	}
-	store := testStore(t)
 	create := firnCommand(t.Context(), "sequencer create chaos --max-ahead 200ms --window 1s --layout "+chaosLayout+" --store "+store)
 	if out, err := create.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 
 	counted := &handedOut{layout: firn.MustParseLayout(chaosLayout), spans: make(map[uint64][]slots)}
-	var servers [2]testServer
+	servers := make([]testServer, size)
 	for i := range servers {
 		servers[i].start(t, store)
 	}
@@ -197,21 +240,23 @@ func TestServers(t *testing.T) {
 	}()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+	var failures atomic.Int64 // of the store
 	var clients sync.WaitGroup
-	var asked, refused, byNext, fromEach [2]atomic.Int64
+	var refused, answered, next, nextIDs, nextRefused atomic.Int64
+	fromEach := make([]atomic.Int64, size)
 	for i := range servers {
 		for n := range 3 {
 			clients.Go(func() {
 				client := &http.Client{Timeout: 5 * time.Second, Transport: new(http.Transport)}
 				defer client.CloseIdleConnections()
 				for ctx.Err() == nil {
-					asked[i].Add(1)
 					if err := counted.take(client, *servers[i].url.Load(), n > 0); err != nil {
-						refused[i].Add(1)
+						refused.Add(1)
 						time.Sleep(10 * time.Millisecond)
 						continue
 					}
 					fromEach[i].Add(1)
+					answered.Add(1)
 				}
 			})
 		}
@@ -219,12 +264,16 @@ func TestServers(t *testing.T) {
 	clients.Go(func() {
 		for ctx.Err() == nil {
 			var stdout, stderr bytes.Buffer
-			next := firnCommand(context.Background(), "next -n 20000 --sequencer chaos --store "+store)
-			next.Stdout, next.Stderr = &stdout, &stderr
-			if err := next.Run(); err != nil {
-				// Each kill blocks a number for a window; there are more.
-				t.Errorf("firn next: %v: %s", err, &stderr)
-				return
+			cmd := firnCommand(context.Background(), "next -n 20000 --sequencer chaos --store "+store)
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			if err := cmd.Run(); err != nil {
+				// Each kill blocks a number for a window; there are more. But a store
+				// that fails may say so.
+				nextRefused.Add(1)
+				if failures.Load() == 0 {
+					t.Errorf("firn next: %v: %s", err, &stderr)
+					return
+				}
 			}
 			var ids []firn.ID
 			for line := range strings.Lines(stdout.String()) {
@@ -235,15 +284,16 @@ func TestServers(t *testing.T) {
 				}
 				ids = append(ids, id)
 			}
-			if err := counted.addAll(ids); err != nil || len(ids) != 20000 {
+			if err := counted.addAll(ids); err != nil || len(ids) != 20000 && failures.Load() == 0 {
 				t.Errorf("firn next made %d IDs: %v", len(ids), err)
 			}
-			byNext[0].Add(1)
-			byNext[1].Add(int64(len(ids)))
+			next.Add(1)
+			nextIDs.Add(int64(len(ids)))
 		}
 	})
 
 	var kills, ends, stops int
+	lastFailure := time.Now()
 	r := rand.New(rand.NewPCG(1, 1))
 	for begin := time.Now(); time.Since(begin) < lasts; {
 		time.Sleep(time.Duration(100+r.IntN(300)) * time.Millisecond)
@@ -253,7 +303,12 @@ func TestServers(t *testing.T) {
 				s.going = time.Time{}
 			}
 		}
-		s := &servers[r.IntN(2)]
+		if time.Since(lastFailure) > 3*time.Second && where != "a directory" {
+			failures.Add(1)
+			fail()
+			lastFailure = time.Now()
+		}
+		s := &servers[r.IntN(size)]
 		switch what := r.IntN(5); {
 		case what < 2:
 			s.end(syscall.SIGKILL)
@@ -276,12 +331,17 @@ func TestServers(t *testing.T) {
 	clients.Wait()
 
 	spans := counted.duplicates(t)
-	t.Logf("report: servers on a directory: 2 firn serve and %d firn next one after the other, for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s): %d+%d requests answered, %d not: %d IDs in %d runs of %d node numbers, no duplicate",
-		byNext[0].Load(), lasts, kills, ends, stops, fromEach[0].Load(), fromEach[1].Load(), refused[0].Load()+refused[1].Load(), counted.ids.Load(), spans, len(counted.spans))
+	t.Logf("report: servers on %s: %d firn serve and %d firn next one after the other, for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s), the store killed %d times: %d requests answered, %d not, %d of firn next not: %d IDs in %d runs of %d node numbers, no duplicate",
+		where, size, next.Load(), lasts, kills, ends, stops, failures.Load(), answered.Load(), refused.Load(), nextRefused.Load(), counted.ids.Load(), spans, len(counted.spans))
 	if counted.ids.Load() < 1_000_000 && !testing.Short() {
 		t.Errorf("%d IDs, want a million", counted.ids.Load())
 	}
-	if fromEach[0].Load() == 0 || fromEach[1].Load() == 0 || byNext[0].Load() == 0 || kills == 0 || stops == 0 && !testing.Short() {
+	for i := range fromEach {
+		if fromEach[i].Load() == 0 {
+			t.Errorf("server %d took no part", i)
+		}
+	}
+	if next.Load() == 0 || kills == 0 || stops == 0 && !testing.Short() {
 		t.Errorf("not all took part")
 	}
 }

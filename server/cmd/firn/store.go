@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/stores"
 )
 
 // storeEnv is the environment variable that --store is taken from.
@@ -32,9 +33,10 @@ const storeHelp = `Node numbers are kept in a store, so that nobody has to think
 XDG_STATE_HOME/firn or ~/.local/state/firn names, or /var/lib/firn for root. All
 firn commands of this machine share it, and never give the same ID.
 
-  dir:PATH               a directory, for the processes of one machine
-  dir:PATH?create=true   makes it where there is none yet
-  dir:PATH?volatile=true takes one that is lost with the machine or container`
+  dir:PATH                 a directory, for the processes of one machine
+    ?create=true makes it where there is none yet, ?volatile=true takes one that
+    is lost with the machine or container
+` + stores.Help
 
 // storeVar adds --store.
 func storeVar(cmd *cobra.Command, store *string) {
@@ -43,12 +45,12 @@ func storeVar(cmd *cobra.Command, store *string) {
 
 // openStore opens the store that url names, or else the one of the environment,
 // or the user's own directory. create allows to make what is not there.
-func (a *app) openStore(url string, create bool) (grant.Store, error) {
+func (a *app) openStore(ctx context.Context, url string, create bool, warn func(string)) (grant.Store, error) {
 	if url == "" {
 		url = a.getenv(storeEnv)
 	}
 	if url != "" {
-		return openStoreURL(url, create)
+		return openStoreURL(ctx, url, create, warn)
 	}
 	if why := a.container(); why != "" {
 		return nil, misuse("share one store between all replicas: --store URL; or give each a number of its own: --node N. For a trial, --store 'dir:/tmp/firn?create=true&volatile=true'",
@@ -81,11 +83,23 @@ func (a *app) statePath() (string, error) {
 	return "", errors.New("neither XDG_STATE_HOME nor HOME is set, so there is no directory for the state")
 }
 
-// openStoreURL opens the store of a URL.
-func openStoreURL(text string, create bool) (grant.Store, error) {
+// openStoreURL opens the store of a URL. warn is told what is dangerous about it.
+func openStoreURL(ctx context.Context, text string, create bool, warn func(string)) (grant.Store, error) {
 	kind, rest, ok := strings.Cut(text, ":")
 	if !ok || kind != "dir" {
-		return nil, misuse("it is dir:PATH, such as dir:/var/lib/firn", "--store %q: there is no such kind of store", redact(text))
+		s, err := stores.Open(ctx, text, stores.Options{Warn: warn})
+		var e *stores.Error
+		switch {
+		case err == nil:
+			return s, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.As(err, &e) && e.URL:
+			return nil, misuse(e.Hint, "--store: %w", err)
+		case e != nil:
+			return nil, failed(e.Hint, "%w", err)
+		}
+		return nil, failed("", "%w", err)
 	}
 	path, query, _ := strings.Cut(rest, "?")
 	if path == "" {
@@ -111,15 +125,6 @@ func openStoreURL(text string, create bool) (grant.Store, error) {
 		}
 	}
 	return openDir(path, create, volatile)
-}
-
-// redact is a URL without a password.
-func redact(text string) string {
-	if u, err := url.Parse(text); err == nil {
-		return u.Redacted()
-	}
-	kind, _, _ := strings.Cut(text, ":")
-	return kind + ":…"
 }
 
 func openDir(path string, create, volatile bool) (grant.Store, error) {
