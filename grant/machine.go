@@ -511,11 +511,14 @@ func (m *Machine) forget() {
 // someKeys are the keys of up to n different numbers of the range, by chance;
 // the number held before is among them, and all if there are no more than n.
 func (m *Machine) someKeys(n int) []string {
-	size := m.hi - m.lo // less 1, so that it always fits
+	lo, size := m.lo, m.hi-m.lo // less 1, so that it always fits
+	if mutant.On(mutant.RangeIgnored) {
+		lo, size = 0, m.sequencer.Layout.MaxNode()
+	}
 	if size < uint64(n) {
 		keys := make([]string, 0, size+1)
 		for i := uint64(0); i <= size; i++ {
-			keys = append(keys, m.key(m.lo+i))
+			keys = append(keys, m.key(lo+i))
 		}
 		return keys
 	}
@@ -528,11 +531,8 @@ func (m *Machine) someKeys(n int) []string {
 		if size+1 != 0 {
 			node %= size + 1
 		}
-		node += m.lo
-		if mutant.On(mutant.RangeIgnored) {
-			node = m.set.Random() % (m.sequencer.Layout.MaxNode() + 1)
-		}
-		if !slices.Contains(nodes, node) || mutant.On(mutant.RangeIgnored) {
+		node += lo
+		if !slices.Contains(nodes, node) {
 			nodes = append(nodes, node)
 		}
 	}

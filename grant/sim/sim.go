@@ -109,11 +109,35 @@ type world struct {
 	members []*member
 	wild    bool // clocks may do anything; a fence asks for sane ones
 
+	focus Focus
+	ended bool // detach or destroy has returned, and nobody was told to go on
+
 	seen    map[firn.ID]bool
+	spans   [8][]*span          // of each node, what was taken in each term
 	taken   [8]int64            // exclusive end of all that was taken, of each node
 	before  map[string]int64    // of records: the mark that they replaced
+	late    map[string]bool     // of claims: applied when it had ended
 	granted map[[2]string]int64 // owner and key: the latest mark applied
 	cloned  []cloning
+}
+
+// A span is what a member has taken in one term, from lo on and below hi.
+type span struct {
+	member int
+	lo, hi int64
+}
+
+// A Focus makes some faults frequent, and others close to each other, so that what
+// needs several of them happens soon. What must hold is the same.
+type Focus struct {
+	Faults []Fault // half of all are of these; none means that all are as frequent
+	Window int64   // of the sequencer, in ms; 0 means one of several
+	Every  int64   // the longest time between two faults, in ms; 0 means 4 minutes
+	Step   int64   // the longest clock step, in ms, also where the store is restored; 0 means a minute, and not there
+	Paused float64 // how many calls are paused; 0 means one of a thousand
+	Slow   float64 // how many requests are slow; 0 means one of a hundred
+	Delay  int64   // the longest time that a slow one takes, in ms; 0 means a minute
+	Brief  bool    // a restore is fast, and its backup is of a moment before
 }
 
 // A cloning is what a clone may repeat.
@@ -128,6 +152,8 @@ type member struct {
 	m         *grant.Machine
 	g         *firn.Generator
 	node      uint64
+	span      *span // of the term
+	late      bool  // the number was acquired when it had ended
 	owner     string
 	mark      time.Time
 	born      int64
@@ -193,15 +219,33 @@ const (
 )
 
 // Run does the run of a seed.
-func Run(seed uint64, hours int) Result {
+func Run(seed uint64, hours int) Result { return RunWith(seed, hours, Focus{}) }
+
+// RunWith is Run with a focus.
+func RunWith(seed uint64, hours int, focus Focus) Result {
+	if focus.Every == 0 {
+		focus.Every = 240_000
+	}
+	if focus.Paused == 0 {
+		focus.Paused = 0.001
+	}
+	if focus.Slow == 0 {
+		focus.Slow = 0.01
+	}
+	if focus.Delay == 0 {
+		focus.Delay = 61_000
+	}
 	w := &world{
 		r: rand.New(rand.NewPCG(seed, 0x5eed)), now: begins, hash: fnv.New64a(),
 		values: make(map[string][]byte), rev: make(map[string]int64), revOf: make(map[string]int64),
-		seen: make(map[firn.ID]bool), before: make(map[string]int64), granted: make(map[[2]string]int64),
-		wild: seed%2 == 0, ahead: time.Second,
+		seen: make(map[firn.ID]bool), before: make(map[string]int64), late: make(map[string]bool), granted: make(map[[2]string]int64),
+		wild: seed%2 == 0 && !focus.Brief, ahead: time.Second, focus: focus,
 	}
 	w.res.Seed, w.res.Hours = seed, float64(hours)
 	w.window = []int64{5000, 30_000, 60_000, 600_000}[w.r.IntN(4)]
+	if focus.Window != 0 {
+		w.window = focus.Window
+	}
 	c := grant.Config{Layout: layout, MaxAhead: w.ahead, Window: time.Duration(w.window) * time.Millisecond}
 	if _, err := grant.Create(context.Background(), admin{w}, name, c, time.UnixMilli(w.now)); err != nil {
 		w.fail("create: %v", err)
@@ -218,7 +262,7 @@ func Run(seed uint64, hours int) Result {
 		w.members = append(w.members, p)
 		w.after(w.upTo(2000), func() { w.start(p) })
 	}
-	w.after(w.upTo(60_000), w.disturb)
+	w.after(w.upTo(min(60_000, focus.Every)), w.disturb)
 	end := w.now + int64(hours)*3_600_000
 	for len(w.q) > 0 && w.res.Violation == "" {
 		e := heap.Pop(&w.q).(event)
@@ -227,6 +271,9 @@ func Run(seed uint64, hours int) Result {
 		}
 		w.now = max(w.now, e.at)
 		e.do()
+	}
+	if w.res.Violation != "" {
+		w.res.Hours = float64(w.now-begins) / 3_600_000
 	}
 	w.res.Trace = w.hash.Sum64()
 	return w.res
@@ -383,7 +430,7 @@ func (w *world) begin(p *member, a grant.Action) {
 		until += unit
 	}
 	g := firn.Grant{Node: a.Node, From: time.UnixMilli(a.From), Until: time.UnixMilli(until)}
-	p.node, p.owner = a.Node, ownerOf(p.asked.Next)
+	p.node, p.owner, p.span, p.late = a.Node, ownerOf(p.asked.Next), nil, w.late[string(p.asked.Next)]
 	var err error
 	if p.g != nil {
 		err = p.g.Switch(g)
@@ -483,7 +530,11 @@ func (w *world) take(p *member, id firn.ID) {
 	if end > w.taken[parts.Node] {
 		w.taken[parts.Node] = end
 	}
-	if !w.chance(0.001) {
+	w.note(p, parts.Node, end-unit, end)
+	if w.ended && p.late {
+		w.fail("ended: member %d makes an ID of node %d, acquired after detach or destroy had returned", p.id, parts.Node)
+	}
+	if !w.chance(w.focus.Paused) {
 		w.give(p, id)
 		return
 	}
@@ -497,7 +548,39 @@ func (w *world) take(p *member, id firn.ID) {
 			parts.Node = p.node
 			id, _ = layout.Compose(parts)
 		}
+		if !w.tookIt(p, id) {
+			w.fail("windows: member %d gives %v, of node %d at %d, and never had that number then", p.id, id, parts.Node, end-unit)
+		}
 		w.give(p, id)
+	})
+}
+
+// note notes that a member has taken what is from lo on and below hi of a number, and
+// sees that nobody else has taken anything between what it takes in this term.
+func (w *world) note(p *member, node uint64, lo, hi int64) {
+	if p.span == nil {
+		p.span = &span{member: p.id, lo: lo, hi: hi}
+		w.spans[node] = append(w.spans[node], p.span)
+	}
+	p.span.lo, p.span.hi = min(p.span.lo, lo), max(p.span.hi, hi)
+	if len(w.cloned) > 0 {
+		return
+	}
+	all := w.spans[node]
+	for _, s := range all[max(0, len(all)-20):] {
+		if s != p.span && s.lo < p.span.hi && p.span.lo < s.hi {
+			w.fail("windows: member %d takes what is from %d to %d of node %d in one term, and member %d what is from %d to %d",
+				p.id, p.span.lo, p.span.hi, node, s.member, s.lo, s.hi)
+		}
+	}
+}
+
+// tookIt reports whether a member has had the number of an ID at the ID's time.
+func (w *world) tookIt(p *member, id firn.ID) bool {
+	parts, _ := layout.Decompose(id)
+	at := parts.Time.UnixMilli()
+	return slices.ContainsFunc(w.spans[parts.Node], func(s *span) bool {
+		return (s.member == p.id || len(w.cloned) > 0) && s.lo <= at && at < s.hi
 	})
 }
 
@@ -555,9 +638,9 @@ func (w *world) ask(p *member, a grant.Action) {
 	}
 	w.after(min(timeout, w.window/6), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
 	there, back := w.upTo(20), w.upTo(20)
-	if w.chance(0.01) {
+	if w.chance(w.focus.Slow) {
 		w.fault(SlowRequest)
-		there, p.shaky = w.upTo(61_000), w.now
+		there, p.shaky = w.upTo(w.focus.Delay), w.now
 	}
 	if w.chance(0.02) {
 		w.fault(LostRequest)
@@ -622,6 +705,12 @@ func (w *world) cas(k string, old, next []byte) bool {
 	if strings.HasPrefix(k, "v1/"+name+"/n/") {
 		before, after := recordOf(now), recordOf(next)
 		w.before[string(next)] = before.Until
+		if w.ended && after.State == "held" {
+			w.late[string(next)] = true
+			if before.State == "held" {
+				w.fail("ended: the window of %s is renewed, and detach or destroy had returned", k)
+			}
+		}
 		id := [2]string{after.Owner, k}
 		w.granted[id] = max(w.granted[id], after.Until)
 		node := uint64(k[len(k)-1] - '0')
@@ -635,7 +724,7 @@ func (w *world) cas(k string, old, next []byte) bool {
 
 // disturb does something bad, and comes again.
 func (w *world) disturb() {
-	w.after(w.upTo(240_000), w.disturb)
+	w.after(w.upTo(w.focus.Every), w.disturb)
 	p := w.members[w.r.IntN(len(w.members))]
 	if p.m == nil {
 		return
@@ -643,7 +732,11 @@ func (w *world) disturb() {
 	ctx, done := context.WithCancel(context.Background())
 	done() // one step at a time: what waits is called again
 	o := &grant.AdminOptions{Now: func() time.Time { return time.UnixMilli(w.now) }}
-	switch f := Fault(w.r.IntN(int(faults))); f {
+	f := Fault(w.r.IntN(int(faults)))
+	if of := w.focus.Faults; len(of) > 0 && w.chance(0.5) {
+		f = of[w.r.IntN(len(of))]
+	}
+	switch f {
 	case Stopped:
 		w.fault(f)
 		p.stopped = w.now + w.upTo(300_000)
@@ -670,6 +763,11 @@ func (w *world) disturb() {
 			}
 		})
 	case ClockStep, ClockSet, Clock2050:
+		if w.focus.Step != 0 && f == ClockStep {
+			w.fault(f)
+			p.offset, p.disturbed = w.upTo(2*w.focus.Step)-w.focus.Step, w.now
+			return
+		}
 		if !w.wild || f == Clock2050 && (p.id < 2 || w.res.Faults[f] > 1) {
 			return // a number that was used in 2050 is of no use to others before
 		}
@@ -703,22 +801,15 @@ func (w *world) disturb() {
 		if w.wild {
 			return
 		}
-		if w.backup == nil || w.chance(0.3) {
+		if w.backup == nil || w.chance(0.3) && !w.focus.Brief {
+			if w.focus.Brief { // the restore comes soon
+				w.after(w.upTo(3*w.window), func() { w.restore(o) })
+			}
 			w.backup, w.backRev = maps.Clone(w.values), maps.Clone(w.rev)
 			return
 		}
-		// Clients are cut off, the store is restored and fenced, and they come back.
-		w.fault(f)
-		w.life++
-		w.values, w.rev, w.backup = w.backup, w.backRev, nil
-		w.down = w.now + w.upTo(30_000)
-		if !mutant.On(mutant.NoFence) {
-			if _, err := grant.Fence(context.Background(), admin{w}, name, &grant.FenceOptions{Now: o.Now}); err != nil {
-				w.fail("fence: %v", err)
-			}
-		}
-		for _, p := range w.members {
-			p.disturbed = w.now + 4*w.window + 30_000
+		if !w.focus.Brief {
+			w.restore(o)
 		}
 	case Clone:
 		w.clone(p)
@@ -750,13 +841,37 @@ func (w *world) disturb() {
 				w.fail("%v: %v", f, err)
 				return
 			case f == DetachedAll:
-				w.after(w.upTo(10_000), func() { _, _ = grant.AttachAll(ctx, admin{w}, name) })
+				w.after(w.upTo(10_000), func() { w.ended = false; _, _ = grant.AttachAll(ctx, admin{w}, name) })
 			default:
-				w.after(w.upTo(10_000), func() { _, _ = grant.Create(ctx, admin{w}, name, info.Config, time.UnixMilli(w.now)) })
+				w.after(w.upTo(10_000), func() {
+					w.ended = false
+					_, _ = grant.Create(ctx, admin{w}, name, info.Config, time.UnixMilli(w.now))
+				})
 			}
+			w.ended = true
 			w.closing = w.now + 20_000
 		}
 		empty()
+	}
+}
+
+// restore puts the backup in the store's place, and fences it. Clients are cut off
+// before, and come back after.
+func (w *world) restore(o *grant.AdminOptions) {
+	w.fault(Restore)
+	w.life++
+	w.ended = false // as it may not have been when the backup was made
+	w.values, w.rev, w.backup = w.backup, w.backRev, nil
+	if w.down = w.now + w.upTo(30_000); w.focus.Brief {
+		w.down = w.now + w.upTo(200)
+	}
+	if !mutant.On(mutant.NoFence) {
+		if _, err := grant.Fence(context.Background(), admin{w}, name, &grant.FenceOptions{Now: o.Now}); err != nil {
+			w.fail("fence: %v", err)
+		}
+	}
+	for _, p := range w.members {
+		p.disturbed = w.now + 4*w.window + 30_000
 	}
 }
 

@@ -1,13 +1,16 @@
 package sim
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/firnid/firn/internal/mutant"
 )
@@ -104,38 +107,85 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestMutants switches on one deliberate mistake at a time, and wants the
-// simulator to notice it. It needs a build with the tag that allows that:
-//
-//	go test -tags firnmutant ./grant/sim -run TestMutants -v -timeout 30m
-//
-// It is not part of make test yet: comparing revisions instead of values is not
-// noticed within so few runs.
-func TestMutants(t *testing.T) {
-	if !mutant.Enabled {
-		t.Skip("skipped: mutants: not all are noticed in the time there is; -tags firnmutant runs them")
+// focuses are what makes a mistake show soon. The mistakes that are not here show in
+// any run.
+var focuses = map[mutant.Mutant]Focus{
+	mutant.SealLate:        {Faults: []Fault{Released, LateSeal}},
+	mutant.CompareRevision: {Faults: []Fault{Restore, Crashed, Released, ClockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
+	mutant.NoFence:         {Faults: []Fault{Restore, Released, Crashed}, Window: 60_000, Every: 10_000, Brief: true},
+	mutant.FloorOnly:       {Faults: []Fault{Restore, Stopped, ClockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
+	mutant.NoConfigReread:  {Faults: []Fault{DetachedAll, DestroyedAll, Crashed, Crashed, Released}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800},
+	mutant.SlotAcrossTerms: {Faults: []Fault{Released, Partition}, Window: 5000, Every: 10_000, Paused: 0.05},
+	mutant.ReleaseForeign:  {Faults: []Fault{Released, Stopped, Partition}, Window: 5000, Every: 20_000},
+}
+
+// TestFocuses: what makes mistakes show soon is no mistake by itself.
+func TestFocuses(t *testing.T) {
+	for m, focus := range focuses {
+		inParallel(6, func(seed uint64) {
+			if r := RunWith(seed, 2, focus); r.Violation != "" {
+				t.Errorf("the focus for %q, seed %d: %s", m, seed, r.Violation)
+			}
+		})
 	}
-	testMutants(t)
+}
+
+// TestMutants switches on one deliberate mistake at a time, and wants an oracle to
+// notice it. Mistakes are compiled in with a tag, so it builds itself with that.
+func TestMutants(t *testing.T) {
+	if mutant.Enabled {
+		testMutants(t)
+		return
+	}
+	if testing.Short() {
+		t.Skip("skipped: it takes a while")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "test", "-tags=firnmutant", "-run=^TestMutants$", "-v", "-count=1", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if _, text, ok := strings.Cut(line, "report: "); ok {
+			t.Logf("report: %s", strings.TrimSpace(text))
+		}
+	}
 }
 
 func testMutants(t *testing.T) {
-	const most, hours = 60, 3
+	const most, hours = 24, 3
+	caught := 0
 	for _, m := range mutant.All() {
 		mutant.Set(m)
-		caught := uint64(0)
-		var r Result
-		for seed := uint64(1); seed <= most && caught == 0; seed++ {
-			if r = Run(seed, hours); r.Violation != "" {
-				caught = seed
+		var mu sync.Mutex
+		first := Result{Seed: most + 1}
+		tried := 0.0
+		inParallel(most, func(seed uint64) {
+			mu.Lock()
+			done := first.Seed <= most
+			mu.Unlock()
+			if done {
+				return
 			}
-		}
+			r := RunWith(seed, hours, focuses[m])
+			mu.Lock()
+			defer mu.Unlock()
+			tried += r.Hours
+			if r.Violation != "" && seed < first.Seed {
+				first = r
+			}
+		})
 		mutant.Set(mutant.None)
-		if caught == 0 {
-			t.Errorf("the mutant %q survives %d runs", m, most)
+		if first.Violation == "" {
+			t.Errorf("the mutant %q survives %.0f hours", m, tried)
 			continue
 		}
-		t.Logf("mutant: %-20s caught by run %3d: %s", m, caught, r.Violation)
+		caught++
+		oracle, _, _ := strings.Cut(first.Violation, ":")
+		t.Logf("report: mutant %-20s caught by %-9s after %5.2f hours of run %d: %s", m.String()+",", "\""+oracle+"\"", first.Hours, first.Seed, first.Violation)
 	}
+	t.Logf("report: mutants: %d of %d caught", caught, len(mutant.All()))
 	if r := Run(1, 1); r.Violation != "" {
 		t.Errorf("without a mutant: %s", r.Violation)
 	}
