@@ -16,9 +16,8 @@
 // IDs repeat. Options.Create makes the table; Schema is what it runs.
 //
 // The identity and the sum of all n are the Lineage, by which members see that the
-// table was restored from a backup, made anew, or emptied. That sum reads every row:
-// see docs/scale.md for what it costs. Etcd is for more than some thousand
-// records.
+// table was restored from a backup, made anew, or emptied. That sum reads every row,
+// so the package is for some thousand records; etcd is for more.
 //
 // # What is visible and not yet durable
 //

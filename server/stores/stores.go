@@ -77,8 +77,8 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 	defer cancel()
 	var s grant.Store
 	switch u.scheme {
-	case "etcd":
-		s, err = openEtcd(within, u, o)
+	case "etcd": // it has a timeout of its own, and looks for the reason after it
+		s, err = openEtcd(ctx, u, o)
 	case "mysql":
 		s, err = openMySQL(within, u)
 	default:
