@@ -183,6 +183,9 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 // ofStore makes an error of the store itself, or of a wait for it, one that is
 // sequencer.ErrUnavailable. Others stay what they are.
 func ofStore(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	for _, known := range [...]error{
 		sequencer.ErrUnavailable, sequencer.ErrClosed, context.Canceled,
 		grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrNodesExhausted,

@@ -27,6 +27,9 @@ type Config struct {
 	// page whose own host name resolves to this machine (DNS rebinding).
 	AnyHost bool
 
+	// Guard knows who may do what; nil lets everybody do everything.
+	Guard Guard
+
 	// Log is told of failures that are nobody's but the server's; nil means
 	// that nobody is.
 	Log *slog.Logger
@@ -42,6 +45,7 @@ type Handler struct {
 	backend  Backend
 	limit    time.Duration
 	anyHost  bool
+	guard    Guard
 	log      *slog.Logger
 	mux      *http.ServeMux
 	draining atomic.Bool
@@ -52,16 +56,22 @@ type Handler struct {
 type route struct {
 	path    string
 	methods []string
+	need    Need // to read; what changes something needs Admin
 	serve   func(*Handler, http.ResponseWriter, *http.Request) *problem
 }
 
 // routes are all paths, in the patterns of http.ServeMux.
 var routes = []route{
-	{"/{$}", read, (*Handler).index},
-	{"/healthz", read, (*Handler).healthz},
-	{"/readyz", read, (*Handler).readyz},
-	{"/v1/inspect/{id}", read, (*Handler).inspect},
-	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, (*Handler).next},
+	{"/{$}", read, Anything, (*Handler).index},
+	{"/healthz", read, Anything, (*Handler).healthz},
+	{"/readyz", read, Anything, (*Handler).readyz},
+	{"/v1/inspect/{id}", read, Inspect, (*Handler).inspect},
+	{"/v1/members", read, Read, (*Handler).members},
+	{"/v1/sequencers", read, Read, (*Handler).sequencers},
+	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, Read, (*Handler).sequencer},
+	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, Admin, (*Handler).attach},
+	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, Admin, (*Handler).detach},
+	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, Generate, (*Handler).next},
 }
 
 // read are the methods of a path that changes nothing. A path where GET changes
@@ -73,7 +83,7 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, anyHost: c.AnyHost, log: c.Log, mux: http.NewServeMux()}
+	h := &Handler{backend: c.Backend, limit: c.Limit, anyHost: c.AnyHost, guard: c.Guard, log: c.Log, mux: http.NewServeMux()}
 	if h.limit == 0 {
 		h.limit = DefaultLimit
 	}
@@ -85,6 +95,14 @@ func NewHandler(c Config) *Handler {
 			if !slices.Contains(r.methods, req.Method) {
 				p := problemf(methodNotAllowed, "%s is not a method of this path: there are %s", inspect.Quote(req.Method), list(r.methods))
 				p.allow = strings.Join(r.methods, ", ")
+				h.fail(w, req, p)
+				return
+			}
+			need := r.need
+			if need == Read && req.Method != http.MethodGet && req.Method != http.MethodHead {
+				need = Admin
+			}
+			if p := h.check(req, need, req.PathValue("name")); p != nil {
 				h.fail(w, req, p)
 				return
 			}

@@ -27,7 +27,9 @@ func TestPaths(t *testing.T) {
 	}{
 		{"GET", "/nothing", notFound, `"/nothing"`},
 		{"GET", "/v1", notFound, "GET /"},
-		{"GET", "/v1/sequencers/orders", notFound, ""},
+		{"GET", "/v1/sequencers/orders", noStore, "--store"},
+		{"POST", "/v1/sequencers/orders", methodNotAllowed, "GET, HEAD, PUT and DELETE"},
+		{"GET", "/v1/sequencers/orders/attach", methodNotAllowed, "POST"},
 		{"GET", "/v1/sequencers/orders/next/", notFound, ""},
 		{"GET", "/v1/sequencers//next", notFound, "empty"},
 		{"GET", "/v1/sequencers/a/b/next", notFound, ""},

@@ -37,6 +37,12 @@ var (
 	noRuns           = kind{"no-runs", http.StatusBadRequest, "IDs of this layout have no runs"}
 	batchTooLarge    = kind{"batch-too-large", http.StatusBadRequest, "So many IDs take longer than a request may"}
 	crossSite        = kind{"cross-site", http.StatusForbidden, "The request comes from another web site"}
+	badBody          = kind{"bad-body", http.StatusBadRequest, "The body is wrong"}
+	unauthorized     = kind{"unauthorized", http.StatusUnauthorized, "There is no token, or not a known one"}
+	forbidden        = kind{"forbidden", http.StatusForbidden, "The token does not allow this"}
+	noSequencer      = kind{"no-sequencer", http.StatusNotFound, "There is no such sequencer"}
+	noStore          = kind{"no-store", http.StatusConflict, "The server has no store"}
+	different        = kind{"different", http.StatusConflict, "The sequencer exists and is different"}
 	notFound         = kind{"not-found", http.StatusNotFound, "There is nothing here"}
 	methodNotAllowed = kind{"method-not-allowed", http.StatusMethodNotAllowed, "This path has no such method"}
 	notAcceptable    = kind{"not-acceptable", http.StatusNotAcceptable, "There is no answer in an accepted form"}
@@ -154,6 +160,9 @@ func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 	if p.retry > 0 {
 		seconds := (p.retry + time.Second - 1) / time.Second
 		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	}
+	if p.kind == unauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="firn"`)
 	}
 	if p.allow != "" {
 		h.Set("Allow", p.allow)

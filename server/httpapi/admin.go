@@ -1,0 +1,396 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/members"
+)
+
+// An Administrator is a Backend whose sequencers can be looked at and changed, for all
+// servers of its store. It must be safe for use by many goroutines at once.
+type Administrator interface {
+	// Sequencers calls yield for each sequencer, in the order of their names. An error
+	// with a name is of that one's record.
+	Sequencers(ctx context.Context, yield func(name string, info grant.Info, err error) bool) error
+
+	// Lookup returns one, or an error that is grant.ErrNotFound.
+	Lookup(ctx context.Context, name string) (grant.Info, error)
+
+	// Create creates one, or creates it again. A Config without Window has the store's
+	// usual one.
+	Create(ctx context.Context, name string, c grant.Config) (grant.Info, error)
+
+	// Attach, Detach and Destroy are those of package grant. The last two wait for
+	// windows until ctx is done, and go on when they are called again.
+	Attach(ctx context.Context, name string) (grant.Info, error)
+	Detach(ctx context.Context, name string) (grant.Info, error)
+	Destroy(ctx context.Context, name string) (grant.Info, error)
+
+	// Nodes calls yield for each node number of a sequencer that was ever used.
+	Nodes(ctx context.Context, name string, yield func(n grant.NodeInfo, err error) bool) error
+}
+
+// A Lister knows the servers of its store.
+type Lister interface {
+	Members(ctx context.Context) ([]members.Member, error)
+}
+
+// sequencerJSON is a sequencer on the wire. Durations are as Go writes them, times as
+// RFC 3339.
+type sequencerJSON struct {
+	Name        string `json:"name"`
+	State       string `json:"state"`
+	Layout      string `json:"layout"`
+	MaxAhead    string `json:"max_ahead"`
+	Window      string `json:"window"`
+	Incarnation uint64 `json:"incarnation"`
+	Floor       string `json:"floor,omitempty"`
+	Created     string `json:"created"`
+	Error       string `json:"error,omitempty"`
+}
+
+func toJSON(i grant.Info) sequencerJSON {
+	j := sequencerJSON{
+		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
+		MaxAhead: i.Config.MaxAhead.String(), Window: i.Config.Window.String(),
+		Incarnation: i.Incarnation, Created: stamp(i.Created),
+	}
+	if !i.Floor.IsZero() {
+		j.Floor = stamp(i.Floor)
+	}
+	return j
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// maxAdminBody bounds the body of a request that creates a sequencer.
+const maxAdminBody = 16 << 10
+
+// admin is what a request that changes something needs: the Administrator, and that no
+// page of another origin sends it.
+func (h *Handler) admin(r *http.Request) (Administrator, *problem) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
+		return nil, problemf(crossSite, "a page of another origin cannot change sequencers")
+	}
+	a, ok := h.backend.(Administrator)
+	if !ok {
+		return nil, problemf(noStore, "this server was started with a node number of its own and knows no other servers: start it with --store to administer sequencers")
+	}
+	return a, nil
+}
+
+// named is admin for a path with a name.
+func (h *Handler) named(r *http.Request) (Administrator, string, *problem) {
+	name := r.PathValue("name")
+	if err := CheckName(name); err != nil {
+		return nil, "", problemf(badName, "%v", err)
+	}
+	a, p := h.admin(r)
+	return a, name, p
+}
+
+// sequencers answers with all sequencers.
+func (h *Handler) sequencers(w http.ResponseWriter, r *http.Request) *problem {
+	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
+		return f.problem()
+	}
+	a, p := h.admin(r)
+	if p != nil {
+		return p
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
+	defer cancel()
+	all := []sequencerJSON{}
+	err := a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+		if err != nil {
+			all = append(all, sequencerJSON{Name: name, Error: detailOf(err)})
+		} else {
+			all = append(all, toJSON(info))
+		}
+		return true
+	})
+	if err != nil {
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"sequencers": all})
+}
+
+// sequencer answers with one sequencer, creates it, or destroys it.
+func (h *Handler) sequencer(w http.ResponseWriter, r *http.Request) *problem {
+	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
+		return f.problem()
+	}
+	a, name, p := h.named(r)
+	if p != nil {
+		return p
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
+	defer cancel()
+	switch r.Method {
+	case http.MethodPut:
+		return h.create(ctx, w, r, a, name)
+	case http.MethodDelete:
+		return h.empty(ctx, w, r, a, name, a.Destroy)
+	}
+	info, err := a.Lookup(ctx, name)
+	if errors.Is(err, grant.ErrNotFound) {
+		return problemf(noSequencer, "there is no sequencer %s; PUT creates it", name)
+	}
+	if err != nil {
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	type node struct {
+		Node  uint64 `json:"node"`
+		Held  bool   `json:"held"`
+		Host  string `json:"host"`
+		Until string `json:"until"`
+		Wall  string `json:"written"`
+	}
+	answer := struct {
+		sequencerJSON
+		Nodes []node `json:"nodes"`
+	}{toJSON(info), []node{}}
+	err = a.Nodes(ctx, name, func(n grant.NodeInfo, err error) bool {
+		if err == nil {
+			answer.Nodes = append(answer.Nodes, node{n.Node, n.Held, n.Host, stamp(n.Until), stamp(n.Wall)})
+		}
+		return true
+	})
+	if err != nil {
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+// create creates a sequencer as the body says.
+func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Request, a Administrator, name string) *problem {
+	var body struct {
+		Layout   *string `json:"layout"`
+		MaxAhead *string `json:"max_ahead"`
+		Window   *string `json:"window"`
+	}
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxAdminBody+1))
+	switch {
+	case err != nil:
+		return problemf(badBody, "the body cannot be read: %v", err)
+	case len(text) > maxAdminBody:
+		return problemf(badBody, "the body has more than %d bytes", maxAdminBody)
+	}
+	if len(text) > 0 {
+		if err := decodeStrictly(text, &body); err != nil {
+			return problemf(badBody, `%v: it is such as {"layout":"default","max_ahead":"1s","window":"60s"}, and each may be left out`, err)
+		}
+	}
+	layout := firn.Default()
+	var f faults
+	if body.Layout != nil {
+		if layout, err = firn.ParseLayout(*body.Layout); err != nil {
+			f.add("layout: %s", detailOf(err))
+		} else if layout.ReadOnly() {
+			f.add("layout: %s is for reading only", layout)
+		}
+	}
+	duration := func(key string, text *string) (d time.Duration) {
+		if text != nil {
+			if d, err = time.ParseDuration(*text); err != nil || d < 0 {
+				f.add("%s is %q: it is a duration such as 200ms or 60s", key, *text)
+			}
+		}
+		return d
+	}
+	ahead, window := duration("max_ahead", body.MaxAhead), duration("window", body.Window)
+	if len(f) > 0 {
+		return problemf(badBody, "%s", f.problem().detail)
+	}
+	c := grant.NewConfig(layout, 0)
+	if body.MaxAhead != nil {
+		c.MaxAhead = ahead
+	}
+	check := c
+	if c.Window = 0; body.Window != nil {
+		c.Window, check.Window = window, window
+	} else {
+		check.Window = max(check.Window, check.MinWindow())
+	}
+	if err := check.Check(); err != nil {
+		return problemf(badBody, "%s", detailOf(err))
+	}
+	before, lookup := a.Lookup(ctx, name)
+	info, err := a.Create(ctx, name, c)
+	var mismatch *grant.MismatchError
+	switch {
+	case errors.As(err, &mismatch):
+		return problemf(different, "%s: what a sequencer is never changes; choose another name, or take it as it is", detailOf(err))
+	case err != nil:
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	status := http.StatusOK
+	if lookup != nil || before.Incarnation != info.Incarnation {
+		status = http.StatusCreated
+	}
+	return writeJSON(w, status, toJSON(info))
+}
+
+// attach and detach do so for all members.
+func (h *Handler) attach(w http.ResponseWriter, r *http.Request) *problem {
+	return h.act(w, r, func(ctx context.Context, a Administrator, name string) *problem {
+		info, err := a.Attach(ctx, name)
+		if errors.Is(err, grant.ErrNotFound) {
+			return problemf(noSequencer, "there is no sequencer %s; PUT creates it", name)
+		}
+		if err != nil {
+			return problemOf(err, h.limit, ctx.Err() != nil)
+		}
+		return writeJSON(w, http.StatusOK, toJSON(info))
+	})
+}
+
+func (h *Handler) detach(w http.ResponseWriter, r *http.Request) *problem {
+	return h.act(w, r, func(ctx context.Context, a Administrator, name string) *problem {
+		return h.empty(ctx, w, r, a, name, a.Detach)
+	})
+}
+
+func (h *Handler) act(w http.ResponseWriter, r *http.Request, do func(context.Context, Administrator, string) *problem) *problem {
+	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
+		return f.problem()
+	}
+	a, name, p := h.named(r)
+	if p != nil {
+		return p
+	}
+	if hasBody(w, r) {
+		return problemf(unexpectedBody, "this path reads no body")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
+	defer cancel()
+	return do(ctx, a, name)
+}
+
+// empty detaches or destroys. What is not done when the request's time is over is
+// 202: it goes on, and the same request again says whether it is done.
+func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Request, a Administrator, name string, do func(context.Context, string) (grant.Info, error)) *problem {
+	info, err := do(ctx, name)
+	switch {
+	case errors.Is(err, grant.ErrNotFound):
+		return problemf(noSequencer, "there is no sequencer %s", name)
+	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
+		later, cancel := context.WithTimeout(r.Context(), readyLimit)
+		defer cancel()
+		if info, err = a.Lookup(later, name); err == nil {
+			return writeJSON(w, http.StatusAccepted, toJSON(info))
+		}
+		return problemOf(err, h.limit, true)
+	case err != nil:
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	return writeJSON(w, http.StatusOK, toJSON(info))
+}
+
+// members answers with the servers of the store.
+func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
+	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
+		return f.problem()
+	}
+	l, ok := h.backend.(Lister)
+	if !ok {
+		return writeJSON(w, http.StatusOK, map[string]any{"members": []members.Member{}})
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
+	defer cancel()
+	all, err := l.Members(ctx)
+	if err != nil {
+		return problemOf(err, h.limit, ctx.Err() != nil)
+	}
+	if all == nil {
+		all = []members.Member{}
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
+}
+
+// decodeStrictly reads one JSON object, without keys that are not known.
+func decodeStrictly(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("the body is no such JSON: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("the body goes on after the JSON")
+	}
+	return nil
+}
+
+// writeJSON answers with a value.
+func writeJSON(w http.ResponseWriter, status int, v any) *problem {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return &problem{kind: internal, detail: "the server's log says what happened", cause: err}
+	}
+	w.Header()["Content-Type"] = contentTypes[mediaJSON]
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+	return nil
+}
+
+// Sequencers of a Cluster are those of its store; so are all that follow.
+func (c *Cluster) Sequencers(ctx context.Context, yield func(string, grant.Info, error) bool) error {
+	return ofStore(ctx, grant.Sequencers(ctx, c.c.Store, yield))
+}
+
+// Lookup returns one sequencer.
+func (c *Cluster) Lookup(ctx context.Context, name string) (grant.Info, error) {
+	info, err := grant.Lookup(ctx, c.c.Store, name)
+	return info, ofStore(ctx, err)
+}
+
+// Create creates a sequencer, or creates it again.
+func (c *Cluster) Create(ctx context.Context, name string, config grant.Config) (grant.Info, error) {
+	if config.Window == 0 {
+		usual := time.Duration(0)
+		if s, ok := c.c.Store.(interface{ Window() time.Duration }); ok {
+			usual = s.Window()
+		}
+		config.Window = max(grant.NewConfig(config.Layout, usual).Window, config.MinWindow())
+	}
+	info, err := grant.Create(ctx, c.c.Store, name, config, time.Now())
+	return info, ofStore(ctx, err)
+}
+
+// Attach makes a detached sequencer usable again.
+func (c *Cluster) Attach(ctx context.Context, name string) (grant.Info, error) {
+	info, err := grant.AttachAll(ctx, c.c.Store, name)
+	return info, ofStore(ctx, err)
+}
+
+// Detach has all members give their numbers back.
+func (c *Cluster) Detach(ctx context.Context, name string) (grant.Info, error) {
+	info, err := grant.DetachAll(ctx, c.c.Store, name, nil)
+	return info, ofStore(ctx, err)
+}
+
+// Destroy has all members give their numbers back, for good.
+func (c *Cluster) Destroy(ctx context.Context, name string) (grant.Info, error) {
+	info, err := grant.Destroy(ctx, c.c.Store, name, nil)
+	return info, ofStore(ctx, err)
+}
+
+// Nodes calls yield for each node number of a sequencer.
+func (c *Cluster) Nodes(ctx context.Context, name string, yield func(grant.NodeInfo, error) bool) error {
+	return ofStore(ctx, grant.Nodes(ctx, c.c.Store, name, yield))
+}
+
+// Members are the servers that have announced themselves in the store.
+func (c *Cluster) Members(ctx context.Context) ([]members.Member, error) {
+	all, err := members.List(ctx, c.c.Store, time.Now())
+	return all, ofStore(ctx, err)
+}

@@ -1,0 +1,187 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/members"
+)
+
+// send is do with a body.
+func send(h http.Handler, method, target, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Host = "localhost:3476"
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// TestAdmin: a sequencer's whole life over HTTP.
+func TestAdmin(t *testing.T) {
+	store := new(memstore.Store)
+	h := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store}), Limit: 2 * time.Second})
+	const path = "/v1/sequencers/orders"
+	wantProblem(t, do(h, "GET", path), noSequencer, "PUT creates it")
+	wantProblem(t, do(h, "POST", path+"/attach"), noSequencer)
+	for _, row := range []struct {
+		body, text string
+	}{
+		{`{"layuot":"default"}`, "layuot"},
+		{`{"layout":"defualt"}`, "layout"},
+		{`{"layout":"xid"}`, "reading only"},
+		{`{"layout":"default","max_ahead":"fast"}`, "max_ahead"},
+		{`{"window":"1s","max_ahead":"1m"}`, "window"},
+		{`{"window":5}`, "such JSON"},
+		{`{}{}`, "goes on"},
+		{`[`, "such JSON"},
+		{strings.Repeat(" ", maxAdminBody+1), "more than"},
+	} {
+		wantProblem(t, send(h, "PUT", path, row.body), badBody, row.text)
+	}
+	wantProblem(t, do(h, "GET", path), noSequencer) // none of these has created it
+
+	want := func(w *httptest.ResponseRecorder, status int, state string) {
+		t.Helper()
+		var got sequencerJSON
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != status || got.State != state || got.Name != "orders" || got.Layout != "hazelcast" || got.Window != "45s" {
+			t.Errorf("status %d and %s (%v), want %d and the state %s", w.Code, w.Body, err, status, state)
+		}
+	}
+	const body = `{"layout":"hazelcast","window":"45s"}`
+	want(send(h, "PUT", path, body), 201, "attached")
+	want(send(h, "PUT", path, body), 200, "attached")
+	wantProblem(t, send(h, "PUT", path, ""), different, "layout")
+	if w := do(h, "POST", path+"/next?count=10"); w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	var shown struct{ Nodes []struct{ Held bool } }
+	if err := json.Unmarshal(do(h, "GET", path).Body.Bytes(), &shown); err != nil || len(shown.Nodes) != 1 || !shown.Nodes[0].Held {
+		t.Errorf("%+v, %v, want one node number that is held", shown, err)
+	}
+	want(do(h, "POST", path+"/detach"), 200, "detached")
+	wantProblem(t, do(h, "POST", path+"/next"), detached)
+	want(do(h, "POST", path+"/attach"), 200, "attached")
+	for begin := time.Now(); do(h, "POST", path+"/next").Code != 200; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal("no ID after attach")
+		}
+	}
+	want(do(h, "DELETE", path), 200, "destroyed")
+	wantProblem(t, do(h, "POST", path+"/next"), destroyed)
+	want(send(h, "PUT", path, body), 201, "attached")
+	if w := do(h, "GET", "/v1/sequencers"); w.Code != 200 || !strings.Contains(w.Body.String(), `"name":"orders"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	wantProblem(t, do(h, "DELETE", path, "Origin: http://evil.example"), crossSite)
+}
+
+// TestEmptyLater: what another process holds is waited for, as long as a request may
+// take, and then 202.
+func TestEmptyLater(t *testing.T) {
+	cut := new(flaky)
+	q, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Config{Layout: firn.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cut.down.Store(false)
+		_ = q.Close(context.Background())
+	}()
+	cut.down.Store(true) // it does not hear of what follows
+	h := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: &cut.Store}), Limit: 100 * time.Millisecond})
+	for _, path := range []string{"POST /v1/sequencers/orders/detach", "DELETE /v1/sequencers/orders"} {
+		method, target, _ := strings.Cut(path, " ")
+		if w := do(h, method, target); w.Code != http.StatusAccepted || !strings.Contains(w.Body.String(), `ing"`) {
+			t.Errorf("%s: %d %s, want 202", path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestMembers: who has announced itself is listed.
+func TestMembers(t *testing.T) {
+	store := new(memstore.Store)
+	h := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store})})
+	if got := do(h, "GET", "/v1/members").Body.String(); got != "{\"members\":[]}\n" {
+		t.Errorf("%s", got)
+	}
+	if got := do(NewHandler(Config{Backend: newStatic(t, "default")}), "GET", "/v1/members").Body.String(); got != "{\"members\":[]}\n" {
+		t.Errorf("%s", got)
+	}
+	ctx := t.Context()
+	a := members.New(store, func() members.Member { return members.Member{Host: "h1", Address: "10.0.0.1:3476"} }, members.Options{})
+	done := make(chan struct{})
+	go func() { a.Run(ctx); close(done) }()
+	t.Cleanup(func() { <-done })
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		w := do(h, "GET", "/v1/members")
+		if strings.Contains(w.Body.String(), `"address":"10.0.0.1:3476"`) && strings.Contains(w.Body.String(), a.ID()) {
+			break
+		}
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("%s", w.Body)
+		}
+	}
+}
+
+// A roleGuard knows tokens that are a role and a name.
+type roleGuard struct{}
+
+func (roleGuard) Check(r *http.Request, need Need, name string) error {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case !ok:
+		return ErrUnauthorized
+	case token == fmt.Sprint(int(need)) || token == fmt.Sprint(int(need))+name:
+		return nil
+	}
+	return ErrForbidden
+}
+
+// TestGuard: each path asks for what it needs, and nothing happens without.
+func TestGuard(t *testing.T) {
+	store := new(memstore.Store)
+	h := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store}), Guard: roleGuard{}})
+	for _, row := range []struct {
+		method, path string
+		need         Need
+	}{
+		{"GET", "/", Anything},
+		{"GET", "/healthz", Anything},
+		{"GET", "/readyz", Anything},
+		{"GET", "/v1/inspect/1", Inspect},
+		{"GET", "/v1/sequencers", Read},
+		{"GET", "/v1/members", Read},
+		{"PUT", "/v1/sequencers/orders", Admin},
+		{"GET", "/v1/sequencers/orders", Read},
+		{"POST", "/v1/sequencers/orders/next", Generate},
+		{"GET", "/v1/sequencers/orders/next", Generate},
+		{"POST", "/v1/sequencers/orders/attach", Admin},
+		{"POST", "/v1/sequencers/orders/detach", Admin},
+		{"DELETE", "/v1/sequencers/orders", Admin},
+	} {
+		for need := Anything; need <= Admin; need++ {
+			w := do(h, row.method, row.path, fmt.Sprintf("Authorization: Bearer %d", need))
+			if row.need != Anything && need != row.need {
+				wantProblem(t, w, forbidden)
+			} else if w.Code >= 300 {
+				t.Errorf("%s %s with what it needs: %d %s", row.method, row.path, w.Code, w.Body)
+			}
+		}
+		if row.need != Anything {
+			w := do(h, row.method, row.path)
+			wantProblem(t, w, unauthorized, "Bearer")
+			if w.Header().Get("WWW-Authenticate") == "" {
+				t.Errorf("%s %s: no WWW-Authenticate", row.method, row.path)
+			}
+		}
+	}
+}

@@ -1,0 +1,236 @@
+// Package members lets the servers of one store know of each other. Each writes who it
+// is into the store, again and again, and anybody can read it.
+//
+// It is for people and for finding a server to ask. Nothing that keeps IDs unique
+// depends on it: a member may be there and not listed, or listed and gone for half a
+// minute.
+package members
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// A Member is a server as it has announced itself.
+type Member struct {
+	ID        string    `json:"id"`                // random, of this run of it
+	Host      string    `json:"host"`              // its machine's name
+	Address   string    `json:"address,omitempty"` // where others reach it: HOST:PORT; empty if nowhere
+	TLS       bool      `json:"tls,omitempty"`     // whether with TLS
+	Version   string    `json:"version"`           // of firn
+	Started   time.Time `json:"started"`           // by its clock, like all that follow
+	Seen      time.Time `json:"seen"`              // when it wrote this
+	Until     time.Time `json:"until"`             // it is gone where nothing newer is written before
+	Holds     []Held    `json:"holds"`             // its node numbers; the first MaxHeld
+	IDs       uint64    `json:"ids"`               // made since it was started
+	Rate      float64   `json:"rate"`              // IDs per second, since it wrote before
+	Forwarded uint64    `json:"forwarded"`         // calls that it gave to others since it was started
+}
+
+// A Held is a node number of a member.
+type Held struct {
+	Sequencer string    `json:"sequencer"`
+	Node      uint64    `json:"node"`
+	Until     time.Time `json:"until"`
+}
+
+// MaxHeld is how many numbers a Member has at most: a record is short.
+const MaxHeld = 20
+
+// Keys are of this form, with the numbers from 0 on: a record whose member is gone is
+// used by the next one, as no store removes any.
+const prefix = "members/v1/"
+
+func key(n int) string { return fmt.Sprintf("%s%04d", prefix, n) }
+
+// most is how many members there can be.
+const most = 10_000
+
+// List returns the members that are there by the clock now, by their hosts. It costs a
+// List of the store.
+func List(ctx context.Context, s grant.Store, now time.Time) ([]Member, error) {
+	var all []Member
+	err := s.List(ctx, prefix, func(_ string, value []byte) bool {
+		var m Member
+		if json.Unmarshal(value, &m) == nil && m.Until.After(now) {
+			all = append(all, m)
+		}
+		return true
+	})
+	slices.SortFunc(all, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Address, b.Address), cmp.Compare(a.ID, b.ID))
+	})
+	return all, err
+}
+
+// Options are what an Announcer can be told. The zero Options mean the defaults.
+type Options struct {
+	// Every is how often a member writes; zero means 10 seconds. It counts as gone
+	// after three times that.
+	Every time.Duration
+
+	// Now is the clock; nil is the system's.
+	Now func() time.Time
+
+	// Log is told when the store does not take what is written; nil means nobody is.
+	Log *slog.Logger
+}
+
+// An Announcer writes who a server is. It must be made by New.
+type Announcer struct {
+	store    grant.Store
+	describe func() Member
+	o        Options
+	id       string
+	slot     int // -1 if none
+	value    []byte
+	ids      uint64
+	wrote    time.Time
+}
+
+// New makes an Announcer. It calls describe before it writes, and fills in ID, Seen,
+// Until and Rate.
+func New(s grant.Store, describe func() Member, o Options) *Announcer {
+	if o.Every <= 0 {
+		o.Every = 10 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Announcer{store: s, describe: describe, o: o, id: rand.Text(), slot: -1}
+}
+
+// ID is what the member is listed as.
+func (a *Announcer) ID() string { return a.id }
+
+// Run writes until ctx is done, and then, within a second, that the member is gone.
+func (a *Announcer) Run(ctx context.Context) {
+	tick := time.NewTicker(a.o.Every)
+	defer tick.Stop()
+	failing := false
+	for {
+		call, cancel := context.WithTimeout(ctx, a.o.Every)
+		err := a.write(call, 3*a.o.Every)
+		cancel()
+		if err != nil && ctx.Err() == nil && !failing {
+			a.o.Log.Warn("this server is not listed: the store does not take it", "error", err)
+		}
+		failing = err != nil
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			if a.slot >= 0 {
+				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+				_ = a.write(last, 0) // else it is gone a little later
+				cancel()
+			}
+			return
+		}
+	}
+}
+
+// write writes the member, which is there for so long.
+func (a *Announcer) write(ctx context.Context, long time.Duration) error {
+	m := a.describe()
+	now := a.o.Now().Truncate(time.Millisecond)
+	m.ID, m.Seen, m.Until = a.id, now, now.Add(long)
+	if len(m.Holds) > MaxHeld {
+		m.Holds = m.Holds[:MaxHeld]
+	}
+	if passed := now.Sub(a.wrote); !a.wrote.IsZero() && passed > 0 && m.IDs >= a.ids {
+		m.Rate = float64(m.IDs-a.ids) / passed.Seconds()
+	}
+	value, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if a.slot >= 0 {
+		ok, err := a.store.CAS(ctx, key(a.slot), a.value, value)
+		if err != nil && !errors.Is(err, grant.ErrNotSent) {
+			// Either may be there now; the next write finds out.
+			if there, e := a.store.Get(ctx, key(a.slot)); e == nil {
+				ok, err = string(there) == string(value), nil
+				if string(there) == string(a.value) {
+					return errors.New("it was not written")
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if !ok {
+			a.slot = -1 // another one thought that this one was gone
+		}
+	}
+	if a.slot < 0 {
+		if err := a.take(ctx, now, value); err != nil {
+			return err
+		}
+	}
+	a.value, a.ids, a.wrote = value, m.IDs, now
+	return nil
+}
+
+// take finds a record that is free, and writes into it.
+func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error {
+	type free struct {
+		slot int
+		old  []byte
+	}
+	for range 10 {
+		var found []free
+		last := -1
+		err := a.store.List(ctx, prefix, func(k string, old []byte) bool {
+			n, err := strconv.Atoi(strings.TrimPrefix(k, prefix))
+			if err != nil || k != key(n) {
+				return true
+			}
+			last = n
+			var m Member
+			if json.Unmarshal(old, &m) != nil || !m.Until.After(now) || m.ID == a.id {
+				found = append(found, free{n, slices.Clone(old)})
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		for n := last + 1; n < min(last+9, most); n++ {
+			found = append(found, free{n, nil})
+		}
+		// Any of the first ones, so that many that start at once do not all want one.
+		for i := range min(8, len(found)) {
+			at := i + int(randomByte())%(min(8, len(found))-i)
+			found[i], found[at] = found[at], found[i]
+			ok, err := a.store.CAS(ctx, key(found[i].slot), found[i].old, value)
+			if err != nil {
+				return err
+			}
+			if ok {
+				a.slot = found[i].slot
+				return nil
+			}
+		}
+	}
+	return errors.New("members: others were faster, again and again")
+}
+
+func randomByte() byte {
+	var b [1]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return b[0]
+}

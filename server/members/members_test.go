@@ -1,0 +1,120 @@
+package members
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+)
+
+func list(t *testing.T, s grant.Store) []Member {
+	t.Helper()
+	all, err := List(t.Context(), s, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestMembers: many that start at once are all listed, with their rates; who ends is
+// gone at once, who crashes a little later, and their records are used again.
+func TestMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		const size = 50
+		var running sync.WaitGroup
+		start := func(ctx context.Context, i int) {
+			ids := uint64(0)
+			a := New(s, func() Member {
+				ids += 1000
+				return Member{Host: fmt.Sprintf("h%02d", i), IDs: ids, Holds: make([]Held, 100)}
+			}, Options{})
+			running.Go(func() { a.Run(ctx) })
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		for i := range size {
+			start(ctx, i)
+		}
+		time.Sleep(11 * time.Second)
+		all := list(t, s)
+		if len(all) != size {
+			t.Fatalf("%d members, want %d", len(all), size)
+		}
+		for i, m := range all {
+			if m.Host != fmt.Sprintf("h%02d", i) || m.Rate != 100 || len(m.Holds) != MaxHeld {
+				t.Errorf("member %d is %+v", i, m)
+			}
+		}
+		stop()
+		running.Wait()
+		if left := list(t, s); len(left) != 0 {
+			t.Errorf("%d members are left", len(left))
+		}
+		ctx, stop = context.WithCancel(t.Context())
+		for i := range size {
+			start(ctx, i)
+		}
+		time.Sleep(time.Second)
+		n := 0
+		_ = s.List(ctx, "", func(string, []byte) bool { n++; return true })
+		if n > size+8 {
+			t.Errorf("%d records for %d members", n, size)
+		}
+		stop()
+		running.Wait()
+	})
+}
+
+// TestCrash: a member that says nothing more is gone after three times its interval; one
+// whose record was taken meanwhile takes another.
+func TestCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		stalled := New(s, func() Member { return Member{Host: "stalled"} }, Options{})
+		if err := stalled.write(t.Context(), 30*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(29 * time.Second)
+		if n := len(list(t, s)); n != 1 {
+			t.Errorf("%d members, want one", n)
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(list(t, s)); n != 0 {
+			t.Errorf("%d members, want none", n)
+		}
+		for i := range 12 { // until one has taken its record
+			other := New(s, func() Member { return Member{Host: fmt.Sprint(i)} }, Options{})
+			if err := other.write(t.Context(), 30*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := stalled.write(t.Context(), 30*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(list(t, s)); n != 13 {
+			t.Errorf("%d members, want 13", n)
+		}
+	})
+}
+
+// TestDamage: what is no member is not listed, and its record is used again.
+func TestDamage(t *testing.T) {
+	s := new(memstore.Store)
+	for _, k := range []string{key(0), prefix + "x"} {
+		if ok, err := s.CAS(t.Context(), k, nil, []byte("nonsense")); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	a := New(s, func() Member { return Member{Host: "a"} }, Options{})
+	if err := a.write(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if all := list(t, s); len(all) != 1 || all[0].ID != a.ID() {
+		t.Errorf("%+v", all)
+	}
+}
