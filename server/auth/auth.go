@@ -1,0 +1,382 @@
+// Package auth knows who may do what: tokens and certificates, with roles.
+//
+// A token is "firn_" and 43 characters of base62, of 256 random bits. Files hold only
+// its SHA-256, which is enough to know it and not to use it; as a token is random,
+// nothing slower than SHA-256 is needed.
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/firnid/firn/server/config"
+)
+
+// A Role is what a client may do. Each may do one thing, but for admin.
+type Role string
+
+// The roles.
+const (
+	Generate Role = "generate" // take IDs and read what IDs say; it sees nothing of the fleet
+	Read     Role = "read"     // see sequencers, members and metrics, and read what IDs say; it takes no IDs
+	Admin    Role = "admin"    // everything
+)
+
+// prefix is how a token begins, so that scanners for secrets find it in what is
+// published by mistake.
+const prefix = "firn_"
+
+// digits of base62, as everywhere in Firn.
+const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// length is how many digits 256 bits take.
+const length = 43
+
+// NewToken returns a token, and the hash of it that a file of tokens has.
+func NewToken() (token, hash string) {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	n := new(big.Int).SetBytes(b[:])
+	text := make([]byte, length)
+	base, digit := big.NewInt(62), new(big.Int)
+	for i := length - 1; i >= 0; i-- {
+		n.DivMod(n, base, digit)
+		text[i] = digits[digit.Int64()]
+	}
+	token = prefix + string(text)
+	return token, Hash(token)
+}
+
+// Hash is what a file of tokens has of a token: its SHA-256, in hexadecimal.
+func Hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// A Principal is who a client is. It does not change.
+type Principal struct {
+	Name       string
+	Role       Role
+	sequencers []string // patterns; empty means all
+	sum        [sha256.Size]byte
+	subject    string // of a certificate, where there is no token
+	expires    time.Time
+}
+
+// MayGenerate reports whether the principal may take IDs of a sequencer.
+func (p *Principal) MayGenerate(sequencer string) bool {
+	return p.Role != Read && p.covers(sequencer)
+}
+
+// MayInspect reports whether the principal may read what IDs say.
+func (p *Principal) MayInspect() bool { return true }
+
+// MayRead reports whether the principal sees the fleet, or a sequencer of it where one is
+// named.
+func (p *Principal) MayRead(sequencer string) bool {
+	return p.Role != Generate && (sequencer == "" || p.covers(sequencer))
+}
+
+// MayAdmin reports whether the principal may change a sequencer.
+func (p *Principal) MayAdmin(sequencer string) bool { return p.Role == Admin && p.covers(sequencer) }
+
+func (p *Principal) covers(sequencer string) bool {
+	if len(p.sequencers) == 0 {
+		return true
+	}
+	for _, pattern := range p.sequencers {
+		if _, ok, _ := config.Match([]string{pattern}, sequencer); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// A Set is all principals. It does not change, and is safe for use by many goroutines
+// at once.
+type Set struct {
+	all []*Principal
+}
+
+// Token returns who knows a token. It takes as long for each token of a length, whether
+// it is known or not.
+func (s *Set) Token(token string, now time.Time) (*Principal, bool) {
+	sum := sha256.Sum256([]byte(token))
+	var found *Principal
+	for _, p := range s.all {
+		if p.subject == "" && subtle.ConstantTimeCompare(p.sum[:], sum[:]) == 1 {
+			found = p
+		}
+	}
+	return alive(found, now)
+}
+
+// Certificate returns whose certificate this is, which must have been verified. A
+// principal's name is compared with the certificate's URIs, DNS names and common name.
+func (s *Set) Certificate(c *x509.Certificate, now time.Time) (*Principal, bool) {
+	for _, p := range s.all {
+		if p.subject == "" {
+			continue
+		}
+		names := append([]string{c.Subject.CommonName}, c.DNSNames...)
+		for _, u := range c.URIs {
+			names = append(names, u.String())
+		}
+		for _, name := range names {
+			if name == p.subject {
+				return alive(p, now)
+			}
+		}
+	}
+	return nil, false
+}
+
+func alive(p *Principal, now time.Time) (*Principal, bool) {
+	if p == nil || !p.expires.IsZero() && !now.Before(p.expires) {
+		return nil, false
+	}
+	return p, true
+}
+
+// Len is how many principals there are.
+func (s *Set) Len() int { return len(s.all) }
+
+// maxFile bounds a file of tokens.
+const maxFile = 4 << 20
+
+// Parse reads a file of tokens:
+//
+//	tokens:
+//	  - name: billing
+//	    sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
+//	    role: generate
+//	    sequencers: ["orders", "invoices-*"]   # all, if it is left out
+//	    expires: 2027-01-01T00:00:00Z          # never, if it is left out
+//	  - name: ops
+//	    certificate: ops.example.com           # a name in a client's certificate
+//	    role: admin
+//
+// All that is wrong is reported at once, with lines of the file that is named.
+func Parse(data []byte, file string) (*Set, error) {
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s: it has more than %d MiB", file, maxFile>>20)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	var faults []error
+	fault := func(n *yaml.Node, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%s:%d: %s", file, n.Line, fmt.Sprintf(format, args...)))
+	}
+	s := new(Set)
+	list := listOf(&doc, fault)
+	names, seen := make(map[string]int), make(map[string]int)
+	for _, n := range list {
+		p, key := principal(n, fault)
+		if p == nil {
+			continue
+		}
+		if line, ok := names[p.Name]; ok {
+			fault(n, "the name %q is that of line %d too", p.Name, line)
+		}
+		if line, ok := seen[key]; ok && key != "" {
+			fault(n, "this token or certificate is that of line %d too", line)
+		}
+		names[p.Name], seen[key] = n.Line, n.Line
+		s.all = append(s.all, p)
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return s, nil
+}
+
+// listOf finds the list of tokens in a document.
+func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node {
+	if doc.Kind == 0 {
+		return nil // an empty file: nobody
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		fault(top, "it begins with tokens:")
+		return nil
+	}
+	var list []*yaml.Node
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		switch {
+		case key.Value != "tokens":
+			fault(key, "there is no key %q here: there is tokens", key.Value)
+		case value.Kind == yaml.ScalarNode && value.Tag == "!!null":
+		case value.Kind != yaml.SequenceNode:
+			fault(value, "tokens is a list: each begins with a dash")
+		default:
+			list = append(list, value.Content...)
+		}
+	}
+	return list
+}
+
+// principal reads one entry. The key is what it is known by.
+func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Principal, key string) {
+	if n.Kind != yaml.MappingNode {
+		fault(n, "an entry has name, role, and sha256 or certificate")
+		return nil, ""
+	}
+	p = new(Principal)
+	given := make(map[string]bool)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if given[k.Value] {
+			fault(k, "%s is said twice", k.Value)
+		}
+		given[k.Value] = true
+		if k.Value != "sequencers" && v.Kind != yaml.ScalarNode {
+			fault(v, "%s is one value", k.Value)
+			continue
+		}
+		switch k.Value {
+		case "name":
+			p.Name = v.Value
+			if v.Value == "" || len(v.Value) > 128 {
+				fault(v, "a name has 1 to 128 characters")
+			}
+		case "sha256":
+			sum, err := hex.DecodeString(v.Value)
+			if err != nil || len(sum) != sha256.Size {
+				if strings.HasPrefix(v.Value, prefix) {
+					fault(v, "sha256 is a token itself: write its hash here (firn token hash), and give it a new one, as this file was not meant to be secret")
+				} else {
+					fault(v, "sha256 has 64 hexadecimal digits")
+				}
+			}
+			copy(p.sum[:], sum)
+			key = strings.ToLower(v.Value)
+		case "certificate":
+			p.subject, key = v.Value, "certificate "+v.Value
+			if v.Value == "" {
+				fault(v, "certificate is a name in a certificate: a URI, a DNS name or the common name")
+			}
+		case "role":
+			p.Role = Role(v.Value)
+			if p.Role != Generate && p.Role != Read && p.Role != Admin {
+				fault(v, "role is %q: it is generate, read or admin", v.Value)
+			}
+		case "expires":
+			var err error
+			if p.expires, err = time.Parse(time.RFC3339, v.Value); err != nil {
+				fault(v, "expires is %q: it is a time such as 2027-01-01T00:00:00Z", v.Value)
+			}
+		case "sequencers":
+			if v.Kind != yaml.SequenceNode || len(v.Content) == 0 {
+				fault(v, "sequencers is a list of names or patterns with one *, and is left out for all")
+				continue
+			}
+			for _, pattern := range v.Content {
+				if pattern.Kind != yaml.ScalarNode || pattern.Value == "" || strings.Count(pattern.Value, "*") > 1 {
+					fault(pattern, "%q is no name, and no pattern with one *", pattern.Value)
+				}
+				p.sequencers = append(p.sequencers, pattern.Value)
+			}
+		default:
+			fault(k, "there is no key %q here: there are name, sha256, certificate, role, sequencers and expires", k.Value)
+		}
+	}
+	for _, needed := range []string{"name", "role"} {
+		if !given[needed] {
+			fault(n, "%s is missing", needed)
+		}
+	}
+	if given["sha256"] == given["certificate"] {
+		fault(n, "an entry has either sha256 or certificate")
+	}
+	return p, key
+}
+
+// A File is a Set that is read again when its file has changed. It must be made by
+// Open, and is safe for use by many goroutines at once.
+type File struct {
+	path string
+	set  atomic.Pointer[Set]
+
+	mu    sync.Mutex // guards what follows
+	size  int64
+	mtime time.Time
+}
+
+// Open reads a file of tokens. warn is told in a sentence if others may write it.
+func Open(path string, warn func(string)) (*File, error) {
+	f := &File{path: path}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o022 != 0 && warn != nil {
+		warn(fmt.Sprintf("%s may be written by others (mode %04o): whoever can, can let themselves in; chmod go-w", path, info.Mode().Perm()))
+	}
+	if err := f.load(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Set is what the file said when it was read last.
+func (f *File) Set() *Set { return f.set.Load() }
+
+// Reload reads the file again if it has changed, and reports whether it has. After an
+// error all is as it was.
+func (f *File) Reload() (changed bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return false, err
+	}
+	if info.Size() == f.size && info.ModTime().Equal(f.mtime) {
+		return false, nil
+	}
+	return true, f.loadLocked()
+}
+
+func (f *File) load() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loadLocked()
+}
+
+func (f *File) loadLocked() error {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return err
+	}
+	// What was looked at counts also where it is wrong, so that it is said once.
+	f.size, f.mtime = info.Size(), info.ModTime()
+	data, err := os.ReadFile(f.path)
+	if err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("%w: it must be readable by the user that runs firn", err)
+		}
+		return err
+	}
+	s, err := Parse(data, f.path)
+	if err != nil {
+		return err
+	}
+	f.set.Store(s)
+	return nil
+}

@@ -1,0 +1,213 @@
+package auth
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+func TestNewToken(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		token, hash := NewToken()
+		if len(token) != len(prefix)+length || !strings.HasPrefix(token, prefix) || Hash(token) != hash || len(hash) != 64 || seen[token] {
+			t.Fatalf("NewToken() = %q, %q", token, hash)
+		}
+		seen[token] = true
+		if strings.Trim(token[len(prefix):], digits) != "" {
+			t.Fatalf("%q has other digits", token)
+		}
+	}
+}
+
+func TestSet(t *testing.T) {
+	billing, billingHash := NewToken()
+	reader, readerHash := NewToken()
+	old, oldHash := NewToken()
+	s, err := Parse([]byte(`
+tokens:
+  - name: billing
+    sha256: `+strings.ToUpper(billingHash)+`
+    role: generate
+    sequencers: [orders, "inv-*"]
+  - {name: reader, sha256: `+readerHash+`, role: read}
+  - {name: old, sha256: `+oldHash+`, role: admin, expires: 2026-11-20T00:00:00Z}
+  - {name: ops, certificate: ops.example, role: admin, expires: 2027-01-01T00:00:00Z}
+  - {name: mesh, certificate: "spiffe://example/billing", role: generate}
+`), "f")
+	if err != nil || s.Len() != 5 {
+		t.Fatal(s, err)
+	}
+	if p, ok := s.Token(old, now); ok {
+		t.Errorf("a token that has expired is %v", p.Name)
+	}
+	for _, wrong := range []string{"", billing + "x", billing[1:], billingHash, strings.ToLower(billing)} {
+		if p, ok := s.Token(wrong, now); ok {
+			t.Errorf("%q is %v", wrong, p.Name)
+		}
+	}
+	certificate := func(cn, dns, uri string) *x509.Certificate {
+		c := &x509.Certificate{Subject: pkix.Name{CommonName: cn}}
+		if dns != "" {
+			c.DNSNames = []string{dns}
+		}
+		if uri != "" {
+			u, _ := url.Parse(uri)
+			c.URIs = []*url.URL{u}
+		}
+		return c
+	}
+	byToken := func(token string) *Principal { p, _ := s.Token(token, now); return p }
+	byCert := func(c *x509.Certificate) *Principal { p, _ := s.Certificate(c, now); return p }
+	if p := byCert(certificate("", "", "")); p != nil {
+		t.Errorf("an empty certificate is %v", p.Name)
+	}
+	if p := byCert(certificate(billingHash, "", "")); p != nil {
+		t.Errorf("a certificate that is named like a hash is %v", p.Name)
+	}
+	for _, test := range []struct {
+		p                              *Principal
+		name, may, mayNot, sees, admin string
+	}{
+		{byToken(billing), "billing", "orders,inv-1,inv-", "order,orders2", "", ""},
+		{byToken(reader), "reader", "", "orders", ",orders", ""},
+		{byCert(certificate("ops.example", "", "")), "ops", "orders,x", "", ",orders", "orders"},
+		{byCert(certificate("", "ops.example", "")), "ops", "orders,x", "", ",orders", "orders"},
+		{byCert(certificate("", "", "spiffe://example/billing")), "mesh", "x", "", "", ""},
+	} {
+		p := test.p
+		if p == nil || p.Name != test.name {
+			t.Errorf("%+v, want %s", p, test.name)
+			continue
+		}
+		for name := range strings.SplitSeq(test.may, ",") {
+			if name != "" && !p.MayGenerate(name) {
+				t.Errorf("%s may not generate %s", p.Name, name)
+			}
+		}
+		for name := range strings.SplitSeq(test.mayNot, ",") {
+			if name != "" && p.MayGenerate(name) {
+				t.Errorf("%s may generate %s", p.Name, name)
+			}
+		}
+		if got := p.MayRead("") && p.MayRead("orders"); got != (test.sees != "") {
+			t.Errorf("%s may read: %t", p.Name, got)
+		}
+		if got := p.MayAdmin("orders"); got != (test.admin != "") {
+			t.Errorf("%s may administer: %t", p.Name, got)
+		}
+	}
+}
+
+func TestParseFaults(t *testing.T) {
+	token, hash := NewToken()
+	for _, test := range []struct{ text, want string }{
+		{"tokens: [", "f: "},
+		{"[]", "f:1: it begins with tokens:"},
+		{"tokns: []", `f:1: there is no key "tokns"`},
+		{"tokens: {}", "f:1: tokens is a list"},
+		{"tokens:\n- 5", "f:2: an entry has"},
+		{"tokens:\n- {}", "f:2: name is missing\nf:2: role is missing\nf:2: an entry has either"},
+		{"tokens:\n- {name: a, role: root, sha256: " + hash + "}", `f:2: role is "root": it is generate, read or admin`},
+		{"tokens:\n- {name: a, role: read, sha256: " + token + "}", "f:2: sha256 is a token itself"},
+		{"tokens:\n- {name: a, role: read, sha256: abc}", "f:2: sha256 has 64"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", certificate: x}", "f:2: an entry has either"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", expires: soon}", "f:2: expires"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: []}", "f:2: sequencers is a list"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: ['*a*']}", "one *"},
+		{"tokens:\n- {name: a, role: read, role: read, sha256: " + hash + "}", "f:2: role is said twice"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + "}\n- {name: a, role: read, sha256: " + hash + "}", "f:3: the name \"a\" is that of line 2 too\nf:3: this token"},
+		{"tokens:\n- {name: [a], role: read, sha256: " + hash + "}", "f:2: name is one value"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", colour: red}", `f:2: there is no key "colour"`},
+	} {
+		s, err := Parse([]byte(test.text), "f")
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v, %v, want %q", test.text, s, err, test.want)
+		}
+		if err != nil && strings.Contains(err.Error(), token) {
+			t.Errorf("%q: the error has the token", test.text)
+		}
+	}
+	for _, text := range []string{"", "tokens:", "tokens: []", "# nobody"} {
+		if s, err := Parse([]byte(text), "f"); err != nil || s.Len() != 0 {
+			t.Errorf("%q: %v, %v, want nobody", text, s, err)
+		}
+	}
+}
+
+// TestFile: a changed file counts at the next Reload, and one that is wrong does not.
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	first, firstHash := NewToken()
+	second, secondHash := NewToken()
+	write := func(text string, at int) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		when := now.Add(time.Duration(at) * time.Second)
+		if err := os.Chtimes(path, when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Open(path, nil); err == nil {
+		t.Error("a file that is not there is fine")
+	}
+	write("tokens:\n- {name: a, role: read, sha256: "+firstHash+"}", 0)
+	f, err := Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reload := func(wantChanged, wantError bool, known string) {
+		t.Helper()
+		changed, err := f.Reload()
+		if changed != wantChanged || (err != nil) != wantError {
+			t.Errorf("Reload() = %t, %v", changed, err)
+		}
+		for _, token := range []string{first, second} {
+			if _, ok := f.Set().Token(token, now); ok != (token == known) {
+				t.Errorf("a token is known: %t", ok)
+			}
+		}
+	}
+	reload(false, false, first)
+	write("tokens: nonsense", 1)
+	reload(true, true, first)
+	reload(false, false, first)
+	write("tokens:\n- {name: a, role: read, sha256: "+secondHash+"}", 2)
+	reload(true, false, second)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	reload(false, true, second)
+	write("tokens:\n- {name: a, role: read, sha256: "+firstHash+"}", 3)
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	warned := ""
+	if _, err := Open(path, func(text string) { warned = text }); err != nil || !strings.Contains(warned, "chmod go-w") {
+		t.Errorf("%v, and the warning %q", err, warned)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	_, hash := NewToken()
+	f.Add([]byte("tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: [a, 'b*'], expires: 2027-01-01T00:00:00Z}"))
+	f.Add([]byte("tokens: &a [*a]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Parse(data, "f")
+		if (s == nil) == (err == nil) {
+			t.Fatal(s, err)
+		}
+		if err == nil {
+			s.Token("firn_x", now)
+		}
+	})
+}

@@ -1,0 +1,214 @@
+package tlsconf
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An authority signs certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := new(authority)
+	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "CA"}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cert, _ = x509.ParseCertificate(der)
+	return a
+}
+
+func (a *authority) pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(a.cert)
+	return p
+}
+
+// issue makes a certificate and its key, in PEM.
+func (a *authority) issue(t *testing.T, serial int64, valid time.Duration) (cert, key []byte) {
+	t.Helper()
+	k, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid), DNSNames: []string{"localhost"}, Subject: pkix.Name{CommonName: "client"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &k.PublicKey, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, _ := x509.MarshalPKCS8PrivateKey(k)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+func write(t *testing.T, path string, content []byte) string {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// connect makes a handshake with a loader, and returns how it ended at both ends.
+func connect(t *testing.T, l *Loader, c *tls.Config) (tls.ConnectionState, tls.ConnectionState, error) {
+	t.Helper()
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	server := tls.Server(there, l.Config())
+	done := make(chan error, 1)
+	go func() {
+		err := server.Handshake()
+		if err == nil {
+			_, err = server.Write([]byte{1})
+		}
+		there.Close()
+		done <- err
+	}()
+	client := tls.Client(here, c)
+	_ = here.SetDeadline(time.Now().Add(20 * time.Second))
+	_, err := client.Read(make([]byte, 1)) // a refused certificate is told after the handshake
+	if e := <-done; err == nil {
+		err = e
+	}
+	return client.ConnectionState(), server.ConnectionState(), err
+}
+
+func TestReload(t *testing.T) {
+	dir := t.TempDir()
+	ca := newAuthority(t)
+	cert, key := ca.issue(t, 10, 24*30*time.Hour)
+	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
+	var warned []string
+	l, err := Load(f, func(text string) { warned = append(warned, text) })
+	if err != nil || len(warned) > 0 {
+		t.Fatal(err, warned)
+	}
+	serial := func(want int64) {
+		t.Helper()
+		state, _, err := connect(t, l, &tls.Config{RootCAs: ca.pool(), ServerName: "localhost"})
+		if err != nil || state.PeerCertificates[0].SerialNumber.Int64() != want {
+			t.Errorf("%v, want the certificate %d", err, want)
+		}
+	}
+	serial(10)
+	if changed, err := l.Reload(); changed || err != nil {
+		t.Errorf("Reload() = %t, %v", changed, err)
+	}
+	cert, key = ca.issue(t, 11, time.Hour)
+	write(t, f.Cert, append(cert, '\n')) // the key is of the other one
+	if changed, err := l.Reload(); !changed || err == nil || !strings.Contains(err.Error(), "private key") {
+		t.Errorf("Reload() = %t, %v", changed, err)
+	}
+	serial(10)
+	write(t, f.Key, append(key, '\n'))
+	if changed, err := l.Reload(); !changed || err != nil {
+		t.Errorf("Reload() = %t, %v", changed, err)
+	}
+	serial(11)
+	if err := os.Chmod(f.Key, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(f, func(text string) { warned = append(warned, text) }); err != nil || len(warned) != 2 {
+		t.Errorf("%v, %q", err, warned)
+	}
+}
+
+func TestProtocols(t *testing.T) {
+	dir := t.TempDir()
+	ca := newAuthority(t)
+	cert, key := ca.issue(t, 10, time.Hour)
+	l, err := Load(Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		offer []string
+		want  string
+	}{
+		{nil, ""}, {[]string{"h2", "http/1.1"}, "http/1.1"}, {[]string{"http/1.1"}, "http/1.1"}, {[]string{"h2"}, "h2"}, {[]string{"redis"}, ""},
+	} {
+		state, _, err := connect(t, l, &tls.Config{RootCAs: ca.pool(), ServerName: "localhost", NextProtos: test.offer})
+		if err != nil || state.NegotiatedProtocol != test.want {
+			t.Errorf("%q: %q, %v, want %q", test.offer, state.NegotiatedProtocol, err, test.want)
+		}
+	}
+}
+
+func TestClients(t *testing.T) {
+	dir := t.TempDir()
+	ca, other := newAuthority(t), newAuthority(t)
+	cert, key := ca.issue(t, 10, time.Hour)
+	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
+	f.ClientCA = write(t, filepath.Join(dir, "ca"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}))
+	pair := func(a *authority) []tls.Certificate {
+		cert, key := a.issue(t, 20, time.Hour)
+		p, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []tls.Certificate{p}
+	}
+	for _, test := range []struct {
+		require bool
+		certs   []tls.Certificate
+		ok      bool
+		known   bool
+	}{
+		{false, nil, true, false}, {false, pair(ca), true, true}, {true, nil, false, false}, {true, pair(ca), true, true},
+		{false, pair(other), false, false}, {true, pair(other), false, false},
+	} {
+		f.Require = test.require
+		l, err := Load(f, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		certs := test.certs
+		c := &tls.Config{RootCAs: ca.pool(), ServerName: "localhost", GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if certs == nil {
+				return new(tls.Certificate), nil
+			}
+			return &certs[0], nil
+		}}
+		_, state, err := connect(t, l, c)
+		if (err == nil) != test.ok || test.ok && (len(state.VerifiedChains) > 0) != test.known {
+			t.Errorf("%+v: %v, verified %d", test.require, err, len(state.VerifiedChains))
+		}
+	}
+}
+
+func TestFaults(t *testing.T) {
+	dir := t.TempDir()
+	ca := newAuthority(t)
+	cert, key := ca.issue(t, 10, time.Hour)
+	good := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
+	junk := write(t, filepath.Join(dir, "junk"), []byte("junk"))
+	for want, f := range map[string]Files{
+		"one of them is missing":     {Cert: good.Cert},
+		"no such file":               {Cert: good.Cert, Key: filepath.Join(dir, "nowhere")},
+		"find any PEM":               {Cert: junk, Key: good.Key},
+		"name the authorities":       {Cert: good.Cert, Key: good.Key, Require: true},
+		"there is no certificate in": {Cert: good.Cert, Key: good.Key, ClientCA: junk},
+	} {
+		if _, err := Load(f, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", f, err, want)
+		}
+	}
+}
