@@ -77,6 +77,9 @@ type Principal struct {
 	expires    time.Time
 }
 
+// Ends reports whether the principal expires at some time.
+func (p *Principal) Ends() bool { return !p.expires.IsZero() }
+
 // MayGenerate reports whether the principal may take IDs of a sequencer.
 func (p *Principal) MayGenerate(sequencer string) bool {
 	return p.Role != Read && p.covers(sequencer)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
+	"net/http"
 	"os"
 	"os/signal"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,15 +20,22 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/stores"
+	"github.com/firnid/firn/server/tlsconf"
 )
 
-// defaultListen is on loopback, as the server has neither TLS nor tokens yet.
+// defaultListen is on loopback, where neither TLS nor tokens are needed.
 const defaultListen = "127.0.0.1:3476"
 
 // A serving is what the command serve was told.
 type serving struct {
-	listen         string
+	listen         []string
+	listenOf       [2]string // of HTTP and RESP alone
+	tls            tlsconf.Files
+	tokens         string
+	maxConns       uint64
 	layout         firn.Layout
 	store          string
 	node           string
@@ -47,7 +56,8 @@ type serving struct {
 
 func newServe(a *app) *cobra.Command {
 	s := serving{
-		listen:         defaultListen,
+		listen:         []string{defaultListen},
+		maxConns:       10_000,
 		layout:         firn.Default(),
 		maxNames:       httpapi.DefaultMaxNames,
 		requestTimeout: httpapi.DefaultLimit,
@@ -56,12 +66,14 @@ func newServe(a *app) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDRESS] [--store URL] [--layout LAYOUT] [--node NODE]",
-		Short: "Hand out IDs over HTTP",
-		Long: `Serve hands out IDs to programs in every language, over HTTP:
+		Short: "Hand out IDs over HTTP and the protocol of Redis",
+		Long: `Serve hands out IDs to programs in every language, over HTTP and, on the same port,
+over the protocol of Redis (RESP):
 
   curl -s http://127.0.0.1:3476/v1/sequencers/orders/next
   curl -s 'http://127.0.0.1:3476/v1/sequencers/orders/next?count=5&format=base62'
   curl -s -H 'Accept: text/plain' http://127.0.0.1:3476/v1/sequencers/orders/next
+  redis-cli -p 3476 NEXT orders 3
 
 "orders" is a name of your choice: a sequencer. IDs are unique within one name.
 
@@ -79,8 +91,14 @@ also right after a crash, as long as the clock is not set back while none runs
 and --max-ahead is not made smaller. With --store, --node pins the number. It is
 ` + nodeUsage + `.
 
-There is no TLS and there are no tokens. So serve listens on loopback only, and
-answers only requests to localhost, 127.0.0.0/8 or [::1]; --insecure lifts both.
+--listen takes HOST:PORT, or unix:PATH for a socket in the file system, and may be
+said several times; --listen-http and --listen-resp are for one protocol alone.
+
+Without more, serve listens on loopback and in the file system only, and answers HTTP
+only to localhost, 127.0.0.0/8 or [::1]. For other machines it wants to know who asks,
+and that nobody listens in: --tls-cert and --tls-key, and either --tokens (see firn
+token new --help) or --client-ca with --require-client-cert. --insecure lifts that. All
+these files are read again when they change, and at SIGHUP.
 
 SIGINT or SIGTERM ends it: requests under way finish first. Behind a load
 balancer, set --drain-delay to longer than it takes to notice that /readyz says
@@ -97,7 +115,15 @@ balancer, set --drain-delay to longer than it takes to notice that /readyz says
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&value[string]{&s.listen, notEmpty, func(s string) string { return s }, "ADDRESS"}, "listen", "address to listen on; port 0 takes a free one")
+	f.StringSliceVar(&s.listen, "listen", s.listen, "`ADDRESS` to listen on for all protocols; port 0 takes a free one")
+	f.StringVar(&s.listenOf[0], "listen-http", "", "`ADDRESS` to listen on for HTTP alone")
+	f.StringVar(&s.listenOf[1], "listen-resp", "", "`ADDRESS` to listen on for RESP alone")
+	f.StringVar(&s.tls.Cert, "tls-cert", "", "`FILE` with the server's certificate, in PEM")
+	f.StringVar(&s.tls.Key, "tls-key", "", "`FILE` with its key")
+	f.StringVar(&s.tls.ClientCA, "client-ca", "", "`FILE` with the authorities of clients' certificates")
+	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate of --client-ca")
+	f.StringVar(&s.tokens, "tokens", "", "`FILE` of tokens, and of names in certificates, that may do what")
+	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "how many connections there can be at an address")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
 	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
@@ -111,7 +137,7 @@ balancer, set --drain-delay to longer than it takes to notice that /readyz says
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
 	f.Var(&value[string]{&s.logFormat, parseLogFormat, func(s string) string { return s }, "FORMAT"}, "log-format", "text or json, on stderr")
 	complete(cmd, "log-format", func() []string { return []string{"text", "json"} })
-	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, without TLS or tokens")
+	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, also without TLS or tokens")
 	return cmd
 }
 
@@ -124,11 +150,16 @@ func parseLogFormat(s string) (string, error) {
 
 // run listens and serves until ctx is done.
 func (s *serving) run(ctx context.Context, a *app) error {
-	address, err := s.resolve()
+	endpoints, err := s.endpoints()
 	if err != nil {
 		return err
 	}
 	log := s.logger(a)
+	guard, err := s.openGuard(log)
+	if err != nil {
+		return err
+	}
+	defer guard.close()
 	backend, end, err := s.backend(ctx, a, log)
 	if err != nil {
 		return err
@@ -140,19 +171,18 @@ func (s *serving) run(ctx context.Context, a *app) error {
 			log.Info("stopped")
 		}
 	}()
-	listener, err := net.ListenTCP("tcp", address)
-	if err != nil {
-		hint := "--listen chooses another address; with port 0 it takes a free one"
-		if errors.Is(err, syscall.EADDRINUSE) {
-			hint = fmt.Sprintf("another program listens there, perhaps another firn serve: stop it, or choose another port with --listen %s",
-				net.JoinHostPort(address.IP.String(), "0"))
+	for _, p := range endpoints {
+		if err := p.open(); err != nil {
+			for _, q := range endpoints {
+				q.close()
+			}
+			return err
 		}
-		return failed(hint, "listen on %s: %w", address, cause(err))
 	}
 	// After the first signal, another one ends the program at once.
 	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	defer reset()
-	if err := s.serve(ctx, a, log, backend, listener); err != nil {
+	if err := s.serve(ctx, a, log, guard, backend, endpoints); err != nil {
 		return err
 	}
 	stopped = true
@@ -279,63 +309,82 @@ func (s *serving) check() error {
 	return nil
 }
 
-// resolve finds the address to listen on. It comes before listening, so that
-// there is no moment at which a wrong one is open.
-func (s *serving) resolve() (*net.TCPAddr, error) {
-	address, err := net.ResolveTCPAddr("tcp", s.listen)
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
-		return nil, failed("write the address as a number, such as "+defaultListen, "--listen %s: %w", s.listen, err)
-	}
-	if err != nil {
-		return nil, misuse("it is HOST:PORT, such as "+defaultListen, "--listen %q: %w", s.listen, cause(err))
-	}
-	if !address.IP.IsLoopback() && !s.insecure {
-		host, _, _ := net.SplitHostPort(s.listen)
-		where := "that is not this machine's own loopback address"
-		if host == "" || address.IP.IsUnspecified() {
-			where = "that is every address of this machine"
-		}
-		return nil, misuse(fmt.Sprintf("use --listen %s, or --insecure where only programs that you trust can reach it",
-			netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(address.Port))),
-			"--listen %s: %s, and there is neither TLS nor a token to keep others out", s.listen, where)
-	}
-	return address, nil
-}
-
 // serve answers requests until ctx is done, and then those that are under way.
-func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, backend httpapi.Backend, listener net.Listener) error {
+func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *guard, backend httpapi.Backend, endpoints []*endpoint) error {
 	handler := httpapi.NewHandler(httpapi.Config{
 		Backend: backend,
 		Limit:   s.requestTimeout,
-		AnyHost: s.insecure,
+		AnyHost: s.insecure || guard.knows(),
+		Guard:   guard.http(),
 		Log:     log,
 	})
-	server := httpapi.NewServer(handler)
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
+	web := httpapi.NewServer(handler)
+	web.ConnContext = withTLSState
+	resp := respapi.NewServer(respapi.Config{
+		Backend: backend, Limit: s.requestTimeout, MaxConns: int(s.maxConns),
+		Auth: guard.resp(), PeerAccess: guard.peer(), TLSState: listen.StateOf,
+		Version: version, Log: log,
+	})
+	done := make(chan error, 3*len(endpoints))
+	running := 0
+	start := func(what string, f func() error) {
+		running++
+		go func() {
+			err := f()
+			if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
+				err = nil
+			}
+			if err != nil {
+				err = failed("", "serve %s: %w", what, cause(err))
+			}
+			done <- err
+		}()
+	}
+	for _, p := range endpoints {
+		mux := listen.New(p.listener, listen.Config{TLS: guard.tlsConfig(), Only: p.only, MaxConns: int(s.maxConns), Log: log})
+		p.mux = mux
+		start(p.text, mux.Serve)
+		start(p.text, func() error { return web.Serve(mux.Listener(listen.HTTP)) })
+		start(p.text, func() error { return resp.Serve(mux.Listener(listen.RESP)) })
+		defer mux.Close()
+	}
+	watching, stopWatching := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() { defer close(watched); guard.watch(watching, log) }()
+	defer func() { stopWatching(); <-watched }()
 
 	if s.insecure {
 		log.Warn("insecure: whoever reaches this address can take IDs, and sees those of others")
 	}
-	url := "http://" + reachable(listener.Addr())
-	log.Info("serving", "url", url, "layout", s.layout.String(), "nodes", s.numbers(a))
-	if a.lookOf(a.stderr).terminal {
-		fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n\n", url, url)
+	scheme := "http"
+	if guard.tlsConfig() != nil {
+		scheme = "https"
+	}
+	for _, p := range endpoints {
+		log.Info("serving", "url", p.url(scheme), "layout", s.layout.String(), "nodes", s.numbers(a))
+	}
+	if url := endpoints[0].url(scheme); a.lookOf(a.stderr).terminal && strings.HasPrefix(url, "http") {
+		host, port, _ := net.SplitHostPort(endpoints[0].listener.Addr().String())
+		redis := "redis-cli -p " + port
+		if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() && !ip.IsUnspecified() {
+			redis = "redis-cli -h " + host + " -p " + port
+		}
+		fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  %s NEXT orders 3\n\n", url, url, redis)
 	}
 
+	var failure error
 	select {
-	case err := <-done:
-		return failed("", "serve %s: %w", listener.Addr(), cause(err))
+	case failure = <-done:
+		running--
 	case <-ctx.Done():
 	}
 	handler.Drain()
-	if s.drainDelay > 0 {
+	if s.drainDelay > 0 && failure == nil {
 		// Who asks /readyz must be able to: so the port stays open.
 		log.Info("draining: /readyz says so, and requests are still taken", "delay", s.drainDelay.String())
 		select {
-		case err := <-done:
-			return failed("", "serve %s: %w", listener.Addr(), cause(err))
+		case failure = <-done:
+			running--
 		case <-time.After(s.drainDelay):
 		}
 	}
@@ -343,13 +392,29 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, backend h
 	s.stopBy = time.Now().Add(s.drainTimeout)
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), s.stopBy)
 	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		server.Close()
-		<-done
-		return failed("--drain-timeout gives them more time", "requests were cut off that had not finished after %v", s.drainTimeout)
+	for _, p := range endpoints {
+		_ = p.mux.Close() // nobody else comes in
 	}
-	<-done
-	return nil
+	var both sync.WaitGroup
+	var webErr, respErr error
+	both.Go(func() { webErr = web.Shutdown(ctx) })
+	both.Go(func() { respErr = resp.Shutdown(ctx) })
+	both.Wait()
+	if webErr != nil {
+		web.Close()
+	}
+	if respErr != nil {
+		resp.Close()
+	}
+	for ; running > 0; running-- {
+		if err := <-done; failure == nil {
+			failure = err
+		}
+	}
+	if failure == nil && (webErr != nil || respErr != nil) {
+		failure = failed("--drain-timeout gives them more time", "requests were cut off that had not finished after %v", s.drainTimeout)
+	}
+	return failure
 }
 
 // numbers says where node numbers come from.
@@ -365,12 +430,4 @@ func (s *serving) numbers(a *app) string {
 	}
 	path, _ := a.statePath()
 	return "dir:" + path
-}
-
-// reachable is the address under which a program on this machine reaches addr.
-func reachable(addr net.Addr) string {
-	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
-		return fmt.Sprintf("localhost:%d", tcp.Port)
-	}
-	return addr.String()
 }

@@ -172,7 +172,9 @@ func TestServeDrain(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			listener := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
 			ended := make(chan error, 1)
-			go func() { ended <- s.serve(ctx, a, s.logger(a), backend, listener) }()
+			go func() {
+				ended <- s.serve(ctx, a, s.logger(a), new(guard), backend, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}})
+			}()
 
 			client, server := net.Pipe()
 			listener.conns <- server
@@ -216,7 +218,9 @@ func TestServeDrainDelay(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		listener := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
 		ended := make(chan error, 1)
-		go func() { ended <- s.serve(ctx, a, s.logger(a), backend, listener) }()
+		go func() {
+			ended <- s.serve(ctx, a, s.logger(a), new(guard), backend, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}})
+		}()
 		want := func(path string, want int) {
 			t.Helper()
 			client, server := net.Pipe()
@@ -291,6 +295,13 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--listen", "3476"}, exitMisuse, []string{"missing port", "HOST:PORT"}},
 		{[]string{"--listen", "127.0.0.1:99999"}, exitMisuse, []string{"invalid port"}},
 		{[]string{"--listen", ""}, exitMisuse, []string{"--listen", "it is empty"}},
+		{[]string{"--listen", "unix:"}, exitMisuse, []string{"there is no path"}},
+		{[]string{"--listen-resp", ":6379"}, exitMisuse, []string{"--listen-resp", "every address"}},
+		{[]string{"--tls-cert", "x"}, exitFailed, []string{"one of them is missing"}},
+		{[]string{"--tls-cert", "x", "--tls-key", "y"}, exitFailed, []string{"no such file"}},
+		{[]string{"--tls-cert", "x", "--tls-key", "y", "--listen", ":80"}, exitMisuse, []string{"not known who asks", "--tokens"}},
+		{[]string{"--tokens", "/nowhere"}, exitFailed, []string{"--tokens", "no such file"}},
+		{[]string{"--tokens", "/nowhere", "--listen", ":80"}, exitMisuse, []string{"for everybody to read", "--tls-cert"}},
 		{[]string{"--drain-delay", "-1s"}, exitMisuse, []string{"--drain-delay"}},
 		{[]string{"--node", ""}, exitMisuse, []string{"--node", "it is empty"}},
 		{[]string{"--node", "1024"}, exitMisuse, []string{"0..1023"}},

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/firnid/firn/server/listen"
+)
+
+// An endpoint is where serve listens.
+type endpoint struct {
+	text     string // as it was given
+	flag     string
+	address  *net.TCPAddr
+	path     string // of a socket in the file system, where there is no address
+	only     []listen.Protocol
+	listener net.Listener
+	mux      *listen.Mux
+}
+
+// endpoints finds where to listen. It comes before listening, so that there is no moment
+// at which a wrong address is open.
+func (s *serving) endpoints() ([]*endpoint, error) {
+	var all []*endpoint
+	add := func(flag, text string, only ...listen.Protocol) error {
+		p := &endpoint{flag: flag, text: text, only: only}
+		all = append(all, p)
+		return p.resolve(s)
+	}
+	for _, text := range s.listen {
+		if err := add("listen", text); err != nil {
+			return nil, err
+		}
+	}
+	for i, protocol := range []listen.Protocol{listen.HTTP, listen.RESP} {
+		if text := s.listenOf[i]; text != "" {
+			if err := add("listen-"+protocol.String(), text, protocol); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(all) == 0 { // --listen= leaves only those of their own, if there are some
+		return nil, misuse("it is HOST:PORT, such as "+defaultListen+", or unix:PATH", "--listen: it is empty")
+	}
+	return all, nil
+}
+
+// guarded reports whether other machines may be let in: it is known who asks, and
+// nobody listens in.
+func (s *serving) guarded() bool {
+	return s.tls.Cert != "" && (s.tokens != "" || s.tls.Require)
+}
+
+// resolve finds what the text says.
+func (p *endpoint) resolve(s *serving) error {
+	if path, ok := strings.CutPrefix(p.text, "unix:"); ok {
+		if path == "" {
+			return misuse("it is unix:PATH, such as unix:/run/firn/socket", "--%s %s: there is no path", p.flag, p.text)
+		}
+		p.path = path
+		return nil
+	}
+	address, err := net.ResolveTCPAddr("tcp", p.text)
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return failed("write the address as a number, such as "+defaultListen, "--%s %s: %w", p.flag, p.text, err)
+	}
+	if err != nil || p.text == "" {
+		if err == nil {
+			err = errors.New("it is empty")
+		}
+		return misuse("it is HOST:PORT, such as "+defaultListen+", or unix:PATH", "--%s %q: %w", p.flag, p.text, cause(err))
+	}
+	p.address = address
+	if address.IP.IsLoopback() || s.insecure || s.guarded() {
+		return nil
+	}
+	host, _, _ := net.SplitHostPort(p.text)
+	where := "that is not this machine's own loopback address"
+	if host == "" || address.IP.IsUnspecified() {
+		where = "that is every address of this machine"
+	}
+	lacks := "there is neither TLS nor a token to keep others out"
+	switch {
+	case s.tls.Cert != "":
+		lacks = "it is not known who asks: add --tokens, or --client-ca and --require-client-cert"
+	case s.tokens != "":
+		lacks = "tokens would be sent for everybody to read: add --tls-cert and --tls-key"
+	}
+	return misuse(fmt.Sprintf("use --listen %s, or --insecure where only programs that you trust can reach it",
+		netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(address.Port))),
+		"--%s %s: %s, and %s", p.flag, p.text, where, lacks)
+}
+
+// open listens.
+func (p *endpoint) open() error {
+	var err error
+	if p.address != nil {
+		p.listener, err = net.ListenTCP("tcp", p.address)
+	} else {
+		p.listener, err = listenUnix(p.path)
+	}
+	if err == nil {
+		return nil
+	}
+	hint := "--listen chooses another address; with port 0 it takes a free one"
+	switch {
+	case p.address == nil:
+		hint = ""
+	case errors.Is(err, syscall.EADDRINUSE):
+		hint = fmt.Sprintf("another program listens there, perhaps another firn serve: stop it, or choose another port with --listen %s",
+			net.JoinHostPort(p.address.IP.String(), "0"))
+	}
+	at := p.text
+	if p.address != nil {
+		at = p.address.String()
+	}
+	return failed(hint, "listen on %s: %w", at, cause(err))
+}
+
+// listenUnix listens on a socket in the file system. One that a process has left that
+// was killed is removed; one that somebody listens on is not.
+func listenUnix(path string) (net.Listener, error) {
+	l, err := net.Listen("unix", path)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return l, err
+	}
+	if info, e := os.Lstat(path); e != nil || info.Mode().Type() != fs.ModeSocket {
+		return nil, errors.New("there is a file of that name that is no socket")
+	}
+	conn, e := net.Dial("unix", path)
+	if e == nil {
+		_ = conn.Close()
+		return nil, errors.New("another program listens there, perhaps another firn serve")
+	}
+	if err := os.Remove(path); err != nil {
+		return nil, err
+	}
+	return net.Listen("unix", path)
+}
+
+// close ends listening, if that has begun.
+func (p *endpoint) close() {
+	if p.listener != nil {
+		_ = p.listener.Close()
+	}
+}
+
+// url is where programs on this machine reach the endpoint.
+func (p *endpoint) url(scheme string) string {
+	if p.address == nil {
+		return p.text
+	}
+	if len(p.only) == 1 && p.only[0] == listen.RESP {
+		scheme = "redis"
+	}
+	return scheme + "://" + reachable(p.listener.Addr())
+}
+
+// reachable is the address under which a program on this machine reaches addr.
+func reachable(addr net.Addr) string {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d", tcp.Port)
+	}
+	return addr.String()
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/respapi"
+	"github.com/firnid/firn/server/tlsconf"
+)
+
+// A guard knows who may do what, and how connections are encrypted.
+type guard struct {
+	tokens *auth.File      // nil if nobody is known
+	tls    *tlsconf.Loader // nil without TLS
+	hup    chan os.Signal  // says to read files again; nil never does
+	all    bool            // any certificate that was verified may generate, as there are no tokens
+}
+
+// openGuard reads the files of tokens and certificates.
+func (s *serving) openGuard(log *slog.Logger) (*guard, error) {
+	g := &guard{hup: make(chan os.Signal, 1)}
+	signal.Notify(g.hup, syscall.SIGHUP) // also where there is nothing to read: it would end the program
+	warn := func(text string) { log.Warn(text) }
+	if s.tls != (tlsconf.Files{}) {
+		l, err := tlsconf.Load(s.tls, warn)
+		if err != nil {
+			return nil, failed("--tls-cert, --tls-key and --client-ca name files in PEM", "%w", err)
+		}
+		g.tls = l
+	}
+	if s.tokens != "" {
+		f, err := auth.Open(s.tokens, warn)
+		if err != nil {
+			return nil, failed("firn token new makes an entry; firn token --help has the form of the file", "--tokens: %w", err)
+		}
+		g.tokens = f
+	}
+	g.all = g.tokens == nil && s.tls.Require
+	return g, nil
+}
+
+// close ends what openGuard has begun.
+func (g *guard) close() { signal.Stop(g.hup) }
+
+// knows reports whether it is known who asks.
+func (g *guard) knows() bool { return g.tokens != nil || g.all }
+
+// tlsConfig is that of listeners, or nil.
+func (g *guard) tlsConfig() *tls.Config {
+	if g.tls == nil {
+		return nil
+	}
+	return g.tls.Config()
+}
+
+// reloadEvery is how often files are looked at.
+const reloadEvery = 5 * time.Second
+
+// watch reads files again that have changed, and at SIGHUP, until ctx is done.
+func (g *guard) watch(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(reloadEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.hup:
+		case <-tick.C:
+		}
+		if g.tokens != nil {
+			report(log, "tokens", g.tokens.Reload)
+		}
+		if g.tls != nil {
+			report(log, "certificates", g.tls.Reload)
+		}
+	}
+}
+
+func report(log *slog.Logger, what string, reload func() (bool, error)) {
+	switch changed, err := reload(); {
+	case err != nil && changed:
+		log.Error(what+" changed and are wrong: those of before go on", "error", err)
+	case changed:
+		log.Info(what + " changed: the new ones count")
+	}
+}
+
+// tlsStateKey is that of a connection's TLS state in the context of its requests.
+type tlsStateKey struct{}
+
+// withTLSState is for http.Server, which knows the state of its own connections only.
+func withTLSState(ctx context.Context, conn net.Conn) context.Context {
+	if state := listen.StateOf(conn); state != nil {
+		return context.WithValue(ctx, tlsStateKey{}, state)
+	}
+	return ctx
+}
+
+// certificate returns who the peer of a connection is, by its certificate.
+func (g *guard) certificate(state *tls.ConnectionState) (*auth.Principal, bool) {
+	if state == nil || len(state.VerifiedChains) == 0 || g.tokens == nil {
+		return nil, false
+	}
+	return g.tokens.Set().Certificate(state.PeerCertificates[0], time.Now())
+}
+
+// http is the guard of the HTTP API, or nil where everybody may do everything.
+func (g *guard) http() httpapi.Guard {
+	if g.tokens == nil {
+		return nil
+	}
+	return httpGuard{g}
+}
+
+type httpGuard struct{ g *guard }
+
+func (h httpGuard) Check(r *http.Request, need httpapi.Need, name string) error {
+	state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
+	p, ok := h.g.certificate(state)
+	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
+		p, ok = h.g.tokens.Set().Token(token, time.Now())
+	}
+	if !ok {
+		return httpapi.ErrUnauthorized
+	}
+	allowed := true
+	switch need {
+	case httpapi.Generate:
+		allowed = p.MayGenerate(name)
+	case httpapi.Read:
+		allowed = p.MayRead(name)
+	case httpapi.Admin:
+		allowed = p.MayAdmin(name)
+	}
+	if !allowed {
+		return httpapi.ErrForbidden
+	}
+	return nil
+}
+
+// resp is who knows tokens for RESP, or nil where nobody has to be known.
+func (g *guard) resp() respapi.Authenticator {
+	if g.tokens == nil {
+		return nil
+	}
+	return respGuard{g}
+}
+
+type respGuard struct{ g *guard }
+
+func (r respGuard) Authenticate(_, secret string) (respapi.Access, bool) {
+	return r.g.access(func(s *auth.Set) (*auth.Principal, bool) { return s.Token(secret, time.Now()) })
+}
+
+// peer is who knows certificates for RESP, or nil.
+func (g *guard) peer() func(tls.ConnectionState) (respapi.Access, bool) {
+	if g.tokens == nil || g.tls == nil {
+		return nil
+	}
+	return func(state tls.ConnectionState) (respapi.Access, bool) {
+		if len(state.VerifiedChains) == 0 {
+			return nil, false
+		}
+		return g.access(func(s *auth.Set) (*auth.Principal, bool) { return s.Certificate(state.PeerCertificates[0], time.Now()) })
+	}
+}
+
+func (g *guard) access(find func(*auth.Set) (*auth.Principal, bool)) (respapi.Access, bool) {
+	set := g.tokens.Set()
+	p, ok := find(set)
+	if !ok {
+		return nil, false
+	}
+	return respAccess{g, find, set, p}, true
+}
+
+// A respAccess is who a connection is of. It is found again when the file of tokens has
+// changed, so that what is taken out of it ends.
+type respAccess struct {
+	g    *guard
+	find func(*auth.Set) (*auth.Principal, bool)
+	set  *auth.Set
+	p    *auth.Principal
+}
+
+func (a respAccess) now() (*auth.Principal, bool) {
+	if set := a.g.tokens.Set(); set != a.set || a.p.Ends() {
+		return a.find(set)
+	}
+	return a.p, true
+}
+
+func (a respAccess) MayGenerate(name string) bool {
+	p, ok := a.now()
+	return ok && p.MayGenerate(name)
+}
+
+func (a respAccess) MayRead() bool {
+	p, ok := a.now()
+	return ok && p.MayInspect()
+}

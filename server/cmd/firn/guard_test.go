@@ -1,0 +1,199 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/server/auth"
+)
+
+// testCertificates writes a certificate for localhost and one for a client, which sign
+// themselves, and returns what a client needs.
+func testCertificates(t *testing.T, dir string) *tls.Config {
+	t.Helper()
+	pool := x509.NewCertPool()
+	var client tls.Certificate
+	for i, name := range []string{"server", "client"} {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name + ".example"}, DNSNames: []string{"localhost"},
+			NotAfter: time.Now().Add(24 * 30 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+		keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+		for suffix, text := range map[string][]byte{".crt": cert, ".key": keyPEM} {
+			if err := os.WriteFile(filepath.Join(dir, name+suffix), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pool.AppendCertsFromPEM(cert)
+		if client, err = tls.X509KeyPair(cert, keyPEM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &tls.Config{RootCAs: pool, ServerName: "localhost", Certificates: []tls.Certificate{client}}
+}
+
+// TestServeGuarded: with TLS and tokens, who has none gets nothing over either
+// protocol; who has one, or a certificate, gets what it may; and a token that is taken
+// out of the file ends.
+func TestServeGuarded(t *testing.T) {
+	notInProcess(t)
+	dir := t.TempDir()
+	withCert := testCertificates(t, dir)
+	without := withCert.Clone()
+	without.Certificates = nil
+	token, hash := auth.NewToken()
+	reader, readerHash := auth.NewToken()
+	tokens := filepath.Join(dir, "tokens.yaml")
+	entry := func(name, role, hash string) string {
+		return fmt.Sprintf("- {name: %s, role: %s, sha256: %s, sequencers: [orders]}\n", name, role, hash)
+	}
+	others := entry("reader", "read", readerHash) + "- {name: mesh, role: admin, certificate: client.example}\n"
+	if err := os.WriteFile(tokens, []byte("tokens:\n"+entry("billing", "generate", hash)+others), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := firnCommand(context.Background(), fmt.Sprintf("serve --listen 0.0.0.0:0 --log-format json --store dir:%[1]s/store?create=true&volatile=true --tls-cert %[1]s/server.crt --tls-key %[1]s/server.key --client-ca %[1]s/client.crt --tokens %[2]s", dir, tokens))
+	logs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	lines := bufio.NewReader(logs)
+	url, err := urlIn(lines)
+	if err != nil || !strings.HasPrefix(url, "https://") {
+		t.Fatal(url, err)
+	}
+	go io.Copy(io.Discard, lines)
+	address := strings.TrimPrefix(url, "https://")
+
+	web := func(c *tls.Config, method, path, token string) int {
+		t.Helper()
+		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}
+		r, err := http.NewRequest(method, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	for _, row := range []struct {
+		c                   *tls.Config
+		method, path, token string
+		want                int
+	}{
+		{without, "GET", "/healthz", "", 200},
+		{without, "POST", "/v1/sequencers/orders/next", "", 401},
+		{without, "POST", "/v1/sequencers/orders/next", "firn_wrong", 401},
+		{without, "POST", "/v1/sequencers/orders/next", token, 200},
+		{without, "POST", "/v1/sequencers/users/next", token, 403},
+		{without, "GET", "/v1/sequencers", token, 403},
+		{without, "GET", "/v1/sequencers", reader, 200},
+		{without, "POST", "/v1/sequencers/orders/next", reader, 403},
+		{without, "DELETE", "/v1/sequencers/orders", reader, 403},
+		{withCert, "GET", "/v1/sequencers", "", 200},
+		{withCert, "POST", "/v1/sequencers/users/next", "", 200},
+	} {
+		if got := web(row.c, row.method, row.path, row.token); got != row.want {
+			t.Errorf("%s %s: status %d, want %d", row.method, row.path, got, row.want)
+		}
+	}
+
+	dial := func(c *tls.Config) (net.Conn, func(string) string) {
+		t.Helper()
+		conn, err := tls.Dial("tcp", address, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewReader(conn)
+		return conn, func(command string) string {
+			t.Helper()
+			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+			fmt.Fprintf(conn, "%s\r\n", command)
+			line, err := in.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%s: %v", command, err)
+			}
+			if strings.HasPrefix(line, "$") {
+				_, _ = in.ReadString('\n')
+			}
+			return strings.TrimSpace(line)
+		}
+	}
+	conn, ask := dial(without)
+	defer conn.Close()
+	for _, row := range []struct{ command, want string }{
+		{"NEXT orders", "-NOAUTH"}, {"AUTH firn_wrong", "-WRONGPASS"}, {"AUTH " + token, "+OK"},
+		{"NEXT orders", "$18"}, {"NEXT users", "-NOPERM"},
+	} {
+		if got := ask(row.command); !strings.HasPrefix(got, row.want) {
+			t.Errorf("%s: %s, want %s", row.command, got, row.want)
+		}
+	}
+	certified, askCertified := dial(withCert)
+	defer certified.Close()
+	if got := askCertified("NEXT users"); !strings.HasPrefix(got, "$") {
+		t.Errorf("with a certificate: %s", got)
+	}
+
+	// The token is taken out of the file.
+	if err := os.WriteFile(tokens, []byte("tokens:\n"+others), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); web(without, "POST", "/v1/sequencers/orders/next", token) != 401; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("a token that was taken out of the file still counts")
+		}
+	}
+	if got := ask("NEXT orders"); !strings.HasPrefix(got, "-NO") {
+		t.Errorf("the connection of a token that was taken out: %s", got)
+	}
+	if got := askCertified("NEXT users"); !strings.HasPrefix(got, "$") {
+		t.Errorf("another one: %s", got)
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/server/auth"
+)
+
+// tokenHelp says what a file of tokens looks like.
+const tokenHelp = `A file of tokens says who may do what. It holds hashes, from which no token can be
+found, and is read again when it changes:
+
+  tokens:
+    - name: billing
+      sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
+      role: generate
+      sequencers: ["orders", "invoices-*"]   # all, if it is left out
+      expires: 2027-01-01T00:00:00Z          # never, if it is left out
+    - name: ops
+      certificate: ops.example.com           # a name in a client's certificate
+      role: admin
+
+Roles: generate takes IDs, and sees nothing of the fleet; read sees sequencers, members
+and metrics, and takes none; admin does everything. All may ask what an ID says.
+
+Over HTTP a token is sent as Authorization: Bearer firn_…, over RESP as AUTH firn_….`
+
+func newToken(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make tokens for firn serve",
+		Long:  tokenHelp,
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newTokenNew(a), newTokenHash(a))
+	return cmd
+}
+
+func newTokenNew(a *app) *cobra.Command {
+	var (
+		name, role, file, expires string
+		sequencers                []string
+	)
+	cmd := &cobra.Command{
+		Use:   "new --name NAME --role ROLE [--file FILE]",
+		Short: "Make a token, and its entry for the file",
+		Long: `New makes a token of 256 random bits and prints it, once: nobody can find it again.
+Its entry is added to --file, which is made if it is not there, or printed on stderr.
+
+` + tokenHelp,
+		Example: "  firn token new --name billing --role generate --sequencers 'orders,invoices-*' --file tokens.yaml\n  firn token new --name ops --role admin --expires 2027-01-01T00:00:00Z",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			token, hash := auth.NewToken()
+			var b strings.Builder
+			fmt.Fprintf(&b, "  - name: %q\n    sha256: %s\n    role: %s\n", name, hash, role)
+			if len(sequencers) > 0 {
+				quoted := make([]string, len(sequencers))
+				for i, s := range sequencers {
+					quoted[i] = fmt.Sprintf("%q", s)
+				}
+				fmt.Fprintf(&b, "    sequencers: [%s]\n", strings.Join(quoted, ", "))
+			}
+			if expires != "" {
+				if t, err := time.Parse(time.RFC3339, expires); err == nil && t.Before(time.Now()) {
+					return misuse("", "--expires %s: that is over already", expires)
+				}
+				fmt.Fprintf(&b, "    expires: %s\n", expires)
+			}
+			if _, err := auth.Parse([]byte("tokens:\n"+b.String()), "entry"); err != nil {
+				return misuse("--name, --role (generate, read or admin), --sequencers NAME,… and --expires TIME say who may do what", "%s", faultsOf(err))
+			}
+			if file == "" {
+				fmt.Fprintf(a.stderr, "Its entry, for the list below tokens: in the file of tokens:\n\n%s\n", b.String())
+			} else if err := addToken(file, b.String()); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.stdout, token)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&name, "name", "", "`NAME` that logs show")
+	f.StringVar(&role, "role", "", "`ROLE`: generate, read or admin")
+	f.StringSliceVar(&sequencers, "sequencers", nil, "`NAMES` or patterns with one * (default all)")
+	f.StringVar(&expires, "expires", "", "`TIME` when it ends, such as 2027-01-01T00:00:00Z (default never)")
+	f.StringVar(&file, "file", "", "`FILE` to add the entry to")
+	complete(cmd, "role", func() []string { return []string{"generate", "read", "admin"} })
+	return cmd
+}
+
+// faultsOf is an error of an entry in one line, without where it is.
+func faultsOf(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		if _, after, ok := strings.Cut(line, ": "); ok {
+			lines[i] = after
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// addToken adds an entry to a file, in one step: a server that reads it meanwhile sees
+// the old or the new one.
+func addToken(file, entry string) error {
+	old, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		old, err = []byte("tokens:\n"), nil
+	}
+	if err != nil {
+		return failed("", "%w", err)
+	}
+	text := string(old)
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	if strings.TrimSpace(text) == "" {
+		text = "tokens:\n"
+	}
+	text += entry
+	if _, err := auth.Parse([]byte(text), file); err != nil {
+		return failed("nothing was changed. firn token --help has the form of the file; without --file the entry is printed", "with the new entry at its end, the file is wrong: %w", err)
+	}
+	mode := os.FileMode(0o600)
+	if info, err := os.Stat(file); err == nil {
+		mode = info.Mode().Perm()
+	}
+	temp := file + ".new"
+	if err := os.WriteFile(temp, []byte(text), mode); err != nil {
+		return failed("", "%w", err)
+	}
+	if err := os.Rename(temp, file); err != nil {
+		return failed("", "%w", err)
+	}
+	return nil
+}
+
+func newTokenHash(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "hash",
+		Short:   "Print the hash of a token that is on stdin",
+		Long:    "Hash reads a token from stdin and prints what a file of tokens has of it.\n\n" + tokenHelp,
+		Example: "  firn token hash <token.txt",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			line, err := bufio.NewReader(a.stdin).ReadString('\n')
+			token := strings.TrimSpace(line)
+			if token == "" {
+				if err == nil {
+					err = errors.New("there is none")
+				}
+				return misuse("write one line with a token, such as: firn token hash <token.txt", "no token on stdin: %w", err)
+			}
+			fmt.Fprintln(a.stdout, auth.Hash(token))
+			return nil
+		},
+	}
+}

@@ -1,0 +1,138 @@
+package respapi
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/httpapi"
+)
+
+// fast is a layout that never has to wait.
+const fast = "bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z"
+
+func newFast(t testing.TB) *httpapi.Static {
+	s, err := httpapi.NewStatic(httpapi.StaticConfig{Layout: firn.MustParseLayout(fast)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A NEXT of a sequencer that the connection has used allocates nothing. Many that
+// are alike are one batch, which has a few allocations however long it is.
+func TestNextDoesNotAllocate(t *testing.T) {
+	const ofBatch = 5
+	for _, tt := range []struct {
+		name  string
+		input string
+		most  float64
+	}{
+		{"one", line("NEXT orders"), 0},
+		{"inline", "NEXT orders\r\n", 0},
+		{"ten of two", strings.Repeat(line("NEXT orders")+line("NEXT users"), 5), 0},
+		{"INCR", strings.Repeat(line("INCR orders")+line("PING"), 3), 0},
+		{"ten alike", strings.Repeat(line("NEXT orders"), 10), ofBatch},
+		{"thousand alike", strings.Repeat(line("NEXT orders"), 1000), ofBatch},
+		{"array", line("NEXT orders 1000"), ofBatch},
+		{"packed", line("NEXTB orders 1000"), ofBatch},
+	} {
+		for _, layout := range []string{fast, "uuidv7"} {
+			if layout == "uuidv7" && tt.name == "INCR" {
+				continue
+			}
+			c := &conn{s: NewServer(Config{Backend: newStatic(t, layout)}), nc: &discarding{}, access: everything{}}
+			c.buf = []byte(tt.input)
+			run := func() {
+				c.r, c.w = 0, len(c.buf)
+				c.answer()
+				if bytes.HasPrefix(c.out, []byte("-")) {
+					t.Fatalf("%s of layout %s: %s", tt.name, layout, c.out)
+				}
+				c.flush()
+			}
+			run()
+			if got := testing.AllocsPerRun(100, run); got > tt.most {
+				t.Errorf("%s of layout %s: %v allocations, want at most %v", tt.name, layout, got, tt.most)
+			}
+		}
+	}
+}
+
+// A discarding is a connection that throws away what is written.
+type discarding struct {
+	scripted
+	n int
+}
+
+func (d *discarding) Write(p []byte) (int, error) { d.n++; return len(p), nil }
+
+// BenchmarkAnswer is what commands cost without a network.
+func BenchmarkAnswer(b *testing.B) {
+	for _, row := range []struct {
+		name  string
+		input string
+		ids   int
+	}{
+		{"one", line("NEXT orders"), 1},
+		{"100 alike", strings.Repeat(line("NEXT orders"), 100), 100},
+		{"100 of two", strings.Repeat(line("NEXT orders")+line("NEXT users"), 50), 100},
+		{"array of 1000", line("NEXT orders 1000"), 1000},
+		{"packed 10000", line("NEXTB orders 10000"), 10000},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			c := &conn{s: NewServer(Config{Backend: newFast(b)}), nc: &discarding{}, access: everything{}}
+			c.buf = []byte(row.input)
+			run := func() {
+				c.r, c.w = 0, len(c.buf)
+				c.answer()
+				c.flush()
+			}
+			run()
+			b.ReportAllocs()
+			for b.Loop() {
+				run()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*row.ids), "ns/id")
+		})
+	}
+}
+
+// BenchmarkPipeline is what commands cost over TCP on loopback, client and server
+// together. redis-benchmark -n 1000000 -P 100 NEXT orders measures the same from
+// outside.
+func BenchmarkPipeline(b *testing.B) {
+	for _, depth := range []int{1, 16, 100, 1000} {
+		b.Run(strconv.Itoa(depth), func(b *testing.B) {
+			addr := serveTCP(b, NewServer(Config{Backend: newFast(b)}))
+			c := dialTCP(b, addr)
+			input := []byte(strings.Repeat(line("NEXT orders"), depth))
+			c.do("NEXT orders")
+			var one bytes.Buffer
+			if _, err := c.Write(input); err != nil {
+				b.Fatal(err)
+			}
+			for range depth {
+				v, err := readValue(c.r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				one.Write(appendBulk(nil, v.text))
+			}
+			answer := make([]byte, one.Len())
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.Write(input); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := io.ReadFull(c.r, answer); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*depth), "ns/id")
+		})
+	}
+}

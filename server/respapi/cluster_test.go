@@ -1,0 +1,61 @@
+package respapi
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/httpapi"
+)
+
+// Two servers with one store give different IDs, and what becomes of a sequencer
+// is said on connections that have used it.
+func TestCluster(t *testing.T) {
+	store := new(memstore.Store)
+	var clients []*client
+	for range 2 {
+		cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: sequencer.Config{Window: 5 * time.Second}})
+		addr := serveTCP(t, NewServer(Config{Backend: cluster, Limit: 5 * time.Second}))
+		clients = append(clients, dialTCP(t, addr))
+		t.Cleanup(func() { _ = cluster.Close(context.Background()) })
+	}
+	seen := make(map[string]bool)
+	for round := range 20 {
+		for _, c := range clients {
+			if _, err := io.WriteString(c, strings.Repeat(line("NEXT orders"), 100)+line("NEXT orders")+line("PING")); err != nil {
+				t.Fatal(err)
+			}
+			for range 101 {
+				id := c.read()
+				if seen[id] || strings.HasPrefix(id, "-") {
+					t.Fatalf("round %d: %s came twice, or is none", round, id)
+				}
+				seen[id] = true
+			}
+			if got := c.read(); got != "+PONG" {
+				t.Fatalf("PING = %s", got)
+			}
+		}
+	}
+	if _, err := grant.Destroy(t.Context(), store, "orders", nil); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		got := clients[0].do("NEXT orders")
+		if strings.HasPrefix(got, "-ERR destroyed: ") {
+			break
+		}
+		if seen[got] || strings.HasPrefix(got, "-") || time.Now().After(deadline) {
+			t.Fatalf("after Destroy NEXT = %s", got)
+		}
+		seen[got] = true
+	}
+	if got := clients[0].do("NEXT users"); strings.HasPrefix(got, "-") {
+		t.Errorf("NEXT users = %s", got)
+	}
+}

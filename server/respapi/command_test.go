@@ -1,0 +1,387 @@
+package respapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/httpapi"
+)
+
+// Every command in both versions of the protocol. IDs count from 1.
+func TestCommands(t *testing.T) {
+	const clusterless = "-ERR This instance has cluster support disabled"
+	for _, tt := range []struct {
+		in   string
+		two  string // the answers in RESP2, in lines
+		more string // in RESP3, where that is another
+	}{
+		{"NEXT orders", "1", ""},
+		{"next Orders", "1", ""},
+		{"NEXT orders 1", "(1)", ""},
+		{"NEXT orders 3", "(1 2 3)", ""},
+		{"NEXT orders FORMAT hex", "0000000000000001", ""},
+		{"NEXT orders 2 format base62", "(1 2)", ""},
+		{"NEXT orders FORMAT raw", "\x00\x00\x00\x00\x00\x00\x00\x01", ""},
+		{"NEXTB orders 2", "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02", ""},
+		{"INCR orders", ":1", ""},
+		{"NEXT", "-ERR wrong number of arguments for 'next' command: it is NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders 1 FORMAT hex more", "-ERR wrong number of arguments for 'next' command: it is NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders 0", `-ERR count is "0": it is a number from 1 to 100000`, ""},
+		{"NEXT orders 100001", `-ERR count is "100001": it is a number from 1 to 100000`, ""},
+		{"NEXT orders -1", `-ERR count is "-1": it is a number from 1 to 100000`, ""},
+		{"NEXT orders 99999999999999999999999", `-ERR count is "99999999999999999999999": it is a number from 1 to 100000`, ""},
+		{"NEXT orders two", `-ERR count is "two": it is a number from 1 to 100000`, ""},
+		{"NEXT orders 1 two", `-ERR syntax error: "two" is no option, it is NEXT name [count] [FORMAT format]`, ""},
+		{"NEXT orders FORMAT", "-ERR syntax error: after FORMAT comes the name of a format, it is NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders FORMAT hex 3", "-ERR syntax error: nothing comes after FORMAT and its name, it is NEXT name [count] [FORMAT format]", ""},
+		{"NEXT orders FORMAT uuid", "-ERR format uuid", ""},
+		{"NEXT orders FORMAT nonsense", "-ERR parse format", ""},
+		{"NEXT a/b", `-ERR the name "a/b" has '/' at offset 1: a name has 1 to 128 characters`, ""},
+		{"NEXTB orders", "-ERR wrong number of arguments for 'nextb' command: it is NEXTB name count", ""},
+		{"NEXTB orders x", `-ERR count is "x": it is a number from 1 to 100000`, ""},
+		{"INCR a b", "-ERR wrong number of arguments for 'incr' command: it is INCR name", ""},
+		{"INSPECT 117411959208411141 default",
+			"(layout default time 2026-11-20T23:53:12.484Z time_ms :1795218792484 node :0 seq :5 dec 117411959208411141 hex 01a1218e09000005 from dec score 1 for (", "map(layout default time"},
+		{"INSPECT nonsense!", `-ERR "nonsense!" `, ""},
+		{"INSPECT 5 nonsense", `-ERR parse layout "nonsense"`, ""},
+		{"INSPECT " + strings.Repeat("1", 257), "-ERR the text of an ID has at most 256 characters", ""},
+		{"PING", "+PONG", ""},
+		{"PING hello", "hello", ""},
+		{"PING a b", "-ERR wrong number of arguments for 'ping' command: it is PING [message]", ""},
+		{"ECHO hello", "hello", ""},
+		{"HELLO 4", "-NOPROTO unsupported protocol version: it is 2 or 3", ""},
+		{"HELLO x", "-ERR Protocol version is not an integer or out of range: it is 2 or 3", ""},
+		{"HELLO 2 NONSENSE", "-ERR Syntax error in HELLO option 'NONSENSE': it is HELLO", ""},
+		{"HELLO 2 AUTH a b", "-ERR Client sent AUTH, but no password is set", ""},
+		{"HELLO 2 SETNAME a\x01", "-ERR Client names cannot contain spaces, newlines or special characters.", ""},
+		{"HELLO", "(server firn version 7.4.0 firn_version v1 proto :2 id :1 mode standalone role master modules ())",
+			"map(server firn version 7.4.0 firn_version v1 proto :3 id :1 mode standalone role master modules ())"},
+		{"AUTH secret", "-ERR Client sent AUTH, but no password is set", ""},
+		{"AUTH user secret", "-ERR Client sent AUTH, but no password is set", ""},
+		{"CLIENT ID", ":1", ""},
+		{"CLIENT GETNAME", "nil", ""},
+		{"CLIENT SETNAME me", "+OK", ""},
+		{"CLIENT SETNAME " + strings.Repeat("x", 257), "-ERR Client names have at most 256 characters.", ""},
+		{"CLIENT SETINFO LIB-NAME redis-py", "+OK", ""},
+		{"CLIENT SETINFO lib-ver 5.0", "+OK", ""},
+		{"CLIENT SETINFO other x", "-ERR unknown subcommand or wrong number of arguments for 'SETINFO'", ""},
+		{"CLIENT NO-EVICT on", "+OK", ""},
+		{"CLIENT NO-TOUCH off", "+OK", ""},
+		{"CLIENT NO-TOUCH maybe", "-ERR unknown subcommand", ""},
+		{"CLIENT TRACKING on", "-ERR unknown subcommand or wrong number of arguments for 'TRACKING'", ""},
+		{"CLIENT", "-ERR wrong number of arguments for 'client' command", ""},
+		{"INFO nothing", "", "="},
+		{"INFO", "# Server\r\nredis_version:7.4.0\r\nfirn_version:v1\r\n", "=txt:# Server\r\n"},
+		{"INFO clients", "# Clients\r\nconnected_clients:1\r\nmaxclients:10000\r\n", "=txt:# Clients"},
+		{"INFO persistence", "# Persistence\r\nloading:0\r\n", "=txt:"},
+		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands)), ""},
+		{"COMMAND", "((next :-2 (+write +denyoom +fast) :1 :1 :1 () () () ()) (nextb :3 ", "((next :-2 set(+write +denyoom +fast) :1 :1 :1 set() () () ())"},
+		{"COMMAND LIST", "(next nextb incr ", ""},
+		{"COMMAND INFO ping none", "((ping :-1 (+loading +stale +fast) :0 :0 :0 () () () ()) nil)", "((ping :-1 set(+loading +stale +fast) :0 :0 :0 set() () () ()) nil)"},
+		{"COMMAND DOCS incr none", "(incr (summary Makes", "map(incr map(summary Makes"},
+		{"COMMAND DOCS", "(next (summary ", "map(next map(summary "},
+		{"COMMAND NONE", "-ERR unknown subcommand or wrong number of arguments for 'NONE'", ""},
+		{"SELECT 0", "+OK", ""},
+		{"SELECT 1", "-ERR DB index is out of range", ""},
+		{"CLUSTER SLOTS", clusterless, ""},
+		{"CLUSTER", clusterless, ""},
+		{"READONLY", clusterless, ""},
+		{"READWRITE", clusterless, ""},
+		{"ASKING", clusterless, ""},
+		{"QUIT", "+OK", ""},
+		{"RESET", "+RESET", ""},
+		{"GET a b", "-ERR unknown command 'GET', with args beginning with: 'a' 'b' ", ""},
+		{"FLUSHALL", "-ERR unknown command 'FLUSHALL', with args beginning with: ", ""},
+	} {
+		for _, hello := range []string{"HELLO 2", "HELLO 3"} {
+			want := tt.two
+			if hello == "HELLO 3" && tt.more != "" {
+				want = tt.more
+			}
+			s := NewServer(Config{Backend: counting(), Version: "v1"})
+			all := values(t, talk(s, line(hello)+line(tt.in)))
+			if len(all) != 2 {
+				t.Errorf("%s, %s: %d answers, want 2", hello, tt.in, len(all))
+				continue
+			}
+			if got := all[1].String(); !strings.HasPrefix(got, want) || strings.HasPrefix(want, "+") && got != want {
+				t.Errorf("%s, %s:\n got %s\nwant %s", hello, tt.in, got, want)
+			}
+		}
+	}
+}
+
+// What a connection is told stays so, until RESET.
+func TestState(t *testing.T) {
+	s := NewServer(Config{Backend: counting()})
+	all := values(t, talk(s, line("HELLO 3 SETNAME me")+line("CLIENT GETNAME")+line("CLIENT SETNAME you")+line("CLIENT GETNAME")+
+		line("HELLO")+line("RESET")+line("CLIENT GETNAME")+line("HELLO")+line("QUIT")+line("PING")))
+	want := []string{"map(", "me", "+OK", "you", "map(", "+RESET", "nil", "(server", "+OK"}
+	if len(all) != len(want) {
+		t.Fatalf("%d answers, want %d: %v", len(all), len(want), all)
+	}
+	for i, v := range all {
+		if !strings.HasPrefix(v.String(), want[i]) {
+			t.Errorf("answer %d = %s, want %s", i, v, want[i])
+		}
+	}
+}
+
+// IDs of 128 bits are text in their own format, and 16 bytes when packed.
+func TestWideIDs(t *testing.T) {
+	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
+	uuid := regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	all := values(t, talk(s, strings.Repeat(line("NEXT u"), 7)+line("NEXT u 2")+line("NEXTB u 3")+line("INCR u")+line("INCR u")+line("NEXT u FORMAT base32")))
+	for i := range 7 {
+		if !uuid.MatchString(all[i].text) {
+			t.Errorf("NEXT = %s, want a UUID", all[i])
+		}
+	}
+	if got := all[7]; len(got.items) != 2 || !uuid.MatchString(got.items[1].text) || got.items[0].text >= got.items[1].text {
+		t.Errorf("NEXT u 2 = %s, want two UUIDs", got)
+	}
+	if got := all[8]; len(got.text) != 48 {
+		t.Errorf("NEXTB u 3 has %d bytes, want 48", len(got.text))
+	}
+	for i := 9; i < 11; i++ {
+		if got := all[i].String(); got != "-ERR INCR answers with an integer of 64 bits, and the IDs of layout uuidv7 have 128: use NEXT" {
+			t.Errorf("INCR u = %s", got)
+		}
+	}
+	if got := all[11].text; len(got) != 26 {
+		t.Errorf("NEXT u FORMAT base32 = %s, want 26 digits", got)
+	}
+}
+
+// An ID above the highest int64 is no integer of RESP.
+func TestIncrDoesNotFit(t *testing.T) {
+	high := oneSource(func(context.Context, int) (firn.Batch, error) {
+		return firn.BatchFromRuns(firn.Run{First: 1 << 63, Step: 1, Count: 1}), nil
+	})
+	got := talk(NewServer(Config{Backend: high}), line("INCR a"))
+	if want := "-ERR the ID 9223372036854775808 does not fit an integer of RESP, which is signed: use NEXT\r\n"; got != want {
+		t.Errorf("INCR = %q, want %q", got, want)
+	}
+}
+
+// INSPECT has the fields that HTTP has.
+func TestInspect(t *testing.T) {
+	s := NewServer(Config{Backend: counting()})
+	for _, tt := range []struct{ in, want string }{
+		{"INSPECT 117411959208411141 default", "map(layout default time 2026-11-20T23:53:12.484Z time_ms :1795218792484 node :0 seq :5 "},
+		{"INSPECT 175928847299117063 twitter", "node_parts map("},
+		{"INSPECT 919108f7-52d1-4320-9bac-f847db4148a8", "map(layout uuidv4 time nil time_ms nil node nil seq nil dec "},
+		{"INSPECT 18446744073709551615 flake-idgen", "dec 18446744073709551615 hex ffffffffffffffff from dec score ,1 for ("},
+	} {
+		all := values(t, talk(s, line("HELLO 3")+line(tt.in)))
+		if got := all[1].String(); !strings.Contains(got, tt.want) {
+			t.Errorf("%s:\n got %s\nwant %s", tt.in, got, tt.want)
+		}
+	}
+}
+
+// Every error of a backend has its code, and what the store said stays in the log.
+func TestFailures(t *testing.T) {
+	secret := errors.New("dial 10.0.0.1: refused")
+	for _, tt := range []struct {
+		err    error
+		want   string
+		logged bool
+	}{
+		{context.Canceled, "-UNAVAILABLE cancelled: ", false},
+		{grant.ErrNodesExhausted, "-TRYAGAIN nodes-exhausted: ", false},
+		{grant.ErrRolledBack, "-UNAVAILABLE store-rolled-back: ", true},
+		{grant.ErrDetached, "-ERR detached: ", false},
+		{grant.ErrDestroyed, "-ERR destroyed: ", false},
+		{grant.ErrClockBehind, "-UNAVAILABLE clock: ", true},
+		{grant.ErrDamaged, "-ERR bad-record: ", true},
+		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: node numbers are kept in a store that did not answer in time; the server's log says more", true},
+		{grant.ErrMismatch, "-TRYAGAIN recreated: ", false},
+		{sequencer.ErrClosed, "-UNAVAILABLE draining: ", false},
+		{firn.ErrBatchTooLarge, "-ERR batch-too-large: so large a batch takes longer than the deadline leaves: it must be done in 10s; ask for fewer IDs at a time", false},
+		{&firn.WaitError{Wait: time.Second}, "-TRYAGAIN busy: no ID is free for another 1s", false},
+		{&firn.ClockError{Wait: time.Second}, "-UNAVAILABLE clock: ", false},
+		{context.DeadlineExceeded, "-TRYAGAIN busy: ", false},
+		{firn.ErrGrantOver, "-TRYAGAIN no-grant: ", false},
+		{firn.ErrTimeOver, "-ERR time-over: ", false},
+		{fmt.Errorf("%w: enough", httpapi.ErrTooManyNames), "-ERR too-many-names: too many sequencers: enough", false},
+		{secret, "-ERR internal: the server's log says what happened", true},
+		{errors.New("a\r\nb"), "-ERR internal: ", true},
+	} {
+		for _, from := range []string{"backend", "source", "second"} {
+			var log strings.Builder
+			taken := 0
+			source := sourceFunc(func(_ context.Context, n int) (firn.Batch, error) {
+				if from == "second" && taken == 0 {
+					taken = n
+					return firn.BatchFromRuns(firn.Run{First: 1, Count: n}), nil
+				}
+				return firn.Batch{}, tt.err
+			})
+			backend := backendFunc(func(context.Context, string) (httpapi.Sequencer, error) {
+				if from == "backend" {
+					return httpapi.Sequencer{}, tt.err
+				}
+				return httpapi.Sequencer{Layout: firn.Default(), Source: source}, nil
+			})
+			s := NewServer(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			all := values(t, talk(s, strings.Repeat(line("NEXT orders"), 3)))
+			if len(all) != 3 || !strings.HasPrefix(all[2].String(), tt.want) {
+				t.Errorf("%v from %s: %v, want %s", tt.err, from, all, tt.want)
+			}
+			if strings.Contains(all[2].text, "10.0.0.1") {
+				t.Errorf("%v from %s: %s tells too much", tt.err, from, all[2])
+			}
+			if got := strings.Contains(log.String(), "command failed"); got != tt.logged {
+				t.Errorf("%v from %s was logged: %t, want %t", tt.err, from, got, tt.logged)
+			}
+		}
+	}
+}
+
+// A source that gives another number of IDs than was asked for has failed.
+func TestSourceGivesTooFew(t *testing.T) {
+	few := oneSource(func(context.Context, int) (firn.Batch, error) {
+		return firn.BatchFromRuns(firn.Run{First: 1, Count: 2}), nil
+	})
+	for _, in := range []string{"NEXT a", "NEXT a 3", "NEXTB a 1"} {
+		if got, want := talk(NewServer(Config{Backend: few}), line(in)), "-ERR internal: the server's log says what happened\r\n"; got != want {
+			t.Errorf("%s = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// A sequencer that was closed, and opened again, is looked up again; that it has
+// another layout is said once.
+func TestReopened(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{sequencer.ErrClosed, "[1 (2) 2]"},
+		{grant.ErrMismatch, "[1 -TRYAGAIN recreated: " + detailOf(grant.ErrMismatch) + " 2]"},
+	} {
+		lookups := 0
+		backend := backendFunc(func(context.Context, string) (httpapi.Sequencer, error) {
+			lookups++
+			generation, n := lookups, 0
+			return httpapi.Sequencer{Layout: firn.Default(), Source: sourceFunc(func(_ context.Context, count int) (firn.Batch, error) {
+				if n++; generation == 1 && n > 1 {
+					return firn.Batch{}, tt.err
+				}
+				return firn.BatchFromRuns(firn.Run{First: firn.ID(generation), Count: count}), nil
+			})}, nil
+		})
+		s := NewServer(Config{Backend: backend})
+		all := values(t, talk(s, line("NEXT a")+line("NEXT a 1")+line("NEXT a")))
+		if got := fmt.Sprint(all); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.err, got, tt.want)
+		}
+	}
+}
+
+// A connection that uses many names forgets them, and not what they are.
+func TestManyNames(t *testing.T) {
+	s := NewServer(Config{Backend: counting()})
+	var in strings.Builder
+	for i := range 3*maxKnown + 5 {
+		in.WriteString(strings.Repeat(line(fmt.Sprintf("NEXT n%d", i%(maxKnown+3))), 1+i%7))
+	}
+	for i, v := range values(t, talk(s, in.String())) {
+		if want := fmt.Sprint(i + 1); v.text != want {
+			t.Fatalf("answer %d = %s, want %s", i, v, want)
+		}
+	}
+}
+
+// The names of commands are told to whoever observes, with what they gave.
+func TestObserve(t *testing.T) {
+	var got []string
+	s := NewServer(Config{Backend: counting(), Observe: func(command string, ids int, d time.Duration, err bool) {
+		if d < 0 {
+			t.Errorf("%s took %v", command, d)
+		}
+		got = append(got, fmt.Sprintf("%s %d %t", command, ids, err))
+	}})
+	talk(s, line("NEXT a")+strings.Repeat(line("NEXT a"), 6)+line("NEXTB a 9")+line("NEXT a/b")+line("GET a")+line("PING")+line("NEXT a 100000")+"*x\r\n")
+	want := "next 1 false, next 1 false, next 1 false, next 1 false, next 1 false, next 1 false, next 1 false, " +
+		"nextb 9 false, next 0 true, unknown 0 true, ping 0 false, next 100000 false, invalid 0 true"
+	if joined := strings.Join(got, ", "); joined != want {
+		t.Errorf("observed %s\nwant %s", joined, want)
+	}
+	if ids, commands := s.totalN.Load(), s.totalCommands.Load(); ids != 100016 || commands != 12 {
+		t.Errorf("%d IDs and %d commands were counted, want 100016 and 12", ids, commands)
+	}
+}
+
+// guard knows one secret.
+type guard struct{ access Access }
+
+func (g guard) Authenticate(user, secret string) (Access, bool) {
+	return g.access, user == defaultUser && secret == "right"
+}
+
+// onlyOrders may make IDs of orders.
+type onlyOrders struct{}
+
+func (onlyOrders) MayGenerate(name string) bool { return name == "orders" }
+func (onlyOrders) MayRead() bool                { return false }
+
+func TestAuth(t *testing.T) {
+	const noAuth, wrong = "-NOAUTH Authentication required.", "-WRONGPASS invalid username-password pair or user is disabled"
+	script := []struct{ in, want string }{
+		{"NEXT orders", noAuth},
+		{"PING", noAuth},
+		{"NONE", noAuth},
+		{"CLIENT ID", noAuth},
+		{"INFO", noAuth},
+		{"COMMAND", noAuth},
+		{"HELLO", "-NOAUTH HELLO must be called with the client already authenticated"},
+		{"HELLO 3", "-NOAUTH HELLO must be called with the client already authenticated"},
+		{"AUTH", "-ERR wrong number of arguments for 'auth' command"},
+		{"AUTH wrong", wrong},
+		{"AUTH other right", wrong},
+		{"HELLO 3 AUTH default wrong", wrong},
+		{"NEXT orders", noAuth},
+		{"RESET", "+RESET"},
+		{"AUTH right", "+OK"},
+		{"NEXT orders", "1"},
+		{"NEXT users", "-NOPERM this client may not make IDs of sequencer users"},
+		{"NEXT users", "-NOPERM this client may not make IDs of sequencer users"},
+		{"INCR users", "-NOPERM "},
+		{"NEXTB users 2", "-NOPERM "},
+		{"INSPECT 1", "-NOPERM this client may not use INSPECT"},
+		{"AUTH wrong", wrong},
+		{"NEXT orders", "2"}, // as in Redis, one stays who one was
+		{"RESET", "+RESET"},
+		{"NEXT orders", noAuth},
+		{"AUTH default right", "+OK"},
+		{"RESET", "+RESET"},
+		{"HELLO 3 AUTH default right SETNAME me", "map(server firn"},
+		{"CLIENT GETNAME", "me"},
+		{"QUIT", "+OK"},
+	}
+	var in strings.Builder
+	for _, tt := range script {
+		in.WriteString(line(tt.in))
+	}
+	s := NewServer(Config{Backend: counting(), Auth: guard{onlyOrders{}}})
+	all := values(t, talk(s, in.String()))
+	if len(all) != len(script) {
+		t.Fatalf("%d answers, want %d", len(all), len(script))
+	}
+	for i, tt := range script {
+		if got := all[i].String(); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%d: %s = %s, want %s", i, tt.in, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,399 @@
+package respapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/inspect"
+)
+
+// A shape is how IDs are answered.
+type shape uint8
+
+const (
+	shapeOne    shape = iota // each as a bulk string of its own: one command or several
+	shapeArray               // as an array of bulk strings
+	shapePacked              // as one bulk string
+	shapeInt                 // as an integer
+)
+
+// A request is what a command asks for.
+type request struct {
+	name      []byte
+	count     int
+	shape     shape
+	format    firn.Format // where hasFormat
+	hasFormat bool
+}
+
+// A known is a sequencer that a connection has used.
+type known struct {
+	name   string
+	q      httpapi.Sequencer
+	try    trier[firn.ID] // of the source, where it is one
+	try128 trier[firn.ID128]
+}
+
+// A trier is a source that makes single IDs without waiting, as firn.Generator
+// does: less work than a batch of one, and no allocation.
+type trier[I firn.AnyID[I]] interface{ TryNext() (I, error) }
+
+// maxKnown is how many sequencers a connection keeps. When it has used more it
+// forgets all, which costs a look-up each.
+const maxKnown = 64
+
+// fewRepeats is how many NEXT that follow one like them cost less one by one than
+// as a batch.
+const fewRepeats = 4
+
+// maxRepeats is how many NEXT that are the same, and follow one another, are
+// answered from one batch.
+const maxRepeats = 1024
+
+// next answers NEXT. It returns how many IDs it gave, and how many commands it
+// answered.
+//
+// The same command as often as it was pipelined is answered from one batch, if
+// that is to be had at once: whoever sent them together cannot tell, as each has
+// its own ID, in order, or all of them are done one by one.
+func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
+	q := request{name: args[1], count: 1, shape: shapeOne}
+	if err := q.options(args[2:], c.s.c.MaxCount); err != nil {
+		c.fail(codeErr, err.Error())
+		return 0, 1
+	}
+	if q.shape == shapeOne {
+		if more := c.repeats(raw, min(maxRepeats, c.s.c.MaxCount)); more > 0 {
+			if k := c.known[string(q.name)]; k != nil && (more >= fewRepeats || k.try == nil && k.try128 == nil) && c.access.MayGenerate(k.name) {
+				q.count = 1 + more
+				if c.answerFrom(c.s.try, &k.q, q) == nil {
+					c.r += more * len(raw)
+					return q.count, q.count
+				}
+				q.count = 1
+			}
+		}
+	}
+	return c.serveIDs(q), 1
+}
+
+// options reads what follows the name in NEXT.
+func (q *request) options(args [][]byte, most int) (err error) {
+	if len(args) > 0 && !isWord(args[0], "format") {
+		if q.count, err = parseCount(args[0], most); err != nil {
+			return err
+		}
+		q.shape = shapeArray
+		args = args[1:]
+	}
+	switch {
+	case len(args) == 0:
+	case !isWord(args[0], "format"):
+		return requestErrorf("syntax error: %s is no option, it is %s", inspect.Quote(string(args[0])), commands[0].usage)
+	case len(args) == 1:
+		return requestErrorf("syntax error: after FORMAT comes the name of a format, it is %s", commands[0].usage)
+	case len(args) > 2:
+		return requestErrorf("syntax error: nothing comes after FORMAT and its name, it is %s", commands[0].usage)
+	default:
+		q.hasFormat = true
+		if err := q.format.UnmarshalText(args[1]); err != nil {
+			return requestError(detailOf(err))
+		}
+	}
+	return nil
+}
+
+// parseCount reads how many IDs are asked for.
+func parseCount(arg []byte, most int) (int, error) {
+	n := 0
+	for _, c := range arg {
+		if c < '0' || c > '9' || n > most {
+			n = 0
+			break
+		}
+		n = 10*n + int(c-'0')
+	}
+	if n < 1 || n > most {
+		return 0, requestErrorf("count is %s: it is a number from 1 to %d", inspect.Quote(string(arg)), most)
+	}
+	return n, nil
+}
+
+// nextB answers NEXTB.
+func (c *conn) nextB(args [][]byte) (ids int) {
+	count, err := parseCount(args[2], c.s.c.MaxCount)
+	if err != nil {
+		c.fail(codeErr, err.Error())
+		return 0
+	}
+	return c.serveIDs(request{name: args[1], count: count, shape: shapePacked, format: firn.Raw, hasFormat: true})
+}
+
+// incr answers INCR.
+func (c *conn) incr(args [][]byte) (ids int) {
+	return c.serveIDs(request{name: args[1], count: 1, shape: shapeInt})
+}
+
+// serveIDs answers with IDs, or with an error. It returns how many IDs it gave.
+func (c *conn) serveIDs(q request) (ids int) {
+	k := c.known[string(q.name)]
+	name := ""
+	if k != nil {
+		name = k.name
+	} else {
+		name = string(q.name)
+		if err := httpapi.CheckName(name); err != nil {
+			c.fail(codeErr, err.Error())
+			return 0
+		}
+	}
+	if !c.access.MayGenerate(name) {
+		c.fail("NOPERM", "this client may not make IDs of sequencer "+name)
+		return 0
+	}
+
+	var err error
+	if k != nil {
+		// What is free at once needs no timer.
+		if q.count == 1 && (k.try != nil || k.try128 != nil) {
+			err = c.answerOne(k, q)
+		} else {
+			err = c.answerFrom(c.s.try, &k.q, q)
+		}
+		if err == nil {
+			return q.count
+		}
+		var wrong requestError
+		if errors.As(err, &wrong) {
+			c.fail(codeErr, wrong.Error())
+			return 0
+		}
+		// Where the backend has another by now, it is asked for below. That one has
+		// another layout is to be said first.
+		delete(c.known, name)
+	}
+	late := false
+	if !errors.Is(err, grant.ErrMismatch) {
+		if late, err = c.wait(name, q); err == nil {
+			return q.count
+		}
+	}
+	var wrong requestError
+	if errors.As(err, &wrong) {
+		c.fail(codeErr, wrong.Error())
+		return 0
+	}
+	f := failureOf(err, c.s.c.Limit, late)
+	if f.cause != nil {
+		c.s.c.Log.LogAttrs(c.s.ctx, slog.LevelError, "command failed", slog.String("sequencer", name), slog.Any("err", f.cause))
+	}
+	c.fail(f.code, f.text)
+	return 0
+}
+
+// wait answers with IDs of a sequencer that is looked up, and waits for both. Late
+// is whether it has waited as long as it may.
+func (c *conn) wait(name string, q request) (late bool, err error) {
+	limited, cancel := context.WithTimeout(c.s.ctx, c.s.c.Limit)
+	defer cancel()
+	ctx := flushContext{limited, c}
+	c.setWaiting(true)
+	s, err := c.s.c.Backend.Sequencer(ctx, name)
+	c.setWaiting(false)
+	if err == nil {
+		err = c.answerFrom(ctx, &s, q)
+	}
+	if err != nil {
+		return limited.Err() != nil, err
+	}
+	if len(c.known) >= maxKnown || c.known == nil {
+		c.known = make(map[string]*known)
+	}
+	k := &known{name: name, q: s}
+	k.try, _ = s.Source.(trier[firn.ID])
+	k.try128, _ = s.Source128.(trier[firn.ID128])
+	c.known[name] = k
+	return false, nil
+}
+
+// setWaiting begins and ends a time in which the goroutine does not touch c.out.
+func (c *conn) setWaiting(on bool) {
+	c.outMu.Lock()
+	c.waiting = on
+	c.outMu.Unlock()
+}
+
+// A flushContext is the context of a call that may wait. Whoever begins to wait
+// asks for Done: then the answers that there are are sent first.
+type flushContext struct {
+	context.Context
+	c *conn
+}
+
+// Done may be called by any goroutine, also after the call.
+func (f flushContext) Done() <-chan struct{} {
+	f.c.outMu.Lock()
+	if f.c.waiting && len(f.c.out) > 0 {
+		f.c.flush()
+	}
+	f.c.outMu.Unlock()
+	return f.Context.Done()
+}
+
+// A tryContext is done from the start, so a call with it never waits; that it takes
+// nothing then is what httpapi.Sequencer promises.
+type tryContext struct{ done chan struct{} } // which is closed
+
+func newTryContext() tryContext {
+	c := tryContext{make(chan struct{})}
+	close(c.done)
+	return c
+}
+
+func (tryContext) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
+func (c tryContext) Done() <-chan struct{}     { return c.done }
+func (tryContext) Err() error                  { return context.DeadlineExceeded }
+func (tryContext) Value(any) any               { return nil }
+
+// answerFrom takes IDs from a sequencer and answers with them. After an error
+// nothing has been answered.
+func (c *conn) answerFrom(ctx context.Context, s *httpapi.Sequencer, q request) error {
+	format, shape, err := q.fit(&s.Layout)
+	if err != nil {
+		return err
+	}
+	if s.Source128 == nil {
+		b, err := take(ctx, c, s.Source, q.count)
+		if err != nil {
+			return err
+		}
+		c.begin(q, 8)
+		for id := range b.All() {
+			if shape == shapeInt {
+				return c.answerInt(id)
+			}
+			if !c.appendID(format.Append(c.ids[:0], id), shape) {
+				break
+			}
+		}
+	} else {
+		b, err := take(ctx, c, s.Source128, q.count)
+		if err != nil {
+			return err
+		}
+		c.begin(q, 16)
+		for id := range b.All() {
+			if !c.appendID(format.Append128(c.ids[:0], id), shape) {
+				break
+			}
+		}
+	}
+	if q.shape == shapePacked {
+		c.out = append(c.out, "\r\n"...)
+	}
+	return nil
+}
+
+// answerOne is answerFrom for one ID of a sequencer that makes such, and does not
+// wait.
+func (c *conn) answerOne(k *known, q request) error {
+	format, shape, err := q.fit(&k.q.Layout)
+	if err != nil {
+		return err
+	}
+	var text []byte
+	if k.try != nil {
+		id, err := k.try.TryNext()
+		if err != nil {
+			return err
+		}
+		if shape == shapeInt {
+			return c.answerInt(id)
+		}
+		text = format.Append(c.ids[:0], id)
+	} else {
+		id, err := k.try128.TryNext()
+		if err != nil {
+			return err
+		}
+		text = format.Append128(c.ids[:0], id)
+	}
+	c.begin(q, len(text))
+	c.appendID(text, shape)
+	if shape == shapePacked {
+		c.out = append(c.out, "\r\n"...)
+	}
+	return nil
+}
+
+// fit completes the request for the layout of its sequencer, or says why it does
+// not fit. It comes before any ID is taken.
+func (q *request) fit(l *firn.Layout) (firn.Format, shape, error) {
+	if q.shape == shapeInt && l.Bits() != 64 {
+		return 0, 0, requestErrorf("INCR answers with an integer of 64 bits, and the IDs of layout %s have %d: use NEXT", *l, l.Bits())
+	}
+	if !q.hasFormat {
+		return l.Format(), q.shape, nil
+	}
+	if err := q.format.Fits(l.Bits()); err != nil {
+		return 0, 0, requestError(detailOf(err))
+	}
+	return q.format, q.shape, nil
+}
+
+// take takes IDs, and holds the source to what a Sequencer promises: as many as
+// were asked for, or an error.
+func take[I firn.AnyID[I]](ctx context.Context, c *conn, source firn.SourceOf[I], n int) (firn.BatchOf[I], error) {
+	_, flushes := ctx.(flushContext)
+	if flushes {
+		c.setWaiting(true)
+	}
+	b, err := source.NextBatch(ctx, n)
+	if flushes {
+		c.setWaiting(false)
+	}
+	if err == nil && b.Len() != n {
+		err = fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n)
+	}
+	return b, err
+}
+
+// begin begins an answer of IDs of size bytes.
+func (c *conn) begin(q request, size int) {
+	switch q.shape {
+	case shapeArray:
+		c.out = appendArray(c.out, q.count)
+	case shapePacked:
+		c.out = appendHead(c.out, '$', q.count*size)
+	}
+}
+
+// appendID appends an ID to the answer, and reports whether it is of use to go on.
+func (c *conn) appendID(text []byte, shape shape) bool {
+	if shape == shapePacked {
+		c.out = append(c.out, text...)
+	} else {
+		c.out = appendBulk(c.out, text)
+	}
+	if len(c.out) >= flushAt {
+		c.flush()
+	}
+	return c.err == nil
+}
+
+// answerInt answers INCR. An ID that is no int64 is lost: which one comes is not
+// known before.
+func (c *conn) answerInt(id firn.ID) error {
+	if uint64(id) > math.MaxInt64 {
+		return requestErrorf("the ID %d does not fit an integer of RESP, which is signed: use NEXT", uint64(id))
+	}
+	c.out = appendInt(c.out, int64(id))
+	return nil
+}

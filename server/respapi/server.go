@@ -1,0 +1,303 @@
+package respapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firnid/firn/server/httpapi"
+)
+
+// Config says what a Server serves, to whom, and within which limits. Only the
+// Backend is needed; the zero value of any other field means what the field says.
+type Config struct {
+	// Backend finds the sequencers. What it returns for a name is kept by every
+	// connection, until it fails to give an ID.
+	Backend httpapi.Backend
+
+	// Limit is how long a command may wait for its IDs; 0 means
+	// httpapi.DefaultLimit.
+	Limit time.Duration
+
+	// MaxCount is how many IDs a command can have; 0 means httpapi.MaxCount.
+	MaxCount int
+
+	// MaxConns is how many connections there can be at once; 0 means
+	// DefaultMaxConns. One more is told so and closed.
+	MaxConns int
+
+	// IdleTimeout is how long a connection may be silent between commands; 0
+	// means that it may be for ever, as in Redis: clients keep a connection for
+	// hours and are surprised when it is closed, and one that is dead ends by TCP's
+	// keep-alive. One that has to say who it is has no longer than ReadTimeout.
+	IdleTimeout time.Duration
+
+	// ReadTimeout is how long a command may take to arrive, from its first byte to
+	// its last, and a TLS handshake; 0 means DefaultReadTimeout.
+	ReadTimeout time.Duration
+
+	// WriteTimeout is how long a client may take to receive a piece of its answers,
+	// of 64 KiB and more; 0 means DefaultWriteTimeout.
+	WriteTimeout time.Duration
+
+	// Auth knows who may use the server; nil means everybody, unless PeerAccess is
+	// set.
+	Auth Authenticator
+
+	// PeerAccess returns what the peer of a TLS connection may do, by its
+	// certificate. Who it does not know can still use AUTH, if there is Auth. nil
+	// means that nobody is known by certificates.
+	PeerAccess func(tls.ConnectionState) (Access, bool)
+
+	// TLSState returns the TLS state of a connection, or nil where it has none. It
+	// is for connections that were wrapped; nil means that *tls.Conn have one.
+	TLSState func(net.Conn) *tls.ConnectionState
+
+	// Version is Firn's, for INFO and HELLO; "" means "unknown".
+	Version string
+
+	// Log is told of failures that are nobody's but the server's; nil means that
+	// nobody is.
+	Log *slog.Logger
+
+	// Observe is told of every command: its name in lower case ("unknown" for all
+	// that there are not, "invalid" for what breaks the protocol), how many IDs it
+	// gave, how long it took and whether its answer was an error. A NEXT that was
+	// served together with others like it took its share of the time. It must be
+	// quick and safe for use by many goroutines at once; nil means that nobody is
+	// told.
+	Observe func(command string, ids int, d time.Duration, err bool)
+}
+
+// What a Config means where it says nothing.
+const (
+	DefaultMaxConns     = 10_000 // Redis has the same
+	DefaultReadTimeout  = 10 * time.Second
+	DefaultWriteTimeout = 30 * time.Second
+)
+
+// A Server answers RESP. It must be made by NewServer. Its methods are safe for
+// use by many goroutines at once.
+type Server struct {
+	c       Config
+	started time.Time
+	ctx     context.Context // of all commands; done when Close is called
+	cancel  context.CancelFunc
+	try     tryContext
+
+	lastID                            atomic.Int64 // of a connection
+	totalConns, totalCommands, totalN atomic.Uint64
+
+	mu        sync.Mutex // guards what follows
+	listeners map[net.Listener]struct{}
+	conns     map[*conn]struct{}
+	stopping  bool
+	empty     chan struct{} // closed when it stops and has no connections
+}
+
+// NewServer makes a Server. It panics if c has no Backend.
+func NewServer(c Config) *Server {
+	if c.Backend == nil {
+		panic("respapi: NewServer needs a Config with a Backend")
+	}
+	if c.Limit == 0 {
+		c.Limit = httpapi.DefaultLimit
+	}
+	if c.MaxCount == 0 {
+		c.MaxCount = httpapi.MaxCount
+	}
+	if c.MaxConns == 0 {
+		c.MaxConns = DefaultMaxConns
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = DefaultReadTimeout
+	}
+	if c.WriteTimeout == 0 {
+		c.WriteTimeout = DefaultWriteTimeout
+	}
+	if c.TLSState == nil {
+		c.TLSState = tlsState
+	}
+	if c.Version == "" {
+		c.Version = "unknown"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		c: c, started: time.Now(), try: newTryContext(),
+		listeners: make(map[net.Listener]struct{}), conns: make(map[*conn]struct{}), empty: make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Serve serves the connections of a listener, which it closes, until Shutdown or
+// Close; then it returns net.ErrClosed. Connections may outlast it.
+func (s *Server) Serve(l net.Listener) error {
+	defer l.Close()
+	s.mu.Lock()
+	if s.stopping {
+		s.mu.Unlock()
+		return net.ErrClosed
+	}
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.listeners, l)
+		s.mu.Unlock()
+	}()
+	for {
+		nc, err := l.Accept()
+		if err == nil {
+			go s.ServeConn(nc)
+			continue
+		}
+		if s.isStopping() {
+			return net.ErrClosed
+		}
+		// Too many open files, for instance: they become fewer again.
+		var temporary interface{ Temporary() bool }
+		if !errors.As(err, &temporary) || !temporary.Temporary() {
+			return err
+		}
+		s.c.Log.Warn("no connection accepted", "err", err)
+		select {
+		case <-time.After(acceptPause):
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+const (
+	// acceptPause is how long Serve waits after an Accept that failed.
+	acceptPause = 50 * time.Millisecond
+
+	// refuseTimeout is how long a client that is one too many may take to be told.
+	refuseTimeout = time.Second
+)
+
+func (s *Server) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}
+
+// ServeConn serves one connection until it ends, and closes it.
+func (s *Server) ServeConn(nc net.Conn) {
+	defer nc.Close()
+	c := &conn{s: s, nc: nc, id: s.lastID.Add(1)}
+	s.mu.Lock()
+	stopping, full := s.stopping, len(s.conns) >= s.c.MaxConns
+	if !stopping && !full {
+		s.conns[c] = struct{}{}
+	}
+	s.mu.Unlock()
+	switch {
+	case stopping:
+		return
+	case full:
+		// These are Redis' words, which clients know: they try again later.
+		_ = nc.SetDeadline(time.Now().Add(refuseTimeout))
+		if _, err := nc.Write([]byte("-ERR max number of clients reached\r\n")); err == nil {
+			c.discard()
+		}
+		return
+	}
+	s.totalConns.Add(1)
+	defer s.leave(c)
+	if err := s.handshake(nc); err != nil {
+		s.c.Log.Debug("connection closed before it said anything of use", "peer", nc.RemoteAddr(), "err", err)
+		return
+	}
+	c.access = s.firstAccess(nc)
+	c.serve()
+}
+
+// handshake makes the TLS handshake of a connection that has one, so that it is
+// known who the peer is.
+func (s *Server) handshake(nc net.Conn) error {
+	secure, ok := nc.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.c.ReadTimeout)
+	defer cancel()
+	return secure.HandshakeContext(ctx)
+}
+
+// leave forgets a connection.
+func (s *Server) leave(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	s.checkEmpty()
+}
+
+// checkEmpty closes s.empty when it is time to. Its caller holds s.mu.
+func (s *Server) checkEmpty() {
+	if !s.stopping || len(s.conns) > 0 {
+		return
+	}
+	select {
+	case <-s.empty:
+	default:
+		close(s.empty)
+	}
+}
+
+// Shutdown closes the listeners and all connections that are idle, lets commands
+// that have arrived finish, and waits until all connections are closed or ctx is
+// done; then it returns ctx's error, and Close ends what is left.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop((*conn).stop)
+	select {
+	case <-s.empty:
+		return nil
+	default:
+	}
+	select {
+	case <-s.empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close closes the listeners and all connections, and ends all commands that
+// wait. It does not wait for them: Shutdown after it does.
+func (s *Server) Close() error {
+	s.cancel()
+	return s.stop(func(c *conn) { _ = c.nc.Close() })
+}
+
+// stop closes the listeners and does end to all connections.
+func (s *Server) stop(end func(*conn)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	var errs []error
+	for l := range s.listeners {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	for c := range s.conns {
+		end(c)
+	}
+	s.checkEmpty()
+	return errors.Join(errs...)
+}
+
+// Conns is how many connections there are at this moment.
+func (s *Server) Conns() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
