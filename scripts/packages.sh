@@ -22,6 +22,7 @@ policy=/usr/sbin/policy-rc.d
 if ! [ -e $policy ]; then
 	printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy
 	trap 'rm -f $policy' EXIT
+	trap 'exit 1' HUP INT TERM # some shells do not leave by EXIT then
 fi
 install() {
 	# shellcheck disable=SC2086

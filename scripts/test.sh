@@ -103,7 +103,7 @@ build_etcd() {
 
 # What the tests of stores and protocols start.
 install_packages() {
-	sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server |
+	sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools |
 		sed 's/^SKIPPED: /skipped packages: /' | tee -a $facts
 }
 

@@ -6,6 +6,12 @@
 // without what the primary has acknowledged, which forgets grants: then IDs repeat
 // unless fence is run after the promotion. Replication that waits for the replica is
 // well (synchronous_commit = on with synchronous_standby_names, group replication).
+// New refuses a database that is a replica or set to forget what it commits; Check tells
+// of what is dangerous without being certain, such as replicas that nobody waits for.
+// A primary that has become a replica is noticed at every read and write, and its
+// connections are given up, so that the pool finds the new primary where the driver
+// does. Which server is the primary is for the database to keep single.
+//
 // The package needs no driver: bring one that is registered with database/sql.
 //
 // # The table

@@ -21,7 +21,10 @@ type fake struct {
 	mu       sync.Mutex
 	rows     map[string]fakeRow // nil while there is no table
 	replica  bool
-	settings [3]string
+	settings [4]string // fsync, synchronous_commit, full_page_writes, transaction_read_only
+	kind     string    // of the table, as in relpersistence
+	standbys string    // synchronous_standby_names
+	replicas int64
 
 	// fault is asked before a statement, with its first word, and may fail it. It
 	// applies the statement itself where a test wants that.
@@ -40,7 +43,7 @@ func (e fakeError) Error() string    { return "SQLSTATE " + string(e) }
 func (e fakeError) SQLState() string { return string(e) }
 
 func newFake() *fake {
-	return &fake{settings: [3]string{"on", "on", "on"}}
+	return &fake{settings: [4]string{"on", "on", "on", "off"}, kind: "p"}
 }
 
 func (f *fake) open() *sql.DB { return sql.OpenDB(f) }
@@ -155,8 +158,12 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 		return nil
 	}
 	switch {
+	case strings.Contains(query, "synchronous_standby_names"):
+		return one(f.standbys, f.settings[1], f.replicas)
 	case strings.Contains(query, "current_setting"):
-		return one(f.settings[0], f.settings[1], f.settings[2])
+		return one(f.settings[0], f.settings[1], f.settings[2], f.settings[3])
+	case strings.Contains(query, "relpersistence"):
+		return one(f.kind)
 	case strings.HasPrefix(query, "SELECT pg_is_in_recovery()"):
 		return one(f.replica)
 	case f.rows == nil:

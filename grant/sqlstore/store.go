@@ -7,8 +7,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/firnid/firn/grant"
 )
@@ -68,7 +70,11 @@ type Options struct {
 //
 // Get, List and Lineage are linearizable; List shows each key as it is when its page
 // of 512 keys is read. A CAS is one statement that commits by itself, at whatever
-// isolation the session has, and it is sent once: see CAS.
+// isolation the session has: see CAS.
+//
+// Reads and List of a server that is a replica are an error that is ErrReplica; a CAS
+// is one that is grant.ErrNotSent too. A call that finds a dead connection, or others
+// in the way, begins again for at most half a second or so, and never beyond its context.
 type Store struct {
 	db    *sql.DB
 	d     *Dialect
@@ -139,6 +145,9 @@ func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*Store, error
 	if err != nil {
 		return nil, fmt.Errorf("sqlstore: table %s: %w", name, err)
 	}
+	if err := d.checkTable(ctx, db, name); err != nil {
+		return nil, err
+	}
 	if _, _, err := s.Lineage(ctx); err != nil {
 		return nil, err
 	}
@@ -157,10 +166,15 @@ func (s *Store) make(ctx context.Context, missing bool, in func(string) string) 
 			return err
 		}
 	}
-	if rows, err := s.rows(ctx, s.list, "", "~", 1); err != nil || len(rows) > 0 {
+	var rows []row
+	err := s.read(ctx, func(conn *sql.Conn) (replica bool, err error) {
+		rows, err = s.rows(ctx, conn, s.list, "", "~", 1)
+		return false, err
+	})
+	if err != nil || len(rows) > 0 {
 		return err
 	}
-	_, err := s.db.ExecContext(ctx, s.insert, identityKey, []byte(rand.Text()))
+	_, err = s.db.ExecContext(ctx, s.insert, identityKey, []byte(rand.Text()))
 	if s.d.duplicate(err) {
 		return nil
 	}
@@ -196,6 +210,90 @@ func failed(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("sqlstore: %s: %w", what, err)
 }
 
+// Check returns what is dangerous about the database although it can be used, each in
+// a sentence: replicas that may lack what was committed when they are promoted, nodes
+// that may show what is old. What New refuses is not among it.
+func (s *Store) Check(ctx context.Context) ([]string, error) {
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	found, err := s.d.findings(call, s.db)
+	if err != nil {
+		return nil, failed(ctx, "look at the settings", err)
+	}
+	return found, nil
+}
+
+const (
+	// maxDead is how many connections of one call may be found dead, or at a server
+	// that is the primary no more: as many as are likely to be idle after a failover.
+	maxDead = 3
+
+	// maxAgain is how often a call begins again because others were in the way. Each
+	// time one of them has gone on.
+	maxAgain = 12
+)
+
+// pause waits before try n, from 1 on, and reports whether there may be one.
+func pause(ctx context.Context, n int) bool {
+	if n > maxAgain {
+		return false
+	}
+	timer := time.NewTimer(time.Millisecond/2 + mathrand.N(time.Millisecond<<min(n, 6)))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// discard takes a connection out of the pool: what it leads to is not what is wanted.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = conn.Close()
+}
+
+// read runs f, which only reads, on a connection to the primary, and again where it
+// must. F says whether the server was a replica when it had read.
+func (s *Store) read(ctx context.Context, f func(*sql.Conn) (replica bool, err error)) error {
+	for dead, again := 0, 0; ; {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		replica, err := f(conn)
+		if err == nil && replica {
+			// Others of the pool may lead to the primary: after a failover, the name
+			// of the host does, and this connection is older.
+			discard(conn)
+			err = fmt.Errorf("%w: what it shows may be old", ErrReplica)
+			if dead++; dead > maxDead {
+				return err
+			}
+			continue
+		}
+		_ = conn.Close() // back to the pool, which throws a broken one away
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, driver.ErrBadConn):
+			if dead++; dead > maxDead {
+				return err
+			}
+		case s.d.again(err):
+			if again++; !pause(ctx, again) {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
 // Get returns the value of a key, or nil.
 func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := grant.CheckKey(key); err != nil {
@@ -207,22 +305,24 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 	defer leave()
 	var value []byte
-	var replica bool
-	if err := s.db.QueryRowContext(call, s.get, key).Scan(&value, &replica); err != nil {
+	err = s.read(call, func(conn *sql.Conn) (replica bool, err error) {
+		err = conn.QueryRowContext(call, s.get, key).Scan(&value, &replica)
+		return replica, err
+	})
+	if err != nil {
 		return nil, failed(ctx, fmt.Sprintf("get key %q", key), err)
-	}
-	if replica {
-		return nil, fmt.Errorf("%w: what it shows may be old", ErrReplica)
 	}
 	return value, nil
 }
 
 // CAS puts next in the place of old.
 //
-// It is sent once, on a connection that it has to itself, so that database/sql does
-// not send it again. Where the driver says that a connection was dead before anything
-// was sent (driver.ErrBadConn), it is sent on another; should that one be refused,
-// the result is unknown, for the driver may have been wrong.
+// It is sent on a connection that it has to itself, so that database/sql does not send
+// it again. It is sent again where the database has refused it only because others
+// were at work, as it does at the stricter isolations, for then nothing was applied.
+// Where the driver says that a connection was dead before anything was sent
+// (driver.ErrBadConn), it is sent on another; should that one be refused, the result is
+// unknown, for the driver may have been wrong.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err
@@ -236,8 +336,8 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	}
 	defer leave()
 	what := fmt.Sprintf("replace key %q", key)
-	var dead error
-	for range 1 + 3 { // as many dead ones as are likely to be idle after a restart
+	var dead error // of a try of which it is not certain that nothing was applied
+	for deads, again := 0, 0; ; {
 		conn, err := s.db.Conn(call)
 		if err != nil {
 			if dead != nil {
@@ -251,10 +351,11 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 		} else {
 			result, err = conn.ExecContext(call, s.update, next, key, old)
 		}
-		_ = conn.Close() // back to the pool, which throws a broken one away
-		if errors.Is(err, driver.ErrBadConn) {
-			dead = err
-			continue
+		if s.d.readOnly(err) {
+			discard(conn)
+			err = fmt.Errorf("%w: %w", ErrReplica, err)
+		} else {
+			_ = conn.Close() // back to the pool, which throws a broken one away
 		}
 		changed := int64(0)
 		switch {
@@ -262,9 +363,21 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 			if changed, err = result.RowsAffected(); err != nil {
 				return false, failed(ctx, what, err)
 			}
+		case errors.Is(err, driver.ErrBadConn):
+			dead = err
+			if deads++; deads > maxDead {
+				return false, failed(ctx, what, dead)
+			}
+			continue
 		case len(old) == 0 && s.d.duplicate(err):
-		case s.d.refused(err) && dead == nil:
-			return false, notSent(what, failed(ctx, s.d.name, err))
+		case s.d.refused(err):
+			if again++; s.d.again(err) && pause(call, again) {
+				continue
+			}
+			if dead == nil {
+				return false, notSent(what, failed(ctx, s.d.name, err))
+			}
+			return false, failed(ctx, what, err)
 		default:
 			return false, failed(ctx, what, err)
 		}
@@ -273,7 +386,6 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 		}
 		return changed > 0, nil
 	}
-	return false, failed(ctx, what, dead)
 }
 
 // GetMany returns the values of all keys, of one moment for each 128 of them.
@@ -303,7 +415,11 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			args[i] = key
 		}
 		query.WriteString(")")
-		rows, err := s.rows(call, query.String(), args...)
+		var rows []row
+		err := s.read(call, func(conn *sql.Conn) (replica bool, err error) {
+			rows, err = s.rows(call, conn, query.String(), args...)
+			return false, err // a replica's will do
+		})
 		if err != nil {
 			return nil, failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
 		}
@@ -324,9 +440,9 @@ type row struct {
 	value []byte
 }
 
-// rows returns all rows of a query. No connection is held when it returns.
-func (s *Store) rows(ctx context.Context, query string, args ...any) (all []row, err error) {
-	rows, err := s.db.QueryContext(ctx, query, args...)
+// rows returns all rows of a query.
+func (s *Store) rows(ctx context.Context, conn *sql.Conn, query string, args ...any) (all []row, err error) {
+	rows, err := conn.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -353,13 +469,6 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	}
 	defer leave()
 	what := fmt.Sprintf("list keys with %q", prefix)
-	var replica bool
-	if err := s.db.QueryRowContext(call, s.primary).Scan(&replica); err != nil {
-		return failed(ctx, what, err)
-	}
-	if replica {
-		return fmt.Errorf("%w: what it shows may be old", ErrReplica)
-	}
 	// Keys are of ASCII, so that what follows them is below ~, and what comes
 	// before them is !.
 	for _, c := range []byte(prefix) {
@@ -372,7 +481,15 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 		from = "0" // beyond the identity
 	}
 	for {
-		rows, err := s.rows(call, s.list, from, below, page)
+		var rows []row // no connection is held while yield runs
+		err := s.read(call, func(conn *sql.Conn) (replica bool, err error) {
+			if rows, err = s.rows(call, conn, s.list, from, below, page); err != nil {
+				return false, err
+			}
+			// Asked behind the rows: what was the primary then was it before.
+			err = conn.QueryRowContext(call, s.primary).Scan(&replica)
+			return replica, err
+		})
 		if err != nil {
 			return failed(ctx, what, err)
 		}
@@ -399,12 +516,12 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 	}
 	defer leave()
 	var name []byte
-	var replica bool
-	if err := s.db.QueryRowContext(call, s.lineage).Scan(&name, &revision, &replica); err != nil {
+	err = s.read(call, func(conn *sql.Conn) (replica bool, err error) {
+		err = conn.QueryRowContext(call, s.lineage).Scan(&name, &revision, &replica)
+		return replica, err
+	})
+	if err != nil {
 		return "", 0, failed(ctx, "read the revision", err)
-	}
-	if replica {
-		return "", 0, fmt.Errorf("%w: what it shows may be old", ErrReplica)
 	}
 	if len(name) == 0 {
 		return "", 0, fmt.Errorf("%w: table %s has no row %s: it was emptied, or made by something else", ErrDamaged, s.table, identityKey)

@@ -48,8 +48,22 @@ func TestUnknown(t *testing.T) {
 		{"nobody there", func(int, func()) error { return lost }, "CONNECT", certain, "0", 1},
 		{"lost before it was applied", func(int, func()) error { return lost }, "UPDATE", unknown, "0", 1},
 		{"answer lost", func(_ int, apply func()) error { apply(); return lost }, "UPDATE", unknown, "1", 1},
-		{"serialization", func(int, func()) error { return fakeError("40001") }, "UPDATE", certain, "0", 1},
-		{"deadlock", func(int, func()) error { return fakeError("40P01") }, "UPDATE", certain, "0", 1},
+		{"serialization", func(int, func()) error { return fakeError("40001") }, "UPDATE", certain, "0", 1 + maxAgain},
+		{"deadlock", func(int, func()) error { return fakeError("40P01") }, "UPDATE", certain, "0", 1 + maxAgain},
+		{"serialization, then not", func(try int, _ func()) error {
+			if try < 5 {
+				return fakeError("40001")
+			}
+			return nil
+		}, "UPDATE", applied, "1", 5},
+		{"serialization, and lost", func(try int, apply func()) error {
+			if try < 3 {
+				return fakeError("40001")
+			}
+			apply()
+			return lost
+		}, "UPDATE", unknown, "1", 3},
+		{"waited for a lock", func(int, func()) error { return fakeError("55P03") }, "UPDATE", certain, "0", 1},
 		{"read only", func(int, func()) error { return fakeError("25006") }, "UPDATE", certain, "0", 1},
 		{"shut down", func(_ int, apply func()) error { apply(); return fakeError("57P01") }, "UPDATE", unknown, "1", 1},
 		{"disk full", func(int, func()) error { return fakeError("53100") }, "UPDATE", unknown, "0", 1},
@@ -71,8 +85,14 @@ func TestUnknown(t *testing.T) {
 			if try == 1 {
 				return driver.ErrBadConn
 			}
-			return fakeError("40001")
+			return fakeError("42501")
 		}, "UPDATE", unknown, "0", 2},
+		{"serialization, after one that was dead", func(try int, _ func()) error {
+			if try == 1 {
+				return driver.ErrBadConn
+			}
+			return fakeError("40001")
+		}, "UPDATE", unknown, "0", 2 + maxAgain},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake()
@@ -125,6 +145,8 @@ func TestNew(t *testing.T) {
 		{"fsync", func(f *fake, _ *Options) { f.settings[0] = "off" }, ErrUnfit, "fsync = on"},
 		{"commit", func(f *fake, _ *Options) { f.settings[1] = "off" }, ErrUnfit, "synchronous_commit = on"},
 		{"pages", func(f *fake, _ *Options) { f.settings[2] = "off" }, ErrUnfit, "full_page_writes = on"},
+		{"session", func(f *fake, _ *Options) { f.settings[3] = "on" }, ErrReplica, "default_transaction_read_only"},
+		{"unlogged", func(f *fake, _ *Options) { f.kind = "u" }, ErrUnfit, "SET LOGGED"},
 		{"name", func(_ *fake, o *Options) { o.Table = "a; DROP TABLE b" }, nil, "a-z, 0-9 and _"},
 		{"deep name", func(_ *fake, o *Options) { o.Table = "a.b.c" }, nil, "a-z, 0-9 and _"},
 		{"emptied", func(f *fake, o *Options) { f.rows = map[string]fakeRow{}; o.Create = false }, ErrDamaged, "emptied"},
@@ -155,6 +177,107 @@ func TestReplica(t *testing.T) {
 	for what, err := range map[string]error{"Get": get, "List": list, "Lineage": lineage} {
 		if !errors.Is(err, ErrReplica) {
 			t.Errorf("%s of a replica: %v, want ErrReplica", what, err)
+		}
+	}
+}
+
+// TestFailover: a connection to what is the primary no more is thrown away, and
+// another one is used.
+func TestFailover(t *testing.T) {
+	f := newFake()
+	s := f.store(t)
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	connects := 0
+	f.mu.Lock()
+	f.replica = true // as far as the idle connection knows
+	f.fault = func(what string, _ func()) error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if what == "CONNECT" {
+			connects++
+			f.replica = false
+		}
+		if f.replica && what == "UPDATE" {
+			return fakeError("25006")
+		}
+		return nil
+	}
+	f.mu.Unlock()
+	if value, err := s.Get(t.Context(), "a"); string(value) != "1" || err != nil || connects != 1 {
+		t.Errorf("Get = %q, %v after %d connections, want 1 after one", value, err, connects)
+	}
+	f.mu.Lock()
+	f.replica = true
+	f.mu.Unlock()
+	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); ok || !errors.Is(err, grant.ErrNotSent) || !errors.Is(err, ErrReplica) {
+		t.Errorf("CAS on a replica = %v, %v, want one that is ErrNotSent and ErrReplica", ok, err)
+	}
+	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil || connects != 2 {
+		t.Errorf("the next CAS = %v, %v after %d connections, want it applied after two", ok, err, connects)
+	}
+}
+
+// TestReads: they are done again where the connection was dead, or others in the way.
+func TestReads(t *testing.T) {
+	for _, first := range []error{driver.ErrBadConn, fakeError("40001")} {
+		f := newFake()
+		s := f.store(t)
+		if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		for what, read := range map[string]func() (string, error){
+			"Get": func() (string, error) { v, err := s.Get(t.Context(), "a"); return string(v), err },
+			"GetMany": func() (string, error) {
+				v, err := s.GetMany(t.Context(), []string{"a"})
+				if err != nil {
+					return "", err
+				}
+				return string(v[0]), nil
+			},
+			"List": func() (got string, err error) {
+				err = s.List(t.Context(), "", func(_ string, v []byte) bool { got += string(v); return true })
+				return got, err
+			},
+			"Lineage": func() (string, error) { _, _, err := s.Lineage(t.Context()); return "1", err },
+		} {
+			failed := false
+			f.mu.Lock()
+			f.fault = func(what string, _ func()) error {
+				if what == "SELECT" && !failed {
+					failed = true
+					return first
+				}
+				return nil
+			}
+			f.mu.Unlock()
+			if got, err := read(); got != "1" || err != nil || !failed {
+				t.Errorf("%s after %v = %q, %v, want 1", what, first, got, err)
+			}
+		}
+	}
+}
+
+// TestCheck: what is dangerous is said, and used all the same.
+func TestCheck(t *testing.T) {
+	for _, test := range []struct {
+		standbys, commit string
+		replicas         int64
+		want             string
+	}{
+		{"", "on", 0, ""},
+		{"", "on", 1, "waits for none"},
+		{"a", "on", 1, ""},
+		{"a", "remote_apply", 1, ""},
+		{"a", "local", 1, "synchronous_commit is local"},
+		{"a", "remote_write", 1, "synchronous_commit is remote_write"},
+	} {
+		f := newFake()
+		f.standbys, f.settings[1], f.replicas = test.standbys, test.commit, test.replicas
+		found, err := f.store(t).Check(t.Context())
+		if err != nil || len(found) > 1 || strings.Join(found, "") == "" != (test.want == "") || !strings.Contains(strings.Join(found, ""), test.want) {
+			t.Errorf("Check with %+v = %q, %v, want %q", test, found, err, test.want)
 		}
 	}
 }

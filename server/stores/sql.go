@@ -24,7 +24,7 @@ import (
 // A pool is small: renewals are short, and few at a time.
 const maxConns = 8
 
-func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
+func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, error) {
 	o, err := tableOptions(u)
 	if err != nil {
 		return nil, err
@@ -32,11 +32,16 @@ func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
 	if u.hosts == "" && u.query.Get("host") == "" {
 		return nil, wrong("it is such as postgres://firn@db.example/firn", "postgres: there is no host")
 	}
+	if u.hosts != "" {
+		if _, err := u.addresses("5432"); err != nil {
+			return nil, err
+		}
+	}
 	if strings.Contains(u.hosts, ",") && u.query.Get("target_session_attrs") == "" {
 		u.query.Set("target_session_attrs", "read-write") // the primary, whichever it is
 	}
 	// The password is set apart, as errors of the parser show what they parse.
-	plain := url.URL{Scheme: "postgres", Host: u.hosts, Path: "/" + u.path, RawQuery: u.query.Encode()}
+	plain := url.URL{Scheme: "postgres", Host: u.hosts, Path: "/" + u.path, RawQuery: strings.ReplaceAll(u.query.Encode(), "+", "%20")}
 	if u.user != "" {
 		plain.User = url.User(u.user)
 	}
@@ -54,7 +59,7 @@ func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
 		c.RuntimeParams["application_name"] = "firn"
 	}
 	db := stdlib.OpenDB(*c)
-	s, err := openTable(ctx, db, sqlstore.PostgreSQL(), o, u)
+	s, err := openTable(ctx, db, sqlstore.PostgreSQL(), o, u, warn)
 	if err == nil {
 		return s, nil
 	}
@@ -68,6 +73,8 @@ func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
 			return nil, fault("CREATE DATABASE "+c.Database+", or name another after the host", "%s: %s", where, pg.Message)
 		case pg.Code == "42501":
 			return nil, fault("GRANT SELECT, INSERT, UPDATE on the table; to create it, CREATE on its schema", "%s: user %q: %s", where, c.User, pg.Message)
+		case pg.Code == "42704" && pg.Severity == "FATAL": // of a setting, as it connects
+			return nil, wrong("there are create, table, password-file, timeout, and what PostgreSQL's own URLs and settings have", "%s: %s", where, pg.Message)
 		case pg.Code == "57P03":
 			return nil, fault("try again in a moment", "%s: %s", where, pg.Message)
 		}
@@ -76,10 +83,13 @@ func openPostgreSQL(ctx context.Context, u *parsed) (grant.Store, error) {
 	if errors.As(err, &e) {
 		return nil, err
 	}
+	if pg != nil { // what was tried before it, such as TLS, matters less
+		return nil, fault("", "%s: %w", where, pg)
+	}
 	return nil, fault(networkHint(err), "%s: %w", where, innermost(err))
 }
 
-func openMySQL(ctx context.Context, u *parsed) (grant.Store, error) {
+func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, error) {
 	o, err := tableOptions(u)
 	if err != nil {
 		return nil, err
@@ -94,6 +104,8 @@ func openMySQL(ctx context.Context, u *parsed) (grant.Store, error) {
 	}
 	c.User, c.Passwd, c.DBName = u.user, u.password, u.path
 	c.Timeout = u.timeout
+	// Without it nothing would be committed on a server whose sessions begin with 0.
+	c.Params = map[string]string{"autocommit": "1"}
 	c.Logger = log.New(io.Discard, "", 0) // errors are returned
 	switch {
 	case socket != "" && u.hosts != "":
@@ -127,7 +139,7 @@ func openMySQL(ctx context.Context, u *parsed) (grant.Store, error) {
 		}
 		return 0
 	}
-	s, err := openTable(ctx, sql.OpenDB(connector), sqlstore.MySQL(number), o, u)
+	s, err := openTable(ctx, sql.OpenDB(connector), sqlstore.MySQL(number), o, u, warn)
 	if err == nil {
 		return s, nil
 	}
@@ -159,22 +171,30 @@ func tableOptions(u *parsed) (*sqlstore.Options, error) {
 }
 
 // openTable opens the table of a database, which it closes if that fails.
-func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed) (grant.Store, error) {
+func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore.Options, u *parsed, warn func(string)) (grant.Store, error) {
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	if _, err := sqlstore.Schema(d, o.Table); err != nil {
+	schema, err := sqlstore.Schema(d, o.Table)
+	if err != nil {
 		_ = db.Close()
 		return nil, &Error{Err: err, URL: true}
 	}
 	s, err := sqlstore.New(ctx, db, d, o)
+	if err == nil && warn != nil {
+		var found []string
+		found, err = s.Check(ctx)
+		for _, f := range found {
+			warn(f)
+		}
+	}
 	if err == nil {
 		return s, nil
 	}
 	_ = db.Close()
 	switch {
 	case errors.Is(err, sqlstore.ErrNoTable):
-		return nil, fault("is the database right? To make the table: add ?create=true once", "%s: %w in database %q", u.scheme, err, u.path)
+		return nil, fault("is the database right? To make the table, add ?create=true once, or run: "+strings.Join(schema, "; "), "%s: %w in database %q", u.scheme, err, u.path)
 	case errors.Is(err, sqlstore.ErrDamaged):
 		return nil, fault("do not delete it: what it held would be handed out again. Restore it from a backup and run firn node fence; docs/operations.md has the drill", "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):

@@ -59,7 +59,7 @@ func fault(hint, format string, args ...any) *Error {
 // Options are what Open can be told.
 type Options struct {
 	// Warn is told, in sentences, what is dangerous about a store although it can be
-	// used. Nil means that nobody is; etcd is then not asked.
+	// used. Nil means that nobody is, and the store is not asked.
 	Warn func(string)
 }
 
@@ -80,9 +80,9 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 	case "etcd": // it has a timeout of its own, and looks for the reason after it
 		s, err = openEtcd(ctx, u, o)
 	case "mysql":
-		s, err = openMySQL(within, u)
+		s, err = openMySQL(within, u, o.Warn)
 	default:
-		s, err = openPostgreSQL(within, u)
+		s, err = openPostgreSQL(within, u, o.Warn)
 	}
 	if err == nil {
 		return s, nil
@@ -92,7 +92,7 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 		e = fault("", "%s: %w", u.scheme, err)
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
-		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, "xxxxx"))
+		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, redacted))
 	}
 	return nil, e
 }
@@ -120,6 +120,9 @@ func parse(text string) (*parsed, error) {
 	}
 	u := &parsed{scheme: scheme, timeout: defaultTimeout}
 	rest, query, _ := strings.Cut(rest, "?")
+	if strings.HasPrefix(scheme, "postgres") {
+		query = strings.ReplaceAll(query, "+", "%2B") // there a plus is a plus
+	}
 	var err error
 	if u.query, err = url.ParseQuery(query); err != nil {
 		return nil, bad("what follows the ? is not KEY=VALUE&KEY=VALUE")
@@ -144,6 +147,11 @@ func parse(text string) (*parsed, error) {
 	for key, values := range u.query {
 		if len(values) > 1 {
 			return nil, wrong("", "%q: %s is said twice", Redact(text), key)
+		}
+	}
+	if strings.HasPrefix(scheme, "postgres") { // one of PostgreSQL's own parameters
+		if password := u.take("password"); password != "" {
+			u.password = password
 		}
 	}
 	if file := u.take("password-file"); file != "" {
@@ -244,7 +252,7 @@ func (u *parsed) addresses(port string) ([]string, error) {
 			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
 		}
 		if _, p, err := net.SplitHostPort(host); err != nil || !isPort(p) {
-			return nil, wrong("an IPv6 address stands in brackets, such as [::1]:"+port, "%s: %q is not HOST:PORT", u.scheme, host)
+			return nil, wrong("an IPv6 address stands in brackets, such as [::1]:"+port+"; a user and a password stand before an @ and the host", "%s: %q is not HOST:PORT", u.scheme, redactHosts(host))
 		}
 		all = append(all, host)
 	}
@@ -256,32 +264,81 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
-// Redact is a URL without its password, whatever else is wrong with it.
+// redacted stands where a password was.
+const redacted = "xxxxx"
+
+// Redact is a URL without its password, whatever else is wrong with it. What may be a
+// password is taken for one.
 func Redact(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok {
+	if !ok || strings.Contains(scheme, "@") {
+		if at := strings.LastIndexByte(text, '@'); at >= 0 && !strings.HasPrefix(text, "dir:") {
+			return redacted + redactHosts(text[at:])
+		}
 		if kind, _, ok := strings.Cut(text, ":"); ok && kind != "dir" {
 			return kind + ":…"
 		}
 		return text
 	}
+	user := ""
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		user, _, ok := strings.Cut(rest[:at], ":")
+		name, _, ok := strings.Cut(rest[:at], ":")
+		user, rest = name+"@", rest[at+1:]
 		if ok {
-			rest = user + ":xxxxx" + rest[at:]
+			user = name + ":" + redacted + "@"
+		}
+		if before, query, ok := strings.Cut(user, "?"); ok { // the @ is one of a parameter
+			return scheme + "://" + redactHosts(before) + "?" + redactQuery(query+rest)
 		}
 	}
 	before, query, ok := strings.Cut(rest, "?")
-	if !ok {
-		return scheme + "://" + rest
+	before = redactHosts(before)
+	if ok {
+		before += "?" + redactQuery(query)
 	}
+	return scheme + "://" + user + before
+}
+
+// redactHosts is HOST:PORT,HOST:PORT/PATH without what is no port: the password of one
+// who has forgotten the host. It may have a slash.
+func redactHosts(text string) string {
+	hosts, _, _ := strings.Cut(text, "/")
+	end := 0
+	for host := range strings.SplitSeq(hosts, ",") {
+		name, port, ok := strings.Cut(host, ":")
+		if strings.HasPrefix(host, "[") {
+			if inside, after, found := strings.Cut(host, "]"); found {
+				name, port, ok = inside+"]", strings.TrimPrefix(after, ":"), strings.HasPrefix(after, ":")
+			}
+		}
+		if ok && !isPort(port) {
+			return text[:end+len(name)] + ":" + redacted
+		}
+		end += len(host) + 1
+	}
+	return text
+}
+
+// redactQuery is KEY=VALUE&KEY=VALUE without what may be passwords.
+func redactQuery(query string) string {
 	parts := strings.Split(query, "&")
 	for i, p := range parts {
-		if key, _, ok := strings.Cut(p, "="); ok && strings.Contains(strings.ToLower(key), "password") && key != "password-file" {
-			parts[i] = key + "=xxxxx"
+		key, _, ok := strings.Cut(p, "=")
+		plain, err := url.QueryUnescape(key)
+		if err != nil {
+			plain = "password"
+		}
+		plain = strings.ToLower(plain)
+		if plain == "password-file" || plain == "passfile" {
+			continue
+		}
+		for _, word := range []string{"pas", "pw", "secret", "token"} { // with what is misspelt
+			if ok && strings.Contains(plain, word) {
+				parts[i] = key + "=" + redacted
+			}
 		}
 	}
-	return scheme + "://" + before + "?" + strings.Join(parts, "&")
+	return strings.Join(parts, "&")
 }
 
 // openEtcd opens an etcd.

@@ -4,6 +4,7 @@ package stores_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/sqlstore"
 	"github.com/firnid/firn/grant/storetest"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/stores/sqltest"
@@ -38,22 +42,101 @@ func TestDatabases(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			server := start(t)
 			t.Run("store", func(t *testing.T) {
-				tables := make(map[grant.Store]string)
-				openTable := func(t *testing.T, table string) grant.Store {
-					s := open(t, server.URL("create=true", "table="+table))
-					tables[s] = table
-					return s
-				}
-				storetest.RunWith(t, func(t *testing.T) grant.Store {
-					return openTable(t, fmt.Sprintf("t%d", len(tables)))
-				}, &storetest.Options{
-					Reopen: func(t *testing.T, first grant.Store) grant.Store { return openTable(t, tables[first]) },
-				})
+				contract(t, server, "store", time.Second)
 			})
+			t.Run("isolation", func(t *testing.T) { isolation(t, kind, server) })
 			t.Run("create at once", func(t *testing.T) { createAtOnce(t, server) })
 			t.Run("faults", func(t *testing.T) { faults(t, server) })
+			t.Run("tables", func(t *testing.T) { tables(t, kind, server) })
+			t.Run("stops", func(t *testing.T) { stops(t, server) })
 			t.Run("kills", func(t *testing.T) { kills(t, kind, server) })
 		})
+	}
+}
+
+// contract runs the suite over tables of a server, with more parameters of the URL.
+func contract(t *testing.T, server *sqltest.Server, prefix string, lasts time.Duration, parameters ...string) {
+	tables := make(map[grant.Store]string)
+	openTable := func(t *testing.T, table string) grant.Store {
+		s := open(t, server.URL(append(parameters, "create=true", "table="+table)...))
+		tables[s] = table
+		return s
+	}
+	storetest.RunWith(t, func(t *testing.T) grant.Store {
+		return openTable(t, fmt.Sprintf("%s%d", prefix, len(tables)))
+	}, &storetest.Options{
+		Time:   lasts,
+		Reopen: func(t *testing.T, first grant.Store) grant.Store { return openTable(t, tables[first]) },
+	})
+}
+
+// isolation: the contract holds whatever sessions begin with.
+func isolation(t *testing.T, kind string, server *sqltest.Server) {
+	const lasts = 300 * time.Millisecond
+	if kind == "postgres" {
+		for i, level := range []string{"serializable", "repeatable%20read"} {
+			t.Run(level, func(t *testing.T) {
+				contract(t, server, fmt.Sprintf("i%d_", i), lasts, "default_transaction_isolation="+level)
+			})
+		}
+		return
+	}
+	server.Exec("SET GLOBAL TRANSACTION ISOLATION LEVEL SERIALIZABLE; SET GLOBAL autocommit = 0;")
+	defer server.Exec("SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET GLOBAL autocommit = 1;")
+	t.Run("serializable, autocommit off", func(t *testing.T) { contract(t, server, "i", lasts) })
+	t.Run("a driver that leaves autocommit off", func(t *testing.T) {
+		c := mysql.NewConfig()
+		c.User, c.Passwd, c.Net, c.Addr, c.DBName = sqltest.User, sqltest.Password, "tcp", server.Address(), sqltest.Database
+		connector, err := mysql.NewConnector(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(connector)
+		defer db.Close()
+		_, err = sqlstore.New(t.Context(), db, sqlstore.MySQL(func(error) uint16 { return 0 }), &sqlstore.Options{Create: true})
+		if !errors.Is(err, sqlstore.ErrUnfit) || !strings.Contains(err.Error(), "autocommit") {
+			t.Errorf("%v, want ErrUnfit for autocommit", err)
+		}
+	})
+}
+
+// tables: those that a crash empties are refused.
+func tables(t *testing.T, kind string, server *sqltest.Server) {
+	url := server.URL("create=true", "table=volatile")
+	open(t, url)
+	if kind == "postgres" {
+		server.Exec("\\c ids\nALTER TABLE volatile SET UNLOGGED;\n")
+	} else {
+		server.Exec("ALTER TABLE ids.volatile ENGINE=MyISAM;")
+	}
+	if s, err := stores.Open(t.Context(), url, stores.Options{}); !errors.Is(err, sqlstore.ErrUnfit) {
+		t.Errorf("%v, want ErrUnfit", err)
+		if err == nil {
+			_ = s.Close()
+		}
+	}
+}
+
+// stops: a server that does not answer makes nobody wait longer than the context, and
+// what was sent to it is applied or not.
+func stops(t *testing.T, server *sqltest.Server) {
+	s := open(t, server.URL("create=true", "table=stops"))
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	server.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	ok, err := s.CAS(ctx, "a", []byte("1"), []byte("2"))
+	if ok || !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > 10*time.Second {
+		t.Errorf("CAS at a server that stands still = %v, %v after %v", ok, err, time.Since(begin))
+	}
+	server.Go()
+	server.Wait()
+	value, err := s.Get(t.Context(), "a")
+	if got := string(value); err != nil || got != "1" && got != "2" {
+		t.Errorf("the value is %q, %v, want 1 or 2", got, err)
 	}
 }
 
@@ -86,11 +169,10 @@ func createAtOnce(t *testing.T, server *sqltest.Server) {
 
 // faults: each is said in a line, without the password.
 func faults(t *testing.T, server *sqltest.Server) {
-	scheme, rest, _ := strings.Cut(server.URL(), "://")
+	scheme, _, _ := strings.Cut(server.URL(), "://")
 	at := func(user, password, address, database, query string) string {
 		return fmt.Sprintf("%s://%s:%s@%s/%s%s", scheme, user, password, address, database, query)
 	}
-	_ = rest
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte(sqltest.Password+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -102,6 +184,8 @@ func faults(t *testing.T, server *sqltest.Server) {
 		{at("firn", secret, server.Address(), "nothing", ""), `"nothing"`, ""},
 		{at("firn", secret, "127.0.0.1:1", "ids", ""), "refused", "is it running"},
 		{at("firn", secret, server.Address(), "ids", "?table=absent"), "there is no table absent", "create=true"},
+		{at("firn", secret, server.Address(), "ids", "?table=absent"), "there is no table absent", "CREATE TABLE "},
+		{at("firn", secret, server.Address(), "ids", "?tabel=x"), `"tabel"`, "table, "},
 		{at("firn", secret, server.Address(), "ids", "?table=a-b"), "a-z, 0-9 and _", ""},
 		{at("firn", secret, server.Address(), "ids", "?create=perhaps"), "true or false", ""},
 		{at("firn", secret, server.Address(), "ids", "?timeout=5"), `timeout is "5"`, "5s"},
@@ -122,28 +206,40 @@ func faults(t *testing.T, server *sqltest.Server) {
 			}
 		}
 	}
+	if scheme == "postgres" {
+		s, err := stores.Open(t.Context(), server.URL("create=true", "default_transaction_read_only=on"), stores.Options{})
+		if !errors.Is(err, sqlstore.ErrReplica) {
+			t.Errorf("a session that is read-only: %v, want ErrReplica", err)
+		}
+		if err == nil {
+			_ = s.Close()
+		}
+	}
 	url := fmt.Sprintf("%s://firn@%s/ids?create=true&password-file=%s", scheme, server.Address(), file)
 	open(t, url) // the password comes from the file
 }
 
-// kills: while eight raise a counter, the server is killed and started again. No
-// increment that was acknowledged is lost, and none that was refused is applied.
-func kills(t *testing.T, kind string, server *sqltest.Server) {
-	lasts := 6 * time.Second
-	if testing.Short() {
-		lasts = 2 * time.Second
-	}
-	url := server.URL("create=true", "table=kills", "timeout=30s")
-	s := open(t, url)
-	const key = "counter"
-	ctx, stop := context.WithCancel(t.Context())
-	var acknowledged, certain, unknown atomic.Int64
-	var members sync.WaitGroup
+// A load is eight that raise a counter.
+type load struct {
+	s       grant.Store
+	stop    context.CancelFunc
+	members sync.WaitGroup
+
+	acknowledged, certain, unknown atomic.Int64
+}
+
+// counter is the key of a load.
+const counter = "counter"
+
+func raise(t *testing.T, s grant.Store) *load {
+	l := &load{s: s}
+	var ctx context.Context
+	ctx, l.stop = context.WithCancel(t.Context())
 	for i := range 8 {
-		members.Go(func() {
+		l.members.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				call, cancel := context.WithTimeout(ctx, time.Second)
-				old, err := s.Get(call, key)
+				old, err := s.Get(call, counter)
 				if err != nil {
 					cancel()
 					continue
@@ -155,37 +251,42 @@ func kills(t *testing.T, kind string, server *sqltest.Server) {
 						t.Errorf("the value is %q", old)
 					}
 				}
-				ok, err := s.CAS(call, key, old, fmt.Appendf(nil, "%d %d-%d", count+1, i, n))
+				ok, err := s.CAS(call, counter, old, fmt.Appendf(nil, "%d %d-%d", count+1, i, n))
 				cancel()
 				switch {
 				case ok:
-					acknowledged.Add(1)
+					l.acknowledged.Add(1)
 				case errors.Is(err, grant.ErrNotSent):
-					certain.Add(1)
+					l.certain.Add(1)
 				case err != nil:
-					unknown.Add(1)
+					l.unknown.Add(1)
 				}
 			}
 		})
 	}
-	times := 0
-	for begin := time.Now(); time.Since(begin) < lasts; times++ {
-		before := acknowledged.Load()
-		for acknowledged.Load() < before+50 && ctx.Err() == nil {
-			time.Sleep(time.Millisecond)
-			if time.Since(begin) > time.Minute {
-				t.Fatal("nothing is acknowledged any more")
-			}
+	return l
+}
+
+// more waits for so many more increments.
+func (l *load) more(t *testing.T, n int64) {
+	t.Helper()
+	before := l.acknowledged.Load()
+	for begin := time.Now(); l.acknowledged.Load() < before+n; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatal("nothing is acknowledged any more")
 		}
-		server.Kill()
-		server.Start()
 	}
-	stop()
-	members.Wait()
+}
+
+// end stops the load and compares the counter with what was said of it.
+func (l *load) end(t *testing.T, what string) {
+	t.Helper()
+	l.stop()
+	l.members.Wait()
 	var value []byte
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		var err error
-		if value, err = s.Get(t.Context(), key); err == nil {
+		if value, err = l.s.Get(t.Context(), counter); err == nil {
 			break
 		}
 		if time.Since(begin) > time.Minute {
@@ -197,11 +298,91 @@ func kills(t *testing.T, kind string, server *sqltest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if least, most := acknowledged.Load(), acknowledged.Load()+unknown.Load(); count < least || count > most {
+	if least, most := l.acknowledged.Load(), l.acknowledged.Load()+l.unknown.Load(); count < least || count > most {
 		t.Errorf("the counter is %d, and it was raised %d to %d times", count, least, most)
 	}
-	t.Logf("report: %s killed %d times: %d increments acknowledged, %d certainly not, %d unknown of which %d applied", kind, times,
-		acknowledged.Load(), certain.Load(), unknown.Load(), count-acknowledged.Load())
+	t.Logf("report: %s: %d increments acknowledged, %d certainly not, %d unknown of which %d applied", what,
+		l.acknowledged.Load(), l.certain.Load(), l.unknown.Load(), count-l.acknowledged.Load())
+}
+
+// kills: while eight raise a counter, the server is killed and started again. No
+// increment that was acknowledged is lost, and none that was refused is applied.
+func kills(t *testing.T, kind string, server *sqltest.Server) {
+	lasts := 6 * time.Second
+	if testing.Short() {
+		lasts = 2 * time.Second
+	}
+	l := raise(t, open(t, server.URL("create=true", "table=kills", "timeout=30s")))
+	times := 0
+	for begin := time.Now(); time.Since(begin) < lasts; times++ {
+		l.more(t, 50)
+		server.Kill()
+		server.Start()
+	}
+	l.end(t, fmt.Sprintf("%s killed %d times", kind, times))
+}
+
+// TestStandby: a replica is refused, one that nobody waits for is warned of, and a
+// failover to one that was waited for loses nothing that was acknowledged.
+func TestStandby(t *testing.T) {
+	primary := sqltest.PostgreSQL(t)
+	open(t, primary.URL("create=true"))
+	standby := primary.Standby()
+	if s, err := stores.Open(t.Context(), standby.URL(), stores.Options{}); !errors.Is(err, sqlstore.ErrReplica) {
+		t.Errorf("a standby: %v, want ErrReplica", err)
+		if err == nil {
+			_ = s.Close()
+		}
+	}
+	warnings := func() string {
+		var all []string
+		s, err := stores.Open(t.Context(), primary.URL(), stores.Options{Warn: func(w string) { all = append(all, w) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Close()
+		return strings.Join(all, "\n")
+	}
+	if got := warnings(); !strings.Contains(got, "synchronous_standby_names is empty") {
+		t.Errorf("warned of %q, want synchronous_standby_names", got)
+	}
+	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*';\nSELECT pg_reload_conf();\n")
+	for begin := time.Now(); warnings() != ""; time.Sleep(50 * time.Millisecond) {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("warned of %q, want nothing", warnings())
+		}
+	}
+	both := strings.Replace(primary.URL(), primary.Address(), standby.Address()+","+primary.Address(), 1)
+	l := raise(t, open(t, both))
+	l.more(t, 200)
+	primary.Kill()
+	standby.Exec("SELECT pg_promote();")
+	l.more(t, 100)
+	l.end(t, "failover of postgres")
+}
+
+// TestReadOnly: a server that takes no writes for a while is refused for that while,
+// and the connections that have seen it are not used any more.
+func TestReadOnly(t *testing.T) {
+	server := sqltest.MariaDB(t)
+	s := open(t, server.URL("create=true"))
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	server.Exec("SET GLOBAL read_only = 1;")
+	if _, err := s.Get(t.Context(), "a"); !errors.Is(err, sqlstore.ErrReplica) {
+		t.Errorf("Get = %v, want ErrReplica", err)
+	}
+	if err := s.List(t.Context(), "", func(string, []byte) bool { return true }); !errors.Is(err, sqlstore.ErrReplica) {
+		t.Errorf("List = %v, want ErrReplica", err)
+	}
+	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); ok || !errors.Is(err, sqlstore.ErrReplica) || !errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS = %v, %v, want ErrReplica and ErrNotSent", ok, err)
+	}
+	server.Exec("SET GLOBAL read_only = 0;")
+	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
+		t.Errorf("CAS = %v, %v, want it applied", ok, err)
+	}
 }
 
 // TestUnfit: a server that would lose what is committed, or that is a replica, is
@@ -210,17 +391,18 @@ func TestUnfit(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		start func(testing.TB, ...string) *sqltest.Server
-		with  string
+		with  string // settings
 		words string
 	}{
 		{"postgres without fsync", sqltest.PostgreSQL, "fsync=off", "fsync is off"},
 		{"postgres that commits later", sqltest.PostgreSQL, "synchronous_commit=off", "synchronous_commit is off"},
 		{"mysql that flushes later", sqltest.MariaDB, "innodb-flush-log-at-trx-commit=2", "innodb_flush_log_at_trx_commit is 2"},
 		{"mysql that is read-only", sqltest.MariaDB, "read-only=1", "read-only"},
+		{"mysql with a log that is flushed later", sqltest.MariaDB, "log-bin sync-binlog=0", "sync_binlog is 0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			server := test.start(t, test.with)
+			server := test.start(t, strings.Fields(test.with)...)
 			s, err := stores.Open(t.Context(), server.URL("create=true"), stores.Options{})
 			if err == nil {
 				_ = s.Close()
@@ -242,10 +424,67 @@ func TestRedact(t *testing.T) {
 		"mysql://u@h/d?password-file=/etc/pw": "mysql://u@h/d?password-file=/etc/pw",
 		"nonsense://u:hunter2@":               "nonsense://u:xxxxx@",
 		"redis:hunter2":                       "redis:…",
+		"postgres://u:hunter2":                "postgres://u:xxxxx",
+		"postgres://u:hunter2/x":              "postgres://u:xxxxx",
+		"postgres://u@h:hunter2/d":            "postgres://u@h:xxxxx",
+		"postgres://a:1,b:2/d?sslmode=x":      "postgres://a:1,b:2/d?sslmode=x",
+		"postgres://a:1,u:hunter2/d":          "postgres://a:1,u:xxxxx",
+		"mysql://u:hunter2@[::1]:3306/d":      "mysql://u:xxxxx@[::1]:3306/d",
+		"postgres://h/d?%70assword=hunter2":   "postgres://h/d?%70assword=xxxxx",
+		"postgres://h/d?pasword=hunter2":      "postgres://h/d?pasword=xxxxx",
+		"postgres://h/d?password=hun@ter2":    "postgres://h/d?password=xxxxx",
+		"postgres//u:hunter2@h/d":             "xxxxx@h/d",
+		"hunter2@h":                           "xxxxx@h",
+		"dir:/a@b":                            "dir:/a@b",
+		"/var/lib/firn":                       "/var/lib/firn",
 		"dir:/var/lib/firn?create=true":       "dir:/var/lib/firn?create=true",
 	} {
 		if got := stores.Redact(text); got != want {
 			t.Errorf("Redact(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// FuzzRedact: a password is not shown, whatever stands around it.
+func FuzzRedact(f *testing.F) {
+	for _, scheme := range stores.Schemes() {
+		f.Add(scheme+"://u", "a", "b", "@h:1/d?a=b")
+		f.Add(scheme+"//u", "/", "?", "@[::1]")
+		f.Add(scheme+"://u@h/d?password=", "@", ":", "")
+		f.Add(scheme+"://u", "", "/x", "")
+	}
+	f.Fuzz(func(t *testing.T, user, a, b, rest string) {
+		const secret = "hunter2"
+		if strings.Contains(user+rest, secret) || strings.HasPrefix(user, "dir:") || !strings.HasPrefix(rest, "@") {
+			return
+		}
+		for _, url := range []string{
+			user + ":" + a + secret + b + rest,
+			"mysql://" + user + ":" + a + secret + b + rest,
+		} {
+			if got := stores.Redact(url); strings.Contains(got, secret) {
+				t.Errorf("Redact(%q) = %q", url, got)
+			}
+		}
+	})
+}
+
+// TestPasswords: errors do not show what is, or may be, a password.
+func TestPasswords(t *testing.T) {
+	for _, url := range []string{
+		"postgres://u:hunter2", "postgres://u:hunter2/d", "mysql://u:hunter2/d", "etcd://u:hunter2", "postgres://u@h:hunter2/d",
+		"postgres://h/d?password=hunter2&sslmode=maybe", "postgres://h/d?%70assword=hunter2&sslmode=maybe",
+		"postgres://u@127.0.0.1:1/d?password=hunter2", "mysql://u@h/d?password=hunter2", "postgres//u:hunter2@h", "postgresql//hunter2@h/d",
+		"mysql://u:hunter2@h:99999/d", "postgres://u:hunter2%@h/d", "etcd://u:hunter2%@h", "hunter2@h", "dir://u:hunter2@h",
+		"postgres://u:hunter2@127.0.0.1:1/d?sslmode=maybe", "mysql://u:hunter2@127.0.0.1:1/d", "postgres://u:hunter2/x@h/d", "etcd://u:hunter2@127.0.0.1:1?timeout=300ms",
+	} {
+		s, err := stores.Open(t.Context(), url, stores.Options{})
+		if err == nil {
+			_ = s.Close()
+		}
+		var e *stores.Error
+		if !errors.As(err, &e) || strings.Contains(err.Error()+e.Hint, "hunter2") || strings.Contains(err.Error()+e.Hint, "\n") {
+			t.Errorf("%s: %v (%+v)", url, err, e)
 		}
 	}
 }
@@ -272,7 +511,7 @@ func TestURLs(t *testing.T) {
 		{"postgres://u:p%@h/d", "two hex digits"},
 		{"postgres://u:a/b@h/d", "there is an @"},
 		{"postgres:///d", "there is no host"},
-		{"postgres://h:notaport/d", "port"},
+		{"postgres://h:notaport/d", "not HOST:PORT"},
 		{"postgres://h/d?sslmode=maybe", "sslmode"},
 		{"postgres://h/d?password-file=/nowhere", "no such file"},
 	} {

@@ -38,6 +38,8 @@ type Server struct {
 	scheme  string
 	address string
 	start   func() *exec.Cmd
+	sql     []string // the command that runs SQL as the superuser, from its input
+	standby func(testing.TB) *Server
 	cmd     *exec.Cmd
 	ended   chan struct{}
 	log     *bytes.Buffer
@@ -55,26 +57,70 @@ func (s *Server) URL(parameters ...string) string {
 // Address is HOST:PORT.
 func (s *Server) Address() string { return s.address }
 
-// Kill ends it with SIGKILL, as a power loss of the process.
-func (s *Server) Kill() { s.end(syscall.SIGKILL) }
-
-// Stop makes it stop where it is, and Go go on.
-func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
-
-// Go makes it go on after Stop.
-func (s *Server) Go() { s.signal(syscall.SIGCONT) }
-
-// signal sends a signal to all processes of the server.
-func (s *Server) signal(sig syscall.Signal) { _ = syscall.Kill(-s.cmd.Process.Pid, sig) }
-
-func (s *Server) end(sig syscall.Signal) {
-	s.signal(sig)
-	s.signal(syscall.SIGCONT)
+// Kill ends all its processes with SIGKILL.
+func (s *Server) Kill() {
+	select {
+	case <-s.ended:
+		return
+	default:
+	}
+	for _, pid := range s.stopped() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
 	<-s.ended
-	s.signal(syscall.SIGKILL) // what it has started
 }
 
-// Start starts it again after Kill, and waits until it answers.
+// Stop makes all its processes stop where they are, and Go go on.
+func (s *Server) Stop() {
+	for _, pid := range s.stopped() {
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+	}
+}
+
+// Go makes it go on after Stop.
+func (s *Server) Go() {
+	for _, pid := range s.stopped() {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+	}
+}
+
+// stopped stops the server's first process, so that it neither starts another nor
+// forgets one that has ended, whose number might then be that of something else. It
+// returns all processes of the server, that one last. PostgreSQL puts each of its own
+// into a session of its own, so that a signal to the group would not reach them.
+func (s *Server) stopped() []int {
+	first := s.cmd.Process.Pid
+	_ = syscall.Kill(first, syscall.SIGSTOP)
+	var all []int
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // there is none outside Linux
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		// PID (NAME) STATE PARENT …, and a name may have brackets and spaces
+		_, after, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
+		if f := strings.Fields(after); len(f) > 1 && f[1] == strconv.Itoa(first) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			all = append(all, pid)
+		}
+	}
+	return append(all, first)
+}
+
+// Exec runs statements as the superuser.
+func (s *Server) Exec(sql string) {
+	s.t.Helper()
+	run(s.t, "", nil, sql, s.sql[0], s.sql[1:]...)
+}
+
+// Standby starts a replica of a PostgreSQL, which can be asked and takes no writes.
+func (s *Server) Standby() *Server {
+	s.t.Helper()
+	return s.standby(s.t)
+}
+
+// Start starts it again after Kill. Wait waits until it answers.
 func (s *Server) Start() {
 	s.t.Helper()
 	s.log = new(bytes.Buffer)
@@ -83,7 +129,7 @@ func (s *Server) Start() {
 	if s.cmd.SysProcAttr == nil {
 		s.cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
-	s.cmd.SysProcAttr.Setpgid = true
+	s.cmd.SysProcAttr.Setpgid = true // so that an interrupt of the tests does not reach it
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -94,11 +140,13 @@ func (s *Server) Start() {
 	}(s.cmd, s.ended)
 }
 
-// wait calls ready until it is nil.
-func (s *Server) wait(ready func() error) {
+// Wait waits until it answers.
+func (s *Server) Wait() {
 	s.t.Helper()
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		err := ready()
+		cmd := exec.Command(s.sql[0], s.sql[1:]...)
+		cmd.Stdin = strings.NewReader("SELECT 1;")
+		err := cmd.Run()
 		if err == nil {
 			return
 		}
@@ -182,15 +230,28 @@ func run(t testing.TB, dir string, as *syscall.SysProcAttr, stdin string, name s
 // PostgreSQL starts a server of PostgreSQL, with more settings such as "fsync=off".
 func PostgreSQL(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	initdb, postgres := find(t, "initdb", "postgresql"), find(t, "postgres", "postgresql")
+	initdb := find(t, "initdb", "postgresql")
+	find(t, "postgres", "postgresql")
+	find(t, "psql", "postgresql-client")
 	dir, as := directory(t, "postgres", "postgres")
-	data := filepath.Join(dir, "data")
-	run(t, dir, as, "", initdb, "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8")
+	run(t, dir, as, "", initdb, "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "--no-sync", "--locale=C", "--encoding=UTF8")
+	// The superuser has the socket alone; all others need a password.
+	write(t, filepath.Join(dir, "data", "pg_hba.conf"), "local all,replication postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+	s := postgreSQL(t, dir, as, settings)
+	s.Exec(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s';\nCREATE DATABASE %s OWNER %s;\n", User, Password, Database, User))
+	return s
+}
+
+// postgreSQL starts a server over the directory data in dir.
+func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []string) *Server {
+	t.Helper()
+	postgres, psql := find(t, "postgres", "postgresql"), find(t, "psql", "postgresql-client")
 	s := &Server{t: t, scheme: "postgres"}
 	var port string
 	s.address, port = freeAddress(t)
+	s.sql = []string{psql, "-q", "-h", dir, "-p", port, "-U", "postgres", "-v", "ON_ERROR_STOP=1", "-o", os.DevNull}
 	s.start = func() *exec.Cmd {
-		args := []string{"-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + dir}
+		args := []string{"-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + dir}
 		for _, setting := range settings {
 			args = append(args, "-c", setting)
 		}
@@ -199,16 +260,16 @@ func PostgreSQL(t testing.TB, settings ...string) *Server {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential}
 		return cmd
 	}
-	// The superuser has the socket alone; all others need a password.
-	write(t, filepath.Join(data, "pg_hba.conf"), "local all postgres trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+	s.standby = func(t testing.TB) *Server {
+		t.Helper()
+		backup := find(t, "pg_basebackup", "postgresql-client")
+		replica, as := directory(t, "postgres", "postgres")
+		run(t, replica, as, "", backup, "-D", filepath.Join(replica, "data"), "-h", dir, "-p", port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync")
+		return postgreSQL(t, replica, as, settings)
+	}
 	s.Start()
 	t.Cleanup(s.Kill)
-	psql := find(t, "psql", "postgresql-client")
-	s.wait(func() error {
-		return exec.Command(psql, "-h", dir, "-p", port, "-U", "postgres", "-c", "SELECT 1").Run()
-	})
-	sql := fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s';\nCREATE DATABASE %s OWNER %s;\n", User, Password, Database, User)
-	run(t, dir, as, sql, psql, "-h", dir, "-p", port, "-U", "postgres", "-v", "ON_ERROR_STOP=1")
+	s.Wait()
 	return s
 }
 
@@ -235,13 +296,16 @@ func MariaDB(t testing.TB, settings ...string) *Server {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.Credential}
 		return cmd
 	}
+	s.sql = []string{client, "--no-defaults", "-S", socket, "-u", "root"}
+	s.standby = func(t testing.TB) *Server {
+		t.Helper()
+		t.Fatal("sqltest: there is no standby of MariaDB; use SET GLOBAL read_only = 1")
+		return nil
+	}
 	s.Start()
 	t.Cleanup(s.Kill)
-	s.wait(func() error {
-		return exec.Command(client, "--no-defaults", "-S", socket, "-u", "root", "-e", "SELECT 1").Run()
-	})
-	sql := fmt.Sprintf("CREATE DATABASE %[1]s; CREATE USER %[2]s@'127.0.0.1' IDENTIFIED BY '%[3]s'; GRANT ALL ON %[1]s.* TO %[2]s@'127.0.0.1';\n", Database, User, Password)
-	run(t, dir, as, sql, client, "--no-defaults", "-S", socket, "-u", "root")
+	s.Wait()
+	s.Exec(fmt.Sprintf("CREATE DATABASE %[1]s; CREATE USER %[2]s@'127.0.0.1' IDENTIFIED BY '%[3]s'; GRANT ALL ON %[1]s.* TO %[2]s@'127.0.0.1';\n", Database, User, Password))
 	return s
 }
 

@@ -1,0 +1,137 @@
+package metrics
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite the table in docs/metrics.md")
+
+func scrape(t *testing.T, s *Set) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func TestScrape(t *testing.T) {
+	all := []Sequencer{
+		{Name: "orders", IDs: 12, Batches: 3, Waits: 2, Waited: 1500 * time.Millisecond, Lead: 250 * time.Millisecond, Stored: true, Attached: true, Node: 7, WindowLeft: 42 * time.Second,
+			Requests: 9, Failures: 1, Unknown: 4, Refused: 5, Acquired: 6, Renewed: 8, Released: 10, Lost: 11, Alarms: 13},
+		{Name: "users", IDs: 1, Stored: true},
+		{Name: "static", IDs: 2},
+	}
+	s := New(Config{Version: "v9", Protocols: []string{"http", "resp"}, Sequencers: func() []Sequencer { return append([]Sequencer(nil), all...) }, Connections: func(p string) int64 { return int64(len(p)) }})
+	s.Observe("http", OK, 30*time.Microsecond)
+	s.Observe("http", Refused, time.Millisecond)
+	s.Observe("nothing", OK, time.Millisecond) // is not there, and does no harm
+	text := scrape(t, s)
+	for _, want := range []string{
+		`firn_ids_total{sequencer="orders"} 12`, `firn_wait_seconds_total{sequencer="orders"} 1.5`, `firn_lead_seconds{sequencer="orders"} 0.25`,
+		`firn_attached{sequencer="orders"} 1`, `firn_attached{sequencer="users"} 0`, `firn_node{sequencer="orders"} 7`, `firn_window_left_seconds{sequencer="orders"} 42`,
+		`firn_store_requests_total{sequencer="orders"} 9`, `firn_store_failures_total{sequencer="orders"} 1`, `firn_cas_unknown_total{sequencer="orders"} 4`,
+		`firn_cas_refused_total{sequencer="orders"} 5`, `firn_nodes_acquired_total{sequencer="orders"} 6`, `firn_renewals_total{sequencer="orders"} 8`,
+		`firn_nodes_released_total{sequencer="orders"} 10`, `firn_nodes_lost_total{sequencer="orders"} 11`, `firn_alarms_total{sequencer="orders"} 13`,
+		`firn_requests_total{outcome="ok",protocol="http"} 1`, `firn_requests_total{outcome="refused",protocol="http"} 1`, `firn_requests_total{outcome="failed",protocol="resp"} 0`,
+		`firn_request_seconds_bucket{protocol="http",le="5e-05"} 1`, `firn_request_seconds_count{protocol="http"} 2`,
+		`firn_connections{protocol="http"} 4`, `firn_build_info{version="v9"} 1`, "go_goroutines", `firn_ids_total{sequencer="static"} 2`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	for _, not := range []string{`firn_node{sequencer="users"}`, `firn_attached{sequencer="static"}`, `"` + Other + `"`} {
+		if strings.Contains(text, not) {
+			t.Errorf("there is %s", not)
+		}
+	}
+	for _, m := range All() {
+		if !strings.Contains(text, "# TYPE "+m.Name+" "+string(m.Kind)+"\n") {
+			t.Errorf("%s is not there, or no %s", m.Name, m.Kind)
+		}
+	}
+}
+
+// TestManySequencers: the busiest have metrics of their own, and no count is lost.
+func TestManySequencers(t *testing.T) {
+	s := New(Config{Sequencers: func() (all []Sequencer) {
+		for i := range MaxSequencers + 10 {
+			all = append(all, Sequencer{Name: fmt.Sprintf("s%d", i), IDs: uint64(i), Lead: time.Second})
+		}
+		return all
+	}})
+	text := scrape(t, s)
+	if n := strings.Count(text, "firn_ids_total{"); n != MaxSequencers+1 {
+		t.Errorf("%d counters, want %d", n, MaxSequencers+1)
+	}
+	if !strings.Contains(text, `firn_ids_total{sequencer="_other"} 45`) || strings.Contains(text, `firn_lead_seconds{sequencer="_other"}`) {
+		t.Errorf("the others are not counted together")
+	}
+}
+
+func TestObserveDoesNotAllocate(t *testing.T) {
+	s := New(Config{Protocols: []string{"http"}, Sequencers: func() []Sequencer { return nil }})
+	if n := testing.AllocsPerRun(100, func() { s.Observe("http", OK, time.Millisecond) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestDocs: docs/metrics.md has every metric as it is, and no other.
+func TestDocs(t *testing.T) {
+	const page = "../../docs/metrics.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Skip("the module stands alone, without the repository's docs")
+	}
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, m := range All() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Kind, strings.Join(m.Labels, ", "), m.Help)
+	}
+	table := regexp.MustCompile(`(?s)\| metric \|.*?\n\n`)
+	want := table.ReplaceAllLiteralString(string(text), b.String()+"\n")
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !strings.Contains(string(text), b.String()) {
+		t.Errorf("docs/metrics.md is not as the metrics are: go test ./metrics -update")
+	}
+}
+
+// TestDashboard: the dashboard asks for metrics that there are.
+func TestDashboard(t *testing.T) {
+	text, err := os.ReadFile("../../docs/grafana/firn.json")
+	if err != nil {
+		t.Skip("the module stands alone, without the repository's docs")
+	}
+	var any map[string]any
+	if err := json.Unmarshal(text, &any); err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]bool)
+	for _, m := range All() {
+		known[m.Name], known[m.Name+"_bucket"], known[m.Name+"_count"], known[m.Name+"_sum"] = true, true, true, true
+	}
+	used := regexp.MustCompile(`firn_[a-z_]+`).FindAllString(string(text), -1)
+	if len(used) < 10 {
+		t.Errorf("the dashboard has %d metrics", len(used))
+	}
+	for _, name := range used {
+		if !known[name] {
+			t.Errorf("the dashboard asks for %s, which is no metric", name)
+		}
+	}
+}
