@@ -51,7 +51,7 @@ type opening struct {
 	ready chan struct{} // closed when it is open; then what follows is set
 	q     Sequencer
 	close func(context.Context) error
-	state func() sequencer.State
+	stats func() sequencer.Stats
 }
 
 // NewCluster makes a Cluster. It opens nothing yet.
@@ -156,14 +156,14 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 			return ofStore(ctx, err)
 		}
 		source := firn.Source128(&reopening[firn.ID128]{q, c, name, o})
-		o.q, o.close, o.state = Sequencer{Layout: q.Layout(), Source128: source}, q.Close, q.State
+		o.q, o.close, o.stats = Sequencer{Layout: q.Layout(), Source128: source}, q.Close, q.Stats
 	} else {
 		q, err := sequencer.Open(ctx, c.c.Store, name, &config)
 		if err != nil {
 			return ofStore(ctx, err)
 		}
 		source := firn.Source(&reopening[firn.ID]{q, c, name, o})
-		o.q, o.close, o.state = Sequencer{Layout: q.Layout(), Source: source}, q.Close, q.State
+		o.q, o.close, o.stats = Sequencer{Layout: q.Layout(), Source: source}, q.Close, q.Stats
 	}
 	c.mu.Lock()
 	stops := c.closed
@@ -206,18 +206,30 @@ func ofStore(ctx context.Context, err error) error {
 // again with another layout, its error is told, and the next call for the name
 // opens it as it is now.
 type reopening[I firn.AnyID[I]] struct {
-	firn.SourceOf[I]
+	member interface {
+		firn.SourceOf[I]
+		TryNext() (I, error)
+	}
 	c    *Cluster
 	name string
 	o    *opening
 }
 
 func (r *reopening[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
-	b, err := r.SourceOf.NextBatch(ctx, n)
+	b, err := r.member.NextBatch(ctx, n)
 	if errors.Is(err, grant.ErrMismatch) {
 		r.c.retire(r.name, r.o)
 	}
 	return b, err
+}
+
+// TryNext is that of the sequencer, for one ID that is free.
+func (r *reopening[I]) TryNext() (I, error) {
+	id, err := r.member.TryNext()
+	if errors.Is(err, grant.ErrMismatch) {
+		r.c.retire(r.name, r.o)
+	}
+	return id, err
 }
 
 // retire forgets an open sequencer that is of no use any more.
@@ -240,6 +252,30 @@ func (c *Cluster) retire(name string, o *opening) {
 	}()
 }
 
+// Store is the store that the Cluster is over.
+func (c *Cluster) Store() grant.Store { return c.c.Store }
+
+// Stats calls yield for every sequencer that is open.
+func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
+	type entry struct {
+		name string
+		o    *opening
+	}
+	c.mu.RLock()
+	open := make([]entry, 0, len(c.byName))
+	for name, o := range c.byName {
+		select {
+		case <-o.ready:
+			open = append(open, entry{name, o})
+		default:
+		}
+	}
+	c.mu.RUnlock()
+	for _, e := range open {
+		yield(e.name, e.o.stats())
+	}
+}
+
 // Ready returns nil if IDs can be made as far as is known: some sequencer has
 // its node number, or the store answers. It is an error else, which says what
 // the store said.
@@ -249,7 +285,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	for _, o := range c.byName {
 		select {
 		case <-o.ready:
-			if s := o.state(); s.Phase == sequencer.Attached && s.Until.After(now) {
+			if s := o.stats().State; s.Phase == sequencer.Attached && s.Until.After(now) {
 				c.mu.RUnlock()
 				return nil
 			}

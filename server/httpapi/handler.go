@@ -27,6 +27,13 @@ type Config struct {
 	// page whose own host name resolves to this machine (DNS rebinding).
 	AnyHost bool
 
+	// Metrics answers /metrics; nil leaves that path out.
+	Metrics http.Handler
+
+	// Observe is told of every request but those about health and metrics: the status
+	// of its answer, and how long it took. nil means that nobody is.
+	Observe func(status int, d time.Duration)
+
 	// Guard knows who may do what; nil lets everybody do everything.
 	Guard Guard
 
@@ -90,7 +97,18 @@ func NewHandler(c Config) *Handler {
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
-	for _, r := range routes {
+	all := routes
+	if c.Metrics != nil {
+		all = append(slices.Clip(all), route{"/metrics", read, Read, func(_ *Handler, w http.ResponseWriter, r *http.Request) *problem {
+			c.Metrics.ServeHTTP(w, r)
+			return nil
+		}})
+	}
+	for _, r := range all {
+		observe := c.Observe
+		if r.need == Anything || r.path == "/metrics" {
+			observe = nil
+		}
 		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
 			if !slices.Contains(r.methods, req.Method) {
 				p := problemf(methodNotAllowed, "%s is not a method of this path: there are %s", inspect.Quote(req.Method), list(r.methods))
@@ -102,12 +120,21 @@ func NewHandler(c Config) *Handler {
 			if need == Read && req.Method != http.MethodGet && req.Method != http.MethodHead {
 				need = Admin
 			}
-			if p := h.check(req, need, req.PathValue("name")); p != nil {
-				h.fail(w, req, p)
-				return
+			var begin time.Time
+			if observe != nil {
+				begin = time.Now()
 			}
-			if p := r.serve(h, w, req); p != nil {
+			p := h.check(req, need, req.PathValue("name"))
+			if p == nil {
+				p = r.serve(h, w, req)
+			}
+			status := http.StatusOK
+			if p != nil {
 				h.fail(w, req, p)
+				status = p.status
+			}
+			if observe != nil {
+				observe(status, time.Since(begin))
 			}
 		})
 	}

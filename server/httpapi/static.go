@@ -96,3 +96,16 @@ func (s *Static) Sequencer(_ context.Context, name string) (Sequencer, error) {
 	s.byName[strings.Clone(name)] = q
 	return q, nil
 }
+
+// Stats calls yield for every name that was used.
+func (s *Static) Stats(yield func(name string, s firn.Stats)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for name, q := range s.byName {
+		if g, ok := q.Source.(*firn.Generator); ok {
+			yield(name, g.Stats())
+		} else if g, ok := q.Source128.(*firn.Generator128); ok {
+			yield(name, g.Stats())
+		}
+	}
+}

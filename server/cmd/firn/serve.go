@@ -21,6 +21,8 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/metrics"
 	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/tlsconf"
@@ -36,6 +38,7 @@ type serving struct {
 	tls            tlsconf.Files
 	tokens         string
 	maxConns       uint64
+	advertise      string
 	layout         firn.Layout
 	store          string
 	node           string
@@ -123,6 +126,7 @@ balancer, set --drain-delay to longer than it takes to notice that /readyz says
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "`FILE` with the authorities of clients' certificates")
 	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate of --client-ca")
 	f.StringVar(&s.tokens, "tokens", "", "`FILE` of tokens, and of names in certificates, that may do what")
+	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` that /v1/members shows (default the host's name and port)")
 	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "how many connections there can be at an address")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
@@ -311,8 +315,24 @@ func (s *serving) check() error {
 
 // serve answers requests until ctx is done, and then those that are under way.
 func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *guard, backend httpapi.Backend, endpoints []*endpoint) error {
+	set := metrics.New(metrics.Config{
+		Version: version, Protocols: []string{"http", "resp"},
+		Sequencers: func() []metrics.Sequencer { return figures(backend) },
+		Connections: func(protocol string) (n int64) {
+			for _, p := range endpoints {
+				for _, q := range []listen.Protocol{listen.HTTP, listen.RESP} {
+					if p.mux != nil && q.String() == protocol {
+						n += p.mux.Open(q)
+					}
+				}
+			}
+			return n
+		},
+	})
 	handler := httpapi.NewHandler(httpapi.Config{
 		Backend: backend,
+		Metrics: set.Handler(),
+		Observe: func(status int, d time.Duration) { set.Observe("http", outcomeOf(status), d) },
 		Limit:   s.requestTimeout,
 		AnyHost: s.insecure || guard.knows(),
 		Guard:   guard.http(),
@@ -324,6 +344,13 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		Backend: backend, Limit: s.requestTimeout, MaxConns: int(s.maxConns),
 		Auth: guard.resp(), PeerAccess: guard.peer(), TLSState: listen.StateOf,
 		Version: version, Log: log,
+		Observe: func(_ string, _ int, d time.Duration, failed bool) {
+			o := metrics.OK
+			if failed {
+				o = metrics.Refused
+			}
+			set.Observe("resp", o, d)
+		},
 	})
 	done := make(chan error, 3*len(endpoints))
 	running := 0
@@ -349,9 +376,13 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		defer mux.Close()
 	}
 	watching, stopWatching := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() { defer close(watched); guard.watch(watching, log) }()
-	defer func() { stopWatching(); <-watched }()
+	var watchers sync.WaitGroup
+	watchers.Go(func() { guard.watch(watching, log) })
+	if cluster, ok := backend.(*httpapi.Cluster); ok {
+		announcer := members.New(cluster.Store(), s.describe(cluster, endpoints), members.Options{Log: log})
+		watchers.Go(func() { announcer.Run(watching) })
+	}
+	defer func() { stopWatching(); watchers.Wait() }()
 
 	if s.insecure {
 		log.Warn("insecure: whoever reaches this address can take IDs, and sees those of others")

@@ -34,11 +34,12 @@ Over HTTP a token is sent as Authorization: Bearer firn_…, over RESP as AUTH f
 
 func newToken(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "token",
-		Short: "Make tokens for firn serve",
-		Long:  tokenHelp,
-		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "token",
+		Short:   "Make tokens for firn serve",
+		Long:    tokenHelp,
+		Example: "  firn token new --name billing --role generate --file tokens.yaml\n  firn token hash <token.txt",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newTokenNew(a), newTokenHash(a))
 	return cmd

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/metrics"
+)
+
+// figures are what the sequencers of a backend have done, for metrics.
+func figures(backend httpapi.Backend) (all []metrics.Sequencer) {
+	made := func(name string, s firn.Stats) metrics.Sequencer {
+		return metrics.Sequencer{Name: name, IDs: s.IDs, Batches: s.Batches, Waits: s.Waits, Waited: s.TotalWait, Lead: s.Lead}
+	}
+	switch b := backend.(type) {
+	case *httpapi.Static:
+		b.Stats(func(name string, s firn.Stats) { all = append(all, made(name, s)) })
+	case *httpapi.Cluster:
+		now := time.Now()
+		b.Stats(func(name string, s sequencer.Stats) {
+			m := made(name, s.Stats)
+			k := s.Keeper
+			m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(s.State, now), s.State.Node, s.State.Until.Sub(now)
+			m.Requests, m.Failures, m.Unknown, m.Refused = k.Requests, k.Failed, k.Unknown, k.Refused
+			m.Acquired, m.Renewed, m.Released, m.Lost, m.Alarms = k.Acquired, k.Renewed, k.Released, k.Lost, k.Alarms
+			all = append(all, m)
+		})
+	}
+	return all
+}
+
+// holds reports whether a node number is held now.
+func holds(s sequencer.State, now time.Time) bool {
+	return (s.Phase == sequencer.Attached || s.Phase == sequencer.Losing) && s.Until.After(now)
+}
+
+// outcomeOf is how a request ended that was answered with this status.
+func outcomeOf(status int) metrics.Outcome {
+	switch {
+	case status >= http.StatusInternalServerError:
+		return metrics.Failed
+	case status >= http.StatusBadRequest:
+		return metrics.Refused
+	}
+	return metrics.OK
+}
+
+// describe says what this server tells the others about itself.
+func (s *serving) describe(c *httpapi.Cluster, endpoints []*endpoint) func() members.Member {
+	m := members.Member{Version: version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.tls.Cert != ""}
+	m.Host, _ = os.Hostname()
+	m.Address = s.advertise
+	for _, e := range endpoints {
+		if tcp, ok := e.listener.Addr().(*net.TCPAddr); ok && m.Address == "" {
+			m.Address = tcp.String()
+			if tcp.IP.IsUnspecified() {
+				m.Address = net.JoinHostPort(m.Host, strconv.Itoa(tcp.Port))
+			}
+		}
+	}
+	return func() members.Member {
+		m := m
+		m.Holds = []members.Held{}
+		now := time.Now()
+		c.Stats(func(name string, q sequencer.Stats) {
+			m.IDs += q.IDs
+			if holds(q.State, now) {
+				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until.UTC().Truncate(time.Millisecond)})
+			}
+		})
+		return m
+	}
+}
