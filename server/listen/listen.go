@@ -159,14 +159,17 @@ func (m *Mux) Serve() error {
 }
 
 // Close stops to listen, and closes connections that have not been told apart yet.
-// Those that have are their servers' to close.
+// Those that have are their servers' to close. Closing again does no harm.
 func (m *Mux) Close() error {
 	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return nil
+	}
 	m.cancel()
 	for c := range m.greeted {
 		_ = c.Close()
 	}
-	m.mu.Unlock()
 	return m.l.Close()
 }
 

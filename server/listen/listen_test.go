@@ -57,7 +57,11 @@ func serve(t *testing.T, c Config) *service {
 	done := make(chan error, 1)
 	go func() { done <- m.Serve() }()
 	t.Cleanup(func() {
-		_ = m.Close()
+		for range 2 {
+			if err := m.Close(); err != nil {
+				t.Errorf("Close() = %v", err)
+			}
+		}
 		if err := <-done; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Serve() = %v, want net.ErrClosed", err)
 		}

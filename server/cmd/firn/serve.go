@@ -442,8 +442,12 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 			failure = err
 		}
 	}
-	if failure == nil && (webErr != nil || respErr != nil) {
+	switch err := errors.Join(webErr, respErr); {
+	case failure != nil:
+	case errors.Is(err, context.DeadlineExceeded):
 		failure = failed("--drain-timeout gives them more time", "requests were cut off that had not finished after %v", s.drainTimeout)
+	case err != nil:
+		failure = failed("", "stop: %w", err)
 	}
 	return failure
 }
