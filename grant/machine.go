@@ -456,7 +456,7 @@ func (m *Machine) renew() {
 	h.next, h.nextTo = m.node(flagHeld, until), until
 	old := h.record
 	if mutant.On(mutant.BlindRenewal) {
-		old = nil
+		old = []byte("*")
 	}
 	m.request(opRenew, Action{Kind: CAS, Key: h.key, Old: old, Next: h.next})
 }
@@ -491,7 +491,7 @@ func (m *Machine) leave() {
 	}
 	old := h.record
 	if mutant.On(mutant.ReleaseForeign) {
-		old = nil
+		old = []byte("*")
 	}
 	m.request(opRelease, Action{Kind: CAS, Key: h.key, Old: old, Next: h.next})
 }

@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"container/heap"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -90,14 +89,15 @@ type world struct {
 	q    queue
 	seq  int
 	res  Result
-	hash interface {
-		Write([]byte) (int, error)
-		Sum64() uint64
-	}
+	hash uint64 // of all that happened
+
+	// byHand says that requests wait until a test answers them, and that nothing
+	// happens by chance: see TestHistoric.
+	byHand bool
 
 	values  map[string][]byte
-	rev     map[string]int64 // of keys; see mutant.CompareRevision
-	revOf   map[string]int64 // of values
+	rev     map[string]int64 // of keys, and revOf of values: for mutant.CompareRevision alone
+	revOf   map[string]int64
 	backup  map[string][]byte
 	backRev map[string]int64
 	life    int   // of the store: a restore begins another
@@ -115,10 +115,23 @@ type world struct {
 	seen    map[firn.ID]bool
 	spans   [8][]*span          // of each node, what was taken in each term
 	taken   [8]int64            // exclusive end of all that was taken, of each node
-	before  map[string]int64    // of records: the mark that they replaced
-	late    map[string]bool     // of claims: applied when it had ended
-	granted map[[2]string]int64 // owner and key: the latest mark applied
+	written map[string]*written // every record that anybody wanted to write, by its bytes
+	granted map[ownership]int64 // the latest mark applied
 	cloned  []cloning
+}
+
+// written is a record, and what became of it.
+type written struct {
+	record
+	applied bool
+	before  int64 // the mark that it replaced
+	late    bool  // applied when it had ended
+}
+
+// An ownership is a member's time with a number.
+type ownership struct {
+	owner string
+	node  uint64
 }
 
 // A span is what a member has taken in one term, from lo on and below hi.
@@ -171,6 +184,9 @@ type member struct {
 	busy      bool
 	asked     *grant.Action
 	range_    [2]uint64
+
+	waiting *grant.Action // the request under way, byHand
+	answer  func(grant.Event)
 }
 
 type event struct {
@@ -210,7 +226,12 @@ func (w *world) fail(format string, a ...any) {
 	}
 }
 
-func (w *world) trace(format string, a ...any) { fmt.Fprintf(w.hash, format, a...) }
+func (w *world) trace(values ...int64) {
+	for _, v := range values {
+		w.hash = (w.hash ^ uint64(v)) * 0x100000001b3
+		w.hash ^= w.hash >> 29
+	}
+}
 
 const (
 	processes = 6
@@ -235,22 +256,14 @@ func RunWith(seed uint64, hours int, focus Focus) Result {
 	if focus.Delay == 0 {
 		focus.Delay = 61_000
 	}
-	w := &world{
-		r: rand.New(rand.NewPCG(seed, 0x5eed)), now: begins, hash: fnv.New64a(),
-		values: make(map[string][]byte), rev: make(map[string]int64), revOf: make(map[string]int64),
-		seen: make(map[firn.ID]bool), before: make(map[string]int64), late: make(map[string]bool), granted: make(map[[2]string]int64),
-		wild: seed%2 == 0 && !focus.Brief, ahead: time.Second, focus: focus,
-	}
-	w.res.Seed, w.res.Hours = seed, float64(hours)
+	w := newWorld(seed, focus)
+	w.wild = seed%2 == 0 && !focus.Brief
+	w.res.Hours = float64(hours)
 	w.window = []int64{5000, 30_000, 60_000, 600_000}[w.r.IntN(4)]
 	if focus.Window != 0 {
 		w.window = focus.Window
 	}
-	c := grant.Config{Layout: layout, MaxAhead: w.ahead, Window: time.Duration(w.window) * time.Millisecond}
-	if _, err := grant.Create(context.Background(), admin{w}, name, c, time.UnixMilli(w.now)); err != nil {
-		w.fail("create: %v", err)
-		return w.res
-	}
+	w.create()
 	for i := range processes {
 		p := &member{id: i, range_: [2]uint64{0, 7}}
 		if i == 0 {
@@ -275,8 +288,27 @@ func RunWith(seed uint64, hours int, focus Focus) Result {
 	if w.res.Violation != "" {
 		w.res.Hours = float64(w.now-begins) / 3_600_000
 	}
-	w.res.Trace = w.hash.Sum64()
+	w.res.Trace = w.hash
 	return w.res
+}
+
+func newWorld(seed uint64, focus Focus) *world {
+	w := &world{
+		r: rand.New(rand.NewPCG(seed, 0x5eed)), now: begins,
+		values: make(map[string][]byte), rev: make(map[string]int64), revOf: make(map[string]int64),
+		seen: make(map[firn.ID]bool), written: make(map[string]*written), granted: make(map[ownership]int64),
+		ahead: time.Second, focus: focus,
+	}
+	w.res.Seed = seed
+	return w
+}
+
+// create creates the sequencer.
+func (w *world) create() {
+	c := grant.Config{Layout: layout, MaxAhead: w.ahead, Window: time.Duration(w.window) * time.Millisecond}
+	if _, err := grant.Create(context.Background(), admin{w}, name, c, time.UnixMilli(w.now)); err != nil {
+		w.fail("create: %v", err)
+	}
 }
 
 // start starts a process anew.
@@ -295,6 +327,9 @@ func (w *world) start(p *member) {
 	})
 	born := p.born
 	w.step(p, grant.Event{Kind: grant.Attach})
+	if w.byHand {
+		return
+	}
 	var use func()
 	use = func() {
 		if p.born != born {
@@ -340,7 +375,7 @@ func (w *world) step(p *member, e grant.Event) {
 		return
 	}
 	e.Wall, e.Mono, e.Used = w.clock(p), w.now-begins+1, p.used()
-	w.trace("%d %d %d|", w.now, p.id, e.Kind)
+	w.trace(w.now, int64(p.id), int64(e.Kind))
 	for _, a := range p.m.Step(e) {
 		w.act(p, a)
 	}
@@ -349,7 +384,10 @@ func (w *world) step(p *member, e grant.Event) {
 // act does what a Keeper does.
 func (w *world) act(p *member, a grant.Action) {
 	born := p.born
-	w.trace("%d %s %d %d %d|", a.Kind, a.Key, a.Node, a.From, a.Until)
+	w.trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
+	for _, c := range []byte(a.Key) {
+		w.trace(int64(c))
+	}
 	switch {
 	case a.IsRequest():
 		w.ask(p, a)
@@ -394,7 +432,7 @@ func (w *world) act(p *member, a grant.Action) {
 			w.step(p, grant.Event{Kind: grant.Sealed})
 		}
 		d := int64(0)
-		if w.chance(0.2) {
+		if !w.byHand && w.chance(0.2) {
 			w.fault(LateSeal)
 			d = w.upTo(2000)
 		}
@@ -416,11 +454,11 @@ func (w *world) begin(p *member, a grant.Action) {
 		w.fail("member %d begins node %d and never asked for it", p.id, a.Node)
 		return
 	}
-	mark, applied := w.before[string(p.asked.Next)]
-	if !applied {
+	claim := w.of(p.asked.Next)
+	if !claim.applied {
 		w.fail("windows: member %d begins node %d, and its claim was never applied", p.id, a.Node)
-	} else if a.From < mark {
-		w.fail("windows: member %d begins node %d at %d, below the mark %d of the one before", p.id, a.Node, a.From, mark)
+	} else if a.From < claim.before {
+		w.fail("windows: member %d begins node %d at %d, below the mark %d of the one before", p.id, a.Node, a.From, claim.before)
 	}
 	if a.Node < p.range_[0] || a.Node > p.range_[1] {
 		w.fail("range: member %d has node %d, and may have %v", p.id, a.Node, p.range_)
@@ -430,7 +468,7 @@ func (w *world) begin(p *member, a grant.Action) {
 		until += unit
 	}
 	g := firn.Grant{Node: a.Node, From: time.UnixMilli(a.From), Until: time.UnixMilli(until)}
-	p.node, p.owner, p.span, p.late = a.Node, ownerOf(p.asked.Next), nil, w.late[string(p.asked.Next)]
+	p.node, p.owner, p.span, p.late = a.Node, claim.Owner, nil, claim.late
 	var err error
 	if p.g != nil {
 		err = p.g.Switch(g)
@@ -505,7 +543,7 @@ func (w *world) fine(p *member) bool {
 func (w *world) free(p *member) bool {
 	for node := p.range_[0]; node <= p.range_[1]; node++ {
 		v, ok := w.values[key(node)]
-		if r := recordOf(v); !ok || r.State == "free" && r.Until <= w.clock(p) || r.Until < w.clock(p)-5000 || r.Owner == p.owner {
+		if r := w.of(v); !ok || r.State == "free" && r.Until <= w.clock(p) || r.Until < w.clock(p)-5000 || r.Owner == p.owner {
 			return true
 		}
 	}
@@ -524,7 +562,7 @@ func (w *world) take(p *member, id firn.ID) {
 		w.fail("order: member %d makes %v after %v", p.id, id, p.last)
 	}
 	p.last = id
-	if until := w.granted[[2]string{p.owner, key(parts.Node)}]; end > until && len(w.cloned) == 0 {
+	if until := w.granted[ownership{p.owner, parts.Node}]; end > until && len(w.cloned) == 0 {
 		w.fail("until: member %d makes an ID of node %d for %d, and was granted what is before %d", p.id, parts.Node, end-unit, until)
 	}
 	if end > w.taken[parts.Node] {
@@ -605,28 +643,54 @@ func (w *world) mayRepeat(id firn.ID) bool {
 	return false
 }
 
-func key(node uint64) string { return fmt.Sprintf("v1/%s/n/%d", name, node) }
+// prefix is what the keys of records begin with; one digit follows.
+const prefix = "v1/" + name + "/n/"
+
+func key(node uint64) string { return prefix + string('0'+rune(node)) }
 
 // record is what the oracles read in a node's record.
 type record struct {
-	Owner string `json:"owner"`
-	Until int64  `json:"until"`
-	State string `json:"state"`
+	Owner string
+	Until int64
+	State string
 }
 
-func recordOf(value []byte) (r record) {
-	_ = json.Unmarshal(value, &r) // of the protocol's own making
+// field is what a record has after a name, up to the next comma. A record is of
+// the protocol's own making, so there is none in a value, nor is a name.
+func field(value []byte, name string) string {
+	i := bytes.Index(value, []byte(name))
+	if i < 0 {
+		return ""
+	}
+	rest := value[i+len(name):]
+	if end := bytes.IndexAny(rest, ",}"); end >= 0 {
+		rest = rest[:end]
+	}
+	return string(bytes.Trim(rest, `"`))
+}
+
+// of is what is known of a record. It is read once.
+func (w *world) of(value []byte) *written {
+	r := w.written[string(value)]
+	if r == nil {
+		r = &written{record: record{Owner: field(value, `"owner":`), State: field(value, `"state":`)}}
+		if len(value) > 0 {
+			var err error
+			if r.Until, err = strconv.ParseInt(field(value, `"until":`), 10, 64); err != nil {
+				w.fail("record %s: %v", value, err)
+			}
+		}
+		w.written[string(value)] = r
+	}
 	return r
 }
-
-func ownerOf(value []byte) string { return recordOf(value).Owner }
 
 // ask sends a request to the store.
 func (w *world) ask(p *member, a grant.Action) {
 	w.seq++
 	token, born, life := w.seq, p.born, w.life
 	p.request = token
-	if a.Kind == grant.CAS && recordOf(a.Next).State == "held" {
+	if a.Kind == grant.CAS && w.of(a.Next).State == "held" {
 		p.asked = &a // before a Begin, the last one is the claim
 	}
 	answer := func(e grant.Event) {
@@ -635,6 +699,10 @@ func (w *world) ask(p *member, a grant.Action) {
 			e.Kind = grant.Answered
 			w.step(p, e)
 		}
+	}
+	if w.byHand {
+		p.waiting, p.answer = &a, answer
+		return
 	}
 	w.after(min(timeout, w.window/6), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
 	there, back := w.upTo(20), w.upTo(20)
@@ -693,27 +761,29 @@ func (w *world) cas(k string, old, next []byte) bool {
 	switch {
 	case mutant.On(mutant.CompareRevision) && old != nil && now != nil:
 		same = w.revOf[string(old)] == w.rev[k]
-	case (mutant.On(mutant.BlindRenewal) || mutant.On(mutant.ReleaseForeign)) && len(old) == 0:
-		same = true
+	case (mutant.On(mutant.BlindRenewal) || mutant.On(mutant.ReleaseForeign)) && string(old) == "*":
+		same = true // that is how these two say that they do not compare
 	}
 	if !same {
 		return false
 	}
-	w.rev[k]++
-	w.revOf[string(next)] = w.rev[k]
+	if mutant.Enabled {
+		w.rev[k]++
+		w.revOf[string(next)] = w.rev[k]
+	}
 	w.values[k] = next
-	if strings.HasPrefix(k, "v1/"+name+"/n/") {
-		before, after := recordOf(now), recordOf(next)
-		w.before[string(next)] = before.Until
+	if strings.HasPrefix(k, prefix) {
+		before, after := w.of(now), w.of(next)
+		after.applied, after.before = true, before.Until
 		if w.ended && after.State == "held" {
-			w.late[string(next)] = true
+			after.late = true
 			if before.State == "held" {
 				w.fail("ended: the window of %s is renewed, and detach or destroy had returned", k)
 			}
 		}
-		id := [2]string{after.Owner, k}
-		w.granted[id] = max(w.granted[id], after.Until)
 		node := uint64(k[len(k)-1] - '0')
+		id := ownership{after.Owner, node}
+		w.granted[id] = max(w.granted[id], after.Until)
 		// What was taken of this number, by whomever, lies below its mark.
 		if after.Until < w.taken[node] && len(w.cloned) == 0 && w.life == 0 {
 			w.fail("windows: the mark of node %d becomes %d, and IDs were made up to %d", node, after.Until, w.taken[node])
@@ -815,7 +885,7 @@ func (w *world) disturb() {
 		w.clone(p)
 	case DetachedAll, DestroyedAll:
 		for k, v := range w.values {
-			if strings.Contains(k, "/n/") && recordOf(v).Until > w.now+2*w.window+2000 {
+			if strings.Contains(k, "/n/") && w.of(v).Until > w.now+2*w.window+2000 {
 				return // a clock in 2050 wrote it: it would wait until then
 			}
 		}

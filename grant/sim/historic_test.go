@@ -1,0 +1,507 @@
+package sim
+
+import (
+	"container/heap"
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/mutant"
+)
+
+// A stage is a world in which nothing happens but what an incident's script says:
+// the machines, the generators, the store and the oracles are those of the runs.
+type stage struct{ *world }
+
+// wrong says that the mistake of an incident is not one of package mutant: the
+// script makes it, where it is asked to.
+const wrong = mutant.None
+
+// incidents are what has given duplicates elsewhere, event by event. Each has the
+// mistake that was made there; with it the same script must be noticed, and so
+// every script can fail. sequencer.TestHistoric plays some of them with
+// goroutines, over what people use.
+var incidents = []struct {
+	name    string
+	mistake mutant.Mutant
+	play    func(s stage, mistaken bool)
+}{
+	{"tikv pd 9157, stale leader moves the window", mutant.BlindRenewal, staleLeader},
+	{"tikv pd 8836, memory of an earlier term", mutant.StaleMemory, earlierTerm},
+	{"vitess 3116, two primaries", mutant.TakeoverHeld, twoPrimaries},
+	{"leaf, two start on an empty store", wrong, firstStart},
+	{"leaf, the refusal is swallowed", mutant.TimeoutIsSuccess, swallowed},
+	{"lable, clock 2 ms back", mutant.CursorBack, clockBack},
+	{"lable, close deletes what is another's", mutant.ReleaseForeign, closeForeign},
+	{"hazelcast 11967, split brain", mutant.TimeoutIsSuccess, splitBrain},
+	{"hazelcast 17975, all restart with the clock back", mutant.StartAtClock, allRestart},
+	{"cockroach 90459, session over and not noticed", mutant.TickAtUntil, sessionOver},
+	{"twitter snowflake 6, sequence reset by a refused call", wrong, sequenceReset},
+	{"twitter snowflake, number passed on to a slower clock", mutant.StartAtClock, slowerClock},
+	{"icicle, failover to a replica that is behind", mutant.NoFence, staleReplica},
+	{"etcd restore, a replaced owner finds its record", mutant.FloorOnly, replacedOwner},
+	{"etcd 16028, revisions given out twice", mutant.CompareRevision, revisionsAgain},
+}
+
+// TestHistoric: what went wrong elsewhere does not go wrong here, and would be
+// noticed. Mistakes of package mutant need its tag: TestMutants runs this with it.
+func TestHistoric(t *testing.T) {
+	noticed := 0
+	for _, incident := range incidents {
+		t.Run(incident.name, func(t *testing.T) {
+			run := func(mistaken bool) string {
+				if mistaken {
+					mutant.Set(incident.mistake)
+					defer mutant.Set(mutant.None)
+				}
+				s := stage{newWorld(1, Focus{})}
+				s.byHand, s.window = true, 30_000
+				s.create()
+				incident.play(s, mistaken)
+				return s.res.Violation
+			}
+			if v := run(false); v != "" {
+				t.Error(v)
+			}
+			if incident.mistake != wrong && !mutant.Enabled {
+				return
+			}
+			v := run(true)
+			if v == "" || strings.HasPrefix(v, "setup:") {
+				t.Errorf("with the mistake that was made there (%v), nothing is noticed: %q", incident.mistake, v)
+				return
+			}
+			noticed++
+			t.Logf("with the mistake made there: %s", v)
+		})
+	}
+	if mutant.Enabled {
+		t.Logf("report: historic: %d incidents played, no ID repeated; %d of them noticed with the mistake made there", len(incidents), noticed)
+	}
+}
+
+// process starts a process that may have the numbers from lo to hi.
+func (s stage) process(lo, hi uint64) *member { return s.slow(lo, hi, 0) }
+
+// slow starts a process whose clock is behind by some ms.
+func (s stage) slow(lo, hi uint64, behind int64) *member {
+	s.now++ // no two are born in one moment
+	p := &member{id: len(s.members), range_: [2]uint64{lo, hi}, offset: -behind}
+	s.members = append(s.members, p)
+	s.start(p)
+	return p
+}
+
+// answer does the request of a process, and answers it.
+func (s stage) answer(p *member) {
+	a := *p.waiting
+	p.waiting = nil
+	p.answer(s.execute(a))
+}
+
+// lose answers a request with a timeout; it is not done.
+func (s stage) lose(p *member) {
+	p.waiting = nil
+	p.answer(grant.Event{Err: context.DeadlineExceeded})
+}
+
+// settle answers all that some processes ask.
+func (s stage) settle(all ...*member) {
+	for _, p := range all {
+		for n := 0; p.waiting != nil; n++ {
+			if n == 100 {
+				s.fail("promise: member %d does not stop asking", p.id)
+				return
+			}
+			s.answer(p)
+		}
+	}
+}
+
+// sleep lets time pass, with timers, while some processes have the store.
+func (s stage) sleep(d int64, connected ...*member) {
+	end := s.now + d
+	s.settle(connected...)
+	for len(s.q) > 0 && s.q[0].at <= end {
+		e := heap.Pop(&s.q).(event)
+		s.now = max(s.now, e.at)
+		e.do()
+		s.settle(connected...)
+	}
+	s.now = end
+}
+
+// make makes up to n IDs, and tells how many there were. Where the window does not
+// allow one, the process asks for more.
+func (s stage) make(p *member, n int) (made int) {
+	for made < n && s.res.Violation == "" {
+		if p.g == nil {
+			s.step(p, grant.Event{Kind: grant.Demand})
+			return made
+		}
+		id, err := p.g.TryNext()
+		if err != nil {
+			s.step(p, grant.Event{Kind: grant.Demand})
+			return made
+		}
+		s.take(p, id)
+		made++
+	}
+	return made
+}
+
+// busy makes IDs for a while, in steps of 100 ms, while all have the store.
+func (s stage) busy(d int64, all ...*member) (made []int) {
+	made = make([]int, len(all))
+	for end := s.now + d; s.now < end; s.sleep(100, all...) {
+		for i, p := range all {
+			made[i] += s.make(p, 5)
+			s.settle(p)
+		}
+	}
+	return made
+}
+
+// renewing makes IDs until a process asks for a longer window, and leaves that
+// request under way.
+func (s stage) renewing(p *member) {
+	for range 1000 {
+		if s.make(p, 1); p.waiting != nil {
+			break
+		}
+		s.sleep(100)
+	}
+	s.setup(p.waiting != nil && p.waiting.Kind == grant.CAS, "a renewal is under way")
+}
+
+// setup checks what a script rests on.
+func (s stage) setup(ok bool, what string) {
+	if !ok {
+		s.fail("setup: it does not come to it that %s", what)
+	}
+}
+
+// passOn waits until a process has the number that another one had, and IDs of it.
+func (s stage) passOn(to *member) {
+	for range 100 {
+		if s.sleep(1000, to); s.holds(to) {
+			break
+		}
+	}
+	s.setup(s.make(to, 50) == 50, "the number passes on")
+}
+
+// promise checks what the protocol promises.
+func (s stage) promise(ok bool, what string) {
+	if !ok {
+		s.fail("promise: it does not hold that %s", what)
+	}
+}
+
+func (s stage) release(p *member) {
+	p.attached = false
+	s.step(p, grant.Event{Kind: grant.Release})
+	for range 3 {
+		s.sleep(0, p) // what is under way, and the seal
+	}
+}
+
+func (s stage) attach(p *member) {
+	p.attached = true
+	s.step(p, grant.Event{Kind: grant.Attach})
+	s.settle(p)
+}
+
+func (s stage) holds(p *member) bool { return p.m.Status().Phase == grant.Holding }
+
+// save and fail over: the store goes back to what it was.
+func (s stage) save() { s.backup, s.backRev = maps.Clone(s.values), maps.Clone(s.rev) }
+
+func (s stage) failOver() {
+	s.restore(&grant.AdminOptions{Now: func() time.Time { return time.UnixMilli(s.now) }})
+}
+
+// There the window of timestamps was written without asking who leads, so a leader
+// that had been replaced moved it. https://github.com/tikv/pd/issues/9157
+// Here a renewal compares the record's bytes, and the successor has changed them.
+func staleLeader(s stage, _ bool) {
+	a := s.process(0, 0)
+	s.settle(a)
+	s.renewing(a) // and now a stands still
+	b := s.process(0, 0)
+	s.passOn(b)
+	before := string(s.values[key(0)])
+	s.answer(a)
+	after := string(s.values[key(0)])
+	s.settle(a)
+	made := s.busy(60_000, a, b)
+	s.promise(after == before, "the late renewal changes nothing")
+	s.promise(made[0] == 0 && made[1] > 0, "one of the two has IDs")
+}
+
+// There a leader that was elected again went on with what it remembered of its first
+// term, below what was given out since. https://github.com/tikv/pd/issues/8836
+// Here a grant that is over is forgotten, and the next begins at the record's mark.
+func earlierTerm(s stage, _ bool) {
+	a, b := s.process(0, 0), s.process(0, 0)
+	s.settle(a)
+	for range 3 {
+		for _, p := range []*member{a, b} {
+			if other := s.members[1-p.id]; s.holds(other) {
+				s.release(other)
+			}
+			s.attach(p)
+			s.sleep(2500, p)
+			s.setup(s.make(p, 14_000) == 14_000, "a burst runs ahead of the clock")
+		}
+	}
+}
+
+// There two tablets took themselves for the primary, each with a block of the sequence
+// in its memory. https://github.com/vitessio/vitess/issues/3116
+// Here the second gets nothing while the first may use its window, and begins above it.
+func twoPrimaries(s stage, _ bool) {
+	a := s.process(0, 0)
+	s.settle(a)
+	s.make(a, 50)
+	until := a.m.Status().Until
+	s.sleep(2000)
+	a.drift, a.driftAt = -1, s.now // a is cut off, and its clock stands
+	b := s.process(0, 0)
+	for s.now <= until {
+		s.settle(b)
+		s.make(b, 10)
+		s.sleep(1000, b)
+		s.promise(s.now > until || !s.holds(b), "nobody else has the number while its window lasts")
+	}
+	s.passOn(b)
+	s.promise(s.make(a, 100) == 100, "the first one's memory is good still")
+}
+
+// There two processes found the store empty, both wrote, and both went on as number 0
+// whatever had become of it (SnowflakeZookeeperHolder.init).
+// Here a claim is a compare-and-swap with nothing: the second is refused.
+func firstStart(s stage, mistaken bool) {
+	a, b := s.process(0, 0), s.process(0, 0)
+	for _, p := range []*member{a, b} {
+		for p.waiting.Kind != grant.CAS {
+			s.answer(p)
+		}
+	}
+	s.setup(a.waiting.Old == nil && b.waiting.Old == nil, "both have seen an empty store")
+	s.answer(a)
+	if mistaken {
+		b.waiting.Old = s.values[key(0)] // written whatever is there
+	}
+	s.answer(b)
+	s.settle(a, b)
+	made := s.busy(20_000, a, b)
+	s.promise(made[0] > 0 && made[1] == 0, "the first has the number")
+}
+
+// There the check of the registered clock threw, and what caught it took a number from
+// a local file and returned success (SnowflakeZookeeperHolder.init).
+// Here a claim whose result is not known is read, and it is another's.
+func swallowed(s stage, _ bool) {
+	a, b := s.process(0, 0), s.process(0, 0)
+	for a.waiting.Kind != grant.CAS {
+		s.answer(a)
+	}
+	s.settle(b)
+	s.lose(a)
+	s.settle(a)
+	made := s.busy(20_000, a, b)
+	s.promise(made[0] == 0 && made[1] > 0, "who wrote first has the number")
+}
+
+// There the sequence began anew whenever the clock's tick was another, also an earlier
+// one: 30 of 80 IDs were made twice over a step of 2 ms (measured).
+// Here the word of a term only grows; a clock that is behind pulls nothing back.
+func clockBack(s stage, _ bool) {
+	a := s.process(0, 0)
+	s.settle(a)
+	for range 5 {
+		s.renewing(a)
+		s.make(a, 40)
+		a.offset -= 2
+		s.settle(a)
+		s.promise(s.make(a, 40) == 40, "2 ms back are no reason to refuse")
+	}
+}
+
+// There close deletes the claim without looking whose it is, and so a third process
+// gets a number that the second has.
+// Here what is given back is compared too: an owner that was replaced leaves it alone.
+func closeForeign(s stage, _ bool) {
+	a := s.process(0, 0)
+	s.settle(a)
+	s.make(a, 50)
+	b := s.process(0, 0)
+	s.passOn(b) // a stands still
+	s.release(a)
+	c := s.process(0, 0)
+	s.settle(c)
+	made := s.busy(60_000, b, c)
+	s.promise(a.m.Status().Phase == grant.Idle, "the first has left")
+	s.promise(made[0] > 0 && made[1] == 0, "the second has the number, and the third has not")
+}
+
+// There the two halves of a cluster gave the same numbers to those who joined.
+// https://github.com/hazelcast/hazelcast/issues/11967
+// Here who has no store has what is left of a window, whatever it believes.
+func splitBrain(s stage, _ bool) {
+	a, b := s.process(0, 1), s.process(0, 1)
+	s.settle(a, b)
+	s.make(a, 10)
+	s.make(b, 10)
+	until := b.m.Status().Until
+	cut := s.now
+	var joined *member
+	for s.now < cut+120_000 {
+		s.make(a, 5)
+		s.settle(a)
+		made := s.make(b, 5)
+		for range 3 {
+			if b.waiting != nil {
+				s.lose(b) // it is answered by nobody
+			}
+		}
+		s.promise(made == 0 || s.now <= until, "without the store there are no IDs when the window is over")
+		if joined == nil && s.now > until {
+			joined = s.process(0, 1)
+		}
+		if joined != nil {
+			s.settle(joined)
+			s.make(joined, 5)
+			s.settle(joined)
+		}
+		s.sleep(500, a)
+	}
+	s.setup(joined != nil && s.holds(joined) && joined.node == b.node, "the number has passed on")
+}
+
+// There a generator knows the clock and nothing else, so that all of them, started anew
+// with the clock set back, make again what they made. hazelcast 17975, cockroach 13441
+// Here the records know what was used.
+func allRestart(s stage, _ bool) {
+	for _, behind := range []int64{0, 300, 700} {
+		var all []*member
+		for node := range uint64(3) {
+			all = append(all, s.slow(node, node, behind))
+		}
+		s.settle(all...)
+		for _, p := range all {
+			s.promise(s.make(p, 1000) == 1000, "a little back is no reason to refuse")
+		}
+		for _, p := range all {
+			s.release(p)
+			p.born = -s.now // and it ends
+		}
+	}
+	p := s.slow(0, 0, 3_600_000)
+	s.settle(p)
+	s.promise(s.busy(10_000, p)[0] == 0, "an hour back there are no IDs")
+}
+
+// There numbers belong to sessions, and nothing compares the clock with the session's
+// end when an ID is made. https://github.com/cockroachdb/cockroach/issues/90459
+// Here every slot is below its window's end, however late it is by other clocks.
+func sessionOver(s stage, _ bool) {
+	a := s.process(0, 0)
+	s.settle(a)
+	s.make(a, 50)
+	s.sleep(a.m.Status().Until - 300 - s.now)
+	a.waiting = nil                // a renewal, which nobody sees
+	a.drift, a.driftAt = -1, s.now // its clock stands from here on
+	b := s.process(0, 0)
+	s.passOn(b)
+	made := s.make(a, 20_000)
+	s.promise(made == 300*16, "the first makes what is left of its window to the last slot, and no more")
+}
+
+// There a call that was refused, as the clock had gone back, had set the sequence to 0
+// already. https://github.com/twitter-archive/snowflake/issues/6
+// Here a call that is refused leaves the word as it was.
+func sequenceReset(s stage, mistaken bool) {
+	a := s.process(0, 0)
+	s.settle(a)
+	s.setup(s.make(a, 5) == 5, "there are IDs")
+	a.offset = -5000
+	id, err := a.g.TryNext()
+	s.setup(id == 0 && err != nil, "far back, a call is refused")
+	a.offset = 0
+	if mistaken {
+		a.g, _ = firn.NewGenerator(layout, firn.Grant{Node: a.node, From: time.UnixMilli(s.now), Until: time.UnixMilli(a.m.Status().Until)}, s.options(a))
+	}
+	s.promise(s.make(a, 5) == 5, "in the same tick it goes on")
+}
+
+// There a host whose clock is up to 10 s behind is told to take another one's number:
+// the check of clocks allows that much (SnowflakeServer.sanityCheckPeers).
+// Here the number begins at its mark, for whoever has it next.
+func slowerClock(s stage, _ bool) {
+	a := s.process(0, 0)
+	s.settle(a)
+	s.make(a, 1000)
+	s.release(a)
+	b := s.slow(0, 0, 900)
+	s.settle(b)
+	s.promise(s.busy(20_000, b)[0] > 0, "the next one has the number, and IDs")
+}
+
+// There the counter is behind when an asynchronous replica takes over, and the same
+// shard's number is used (icicle, README; so it is with any Redis).
+// Here the store is fenced: nothing begins before the end of what may have been granted.
+func staleReplica(s stage, _ bool) {
+	s.save()
+	a := s.process(0, 0)
+	s.settle(a)
+	s.busy(3000, a)
+	s.failOver()
+	b := s.process(0, 0)
+	s.settle(b)
+	made := s.busy(15_000, a, b)
+	s.promise(made[0] > 0 && made[1] == 0, "the old owner has what is left of its window, and nobody else has anything")
+	made = s.busy(120_000, a, b)
+	s.promise(made[0]+made[1] > 0, "after the floor there are IDs again")
+}
+
+// The model's finding, of a restore where only a floor was set: an owner that had been
+// replaced finds its own record again, and renews it.
+// Here a fence gives every record new bytes.
+func replacedOwner(s stage, _ bool) {
+	a := s.process(0, 0)
+	s.settle(a)
+	s.save()
+	s.renewing(a) // and now a stands still
+	b := s.process(0, 0)
+	s.passOn(b)
+	s.failOver()
+	s.answer(a)
+	s.settle(a)
+	made := s.busy(120_000, a, b)
+	s.promise(made[1] > 0, "the new owner has what is left of its window")
+}
+
+// There a store that was restored counts its revisions from where the backup was made,
+// and a comparison of revisions takes another content for the same. etcd 16028
+// Here contents are compared, and no two are equal.
+func revisionsAgain(s stage, _ bool) {
+	a := s.process(0, 0)
+	s.settle(a)
+	s.save()
+	s.renewing(a)
+	s.settle(a)   // the revision after the backup's, which the fence's will be
+	s.renewing(a) // compared with that one; and now a stands still
+	b := s.process(0, 0)
+	s.passOn(b)
+	s.failOver()
+	s.answer(a)
+	s.settle(a)
+	made := s.busy(120_000, a, b)
+	s.promise(made[1] > 0, "the new owner has what is left of its window")
+}
