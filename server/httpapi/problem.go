@@ -149,6 +149,22 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 	return p
 }
 
+// A Fault is an error of a Backend or its sources as other protocols tell it.
+type Fault struct {
+	Kind   string        // as in the type of a problem
+	Status int           // of HTTP
+	Detail string        // what is wrong, and what would be right
+	Retry  time.Duration // when it may be otherwise; 0 where that is not known
+	Cause  error         // what to log, where it is the server that has failed
+}
+
+// FaultOf tells what an error is. Limit is what the call was given, and late whether it
+// has passed.
+func FaultOf(err error, limit time.Duration, late bool) Fault {
+	p := problemOf(err, limit, late)
+	return Fault{p.name, p.status, p.detail, p.retry, p.cause}
+}
+
 // maxRetry is the longest Retry-After. A wait beyond it does not end by itself:
 // the clock is years before the epoch, for instance.
 const maxRetry = time.Hour

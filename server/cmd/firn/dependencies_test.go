@@ -24,7 +24,7 @@ func TestDependencies(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := make(map[string]string)
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| `([^`]+)`[^|]* \\| (v[0-9.]+)[ ,|]").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| `([^`]+)`[^|]* \\| (v[0-9a-f.-]+)[ ,|]").FindAllStringSubmatch(string(page), -1) {
 		listed[m[1]+" "+m[2]] = m[3]
 	}
 	required := make(map[string]string)

@@ -38,7 +38,7 @@ func (s *serving) endpoints() ([]*endpoint, error) {
 			return nil, err
 		}
 	}
-	for i, protocol := range []listen.Protocol{listen.HTTP, listen.RESP} {
+	for i, protocol := range []listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP} {
 		if text := s.listenOf[i]; text != "" {
 			if err := add("listen-"+protocol.String(), text, protocol); err != nil {
 				return nil, err
@@ -157,8 +157,8 @@ func (p *endpoint) url(scheme string) string {
 	if p.address == nil {
 		return p.text
 	}
-	if len(p.only) == 1 && p.only[0] == listen.RESP {
-		scheme = "redis"
+	if len(p.only) == 1 && p.only[0] != listen.HTTP {
+		scheme = map[listen.Protocol]string{listen.RESP: "redis", listen.GRPC: "grpc"}[p.only[0]]
 	}
 	return scheme + "://" + reachable(p.listener.Addr())
 }

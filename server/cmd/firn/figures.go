@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
@@ -50,6 +52,17 @@ func outcomeOf(status int) metrics.Outcome {
 		return metrics.Refused
 	}
 	return metrics.OK
+}
+
+// outcomeOfCode is how a call ended.
+func outcomeOfCode(code codes.Code) metrics.Outcome {
+	switch code {
+	case codes.OK:
+		return metrics.OK
+	case codes.Internal, codes.Unavailable, codes.Unknown, codes.DataLoss:
+		return metrics.Failed
+	}
+	return metrics.Refused
 }
 
 // describe says what this server tells the others about itself.

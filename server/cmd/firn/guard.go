@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/listen"
 	"github.com/firnid/firn/server/respapi"
+	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -127,9 +128,23 @@ type httpGuard struct{ g *guard }
 
 func (h httpGuard) Check(r *http.Request, need httpapi.Need, name string) error {
 	state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
-	p, ok := h.g.certificate(state)
-	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer {
-		p, ok = h.g.tokens.Set().Token(token, time.Now())
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return h.g.CheckToken(token, state, need, name)
+}
+
+// grpc is the guard of the gRPC API, or nil where everybody may do everything.
+func (g *guard) grpc() rpcapi.Guard {
+	if g.tokens == nil {
+		return nil
+	}
+	return g
+}
+
+// CheckToken says whether who has a token, or is at the end of a connection, may do that.
+func (g *guard) CheckToken(token string, state *tls.ConnectionState, need httpapi.Need, name string) error {
+	p, ok := g.certificate(state)
+	if token != "" {
+		p, ok = g.tokens.Set().Token(token, time.Now())
 	}
 	if !ok {
 		return httpapi.ErrUnauthorized

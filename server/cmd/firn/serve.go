@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -24,6 +25,7 @@ import (
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/metrics"
 	"github.com/firnid/firn/server/respapi"
+	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/tlsconf"
 )
@@ -34,7 +36,7 @@ const defaultListen = "127.0.0.1:3476"
 // A serving is what the command serve was told.
 type serving struct {
 	listen         []string
-	listenOf       [2]string // of HTTP and RESP alone
+	listenOf       [3]string // of HTTP, gRPC and RESP alone
 	tls            tlsconf.Files
 	tokens         string
 	maxConns       uint64
@@ -69,14 +71,15 @@ func newServe(a *app) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDRESS] [--store URL] [--layout LAYOUT] [--node NODE]",
-		Short: "Hand out IDs over HTTP and the protocol of Redis",
-		Long: `Serve hands out IDs to programs in every language, over HTTP and, on the same port,
-over the protocol of Redis (RESP):
+		Short: "Hand out IDs over HTTP, gRPC and the protocol of Redis",
+		Long: `Serve hands out IDs to programs in every language: on one port over HTTP, gRPC and
+the protocol of Redis (RESP).
 
   curl -s http://127.0.0.1:3476/v1/sequencers/orders/next
   curl -s 'http://127.0.0.1:3476/v1/sequencers/orders/next?count=5&format=base62'
   curl -s -H 'Accept: text/plain' http://127.0.0.1:3476/v1/sequencers/orders/next
   redis-cli -p 3476 NEXT orders 3
+  grpcurl -plaintext -d '{"sequencer":"orders","count":3}' localhost:3476 firn.v1.IDs/Next
 
 "orders" is a name of your choice: a sequencer. IDs are unique within one name.
 
@@ -95,7 +98,8 @@ and --max-ahead is not made smaller. With --store, --node pins the number. It is
 ` + nodeUsage + `.
 
 --listen takes HOST:PORT, or unix:PATH for a socket in the file system, and may be
-said several times; --listen-http and --listen-resp are for one protocol alone.
+said several times; --listen-http, --listen-grpc and --listen-resp are for one protocol
+alone.
 
 Without more, serve listens on loopback and in the file system only, and answers HTTP
 only to localhost, 127.0.0.0/8 or [::1]. For other machines it wants to know who asks,
@@ -120,7 +124,8 @@ balancer, set --drain-delay to longer than it takes to notice that /readyz says
 	f := cmd.Flags()
 	f.StringSliceVar(&s.listen, "listen", s.listen, "`ADDRESS` to listen on for all protocols; port 0 takes a free one")
 	f.StringVar(&s.listenOf[0], "listen-http", "", "`ADDRESS` to listen on for HTTP alone")
-	f.StringVar(&s.listenOf[1], "listen-resp", "", "`ADDRESS` to listen on for RESP alone")
+	f.StringVar(&s.listenOf[1], "listen-grpc", "", "`ADDRESS` to listen on for gRPC alone")
+	f.StringVar(&s.listenOf[2], "listen-resp", "", "`ADDRESS` to listen on for RESP alone")
 	f.StringVar(&s.tls.Cert, "tls-cert", "", "`FILE` with the server's certificate, in PEM")
 	f.StringVar(&s.tls.Key, "tls-key", "", "`FILE` with its key")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "`FILE` with the authorities of clients' certificates")
@@ -316,11 +321,11 @@ func (s *serving) check() error {
 // serve answers requests until ctx is done, and then those that are under way.
 func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *guard, backend httpapi.Backend, endpoints []*endpoint) error {
 	set := metrics.New(metrics.Config{
-		Version: version, Protocols: []string{"http", "resp"},
+		Version: version, Protocols: []string{"http", "grpc", "resp"},
 		Sequencers: func() []metrics.Sequencer { return figures(backend) },
 		Connections: func(protocol string) (n int64) {
 			for _, p := range endpoints {
-				for _, q := range []listen.Protocol{listen.HTTP, listen.RESP} {
+				for _, q := range []listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP} {
 					if p.mux != nil && q.String() == protocol {
 						n += p.mux.Open(q)
 					}
@@ -352,7 +357,11 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 			set.Observe("resp", o, d)
 		},
 	})
-	done := make(chan error, 3*len(endpoints))
+	rpc := rpcapi.NewServer(rpcapi.Config{
+		Backend: backend, Limit: s.requestTimeout, Guard: guard.grpc(), TLSState: listen.StateOf, Log: log,
+		Observe: func(_ string, code codes.Code, d time.Duration) { set.Observe("grpc", outcomeOfCode(code), d) },
+	})
+	done := make(chan error, 4*len(endpoints))
 	running := 0
 	start := func(what string, f func() error) {
 		running++
@@ -372,6 +381,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		p.mux = mux
 		start(p.text, mux.Serve)
 		start(p.text, func() error { return web.Serve(mux.Listener(listen.HTTP)) })
+		start(p.text, func() error { return rpc.Serve(mux.Listener(listen.GRPC)) })
 		start(p.text, func() error { return resp.Serve(mux.Listener(listen.RESP)) })
 		defer mux.Close()
 	}
@@ -410,6 +420,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	case <-ctx.Done():
 	}
 	handler.Drain()
+	rpc.Drain()
 	if s.drainDelay > 0 && failure == nil {
 		// Who asks /readyz must be able to: so the port stays open.
 		log.Info("draining: /readyz says so, and requests are still taken", "delay", s.drainDelay.String())
@@ -426,11 +437,12 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	for _, p := range endpoints {
 		_ = p.mux.Close() // nobody else comes in
 	}
-	var both sync.WaitGroup
-	var webErr, respErr error
-	both.Go(func() { webErr = web.Shutdown(ctx) })
-	both.Go(func() { respErr = resp.Shutdown(ctx) })
-	both.Wait()
+	var all sync.WaitGroup
+	var webErr, rpcErr, respErr error
+	all.Go(func() { webErr = web.Shutdown(ctx) })
+	all.Go(func() { rpcErr = rpc.Shutdown(ctx) })
+	all.Go(func() { respErr = resp.Shutdown(ctx) })
+	all.Wait()
 	if webErr != nil {
 		web.Close()
 	}
@@ -442,7 +454,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 			failure = err
 		}
 	}
-	switch err := errors.Join(webErr, respErr); {
+	switch err := errors.Join(webErr, rpcErr, respErr); {
 	case failure != nil:
 	case errors.Is(err, context.DeadlineExceeded):
 		failure = failed("--drain-timeout gives them more time", "requests were cut off that had not finished after %v", s.drainTimeout)

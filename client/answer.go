@@ -1,0 +1,417 @@
+package client
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/firnid/firn"
+)
+
+// Answers are read strictly: whatever is not exactly as many IDs as were asked for,
+// each of them once, is an error. What an answer may have in addition is members
+// that this version does not know, as servers may be newer than their clients.
+
+// A number is an ID of either width.
+type number struct{ hi, lo uint64 }
+
+func (a number) less(b number) bool { return a.hi < b.hi || a.hi == b.hi && a.lo < b.lo }
+
+func compareNumbers(a, b number) int {
+	switch {
+	case a.less(b):
+		return -1
+	case b.less(a):
+		return 1
+	}
+	return 0
+}
+
+// plus is a + step*n, and whether it has at most 128 bits.
+func (a number) plus(step, n uint64) (sum number, ok bool) {
+	hi, lo := bits.Mul64(step, n)
+	var carry uint64
+	sum.lo, carry = bits.Add64(a.lo, lo, 0)
+	sum.hi, carry = bits.Add64(a.hi, hi, carry)
+	return sum, carry == 0
+}
+
+// idSize is how many bytes an ID has.
+func idSize[I firn.AnyID[I]]() int {
+	var id I
+	if _, ok := any(id).(firn.ID); ok {
+		return 8
+	}
+	return 16
+}
+
+// idOf is a number as an ID. It must fit.
+func idOf[I firn.AnyID[I]](n number) (id I) {
+	switch p := any(&id).(type) {
+	case *firn.ID:
+		*p = firn.ID(n.lo)
+	case *firn.ID128:
+		*p = firn.ID128FromUint64s(n.hi, n.lo)
+	}
+	return id
+}
+
+// A span is a run of an answer: the numbers from first to last, by steps.
+type span struct {
+	first, last number
+	step        uint64
+	count       int
+}
+
+// newSpan is a span of IDs of size bytes, or says what is wrong with it.
+func newSpan(first number, step uint64, count, size int) (span, error) {
+	switch last, ok := first.plus(step, uint64(count)-1); {
+	case count < 1:
+		return span{}, fmt.Errorf("a run has %d IDs", count)
+	case first == number{}:
+		return span{}, errors.New("a run begins with the ID 0, which is never made")
+	case step == 0:
+		return span{}, errors.New("a run has a step of 0, and would repeat its ID")
+	case !ok || size == 8 && last.hi > 0:
+		return span{}, errors.New("a run goes beyond the greatest ID")
+	default:
+		return span{first, last, step, count}, nil
+	}
+}
+
+// checkDisjoint refuses spans that have an ID in common. Those of most layouts
+// ascend. In a layout without its time on top they come in any order, and may be
+// interleaved.
+func checkDisjoint(spans []span) error {
+	ascend := func(spans []span) bool {
+		for i := 1; i < len(spans); i++ {
+			if !spans[i-1].last.less(spans[i].first) {
+				return false
+			}
+		}
+		return true
+	}
+	if ascend(spans) {
+		return nil
+	}
+	sorted := slices.Clone(spans)
+	slices.SortFunc(sorted, func(a, b span) int { return compareNumbers(a.first, b.first) })
+	if ascend(sorted) {
+		return nil
+	}
+	total := 0
+	for _, s := range sorted {
+		total += s.count
+	}
+	all := make([]number, 0, total)
+	for _, s := range sorted {
+		for i := range s.count {
+			n, _ := s.first.plus(s.step, uint64(i))
+			all = append(all, n)
+		}
+	}
+	slices.SortFunc(all, compareNumbers)
+	for i := 1; i < len(all); i++ {
+		if all[i] == all[i-1] {
+			return errors.New("it has an ID twice")
+		}
+	}
+	return nil
+}
+
+// maxAnswer is the size of the longest answer with runs of n IDs in all: the
+// longest run has 97 bytes, and the server adds a few more around them all.
+func maxAnswer(n int) int { return 1024 + 128*n }
+
+// parseRuns reads {"runs":[{"first":"…","step":"…","count":…}]} with count IDs in
+// all. IDs are hexadecimal and have all their digits.
+func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error) {
+	size := idSize[I]()
+	p := parser{data: data}
+	var spans []span
+	total, found := 0, false
+	err := p.object(func(key string) error {
+		if key != "runs" {
+			return p.skip()
+		}
+		if found {
+			return p.errorf("runs are there twice")
+		}
+		found = true
+		return p.array(func() error {
+			s, err := p.run(size)
+			if err != nil {
+				return err
+			}
+			if s.count > count-total {
+				return fmt.Errorf("it has more IDs than the %d that were asked for", count)
+			}
+			total += s.count
+			spans = append(spans, s)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch p.space(); {
+	case p.pos < len(data):
+		return nil, p.errorf("there is more after the end")
+	case !found:
+		return nil, errors.New("it has no runs")
+	case total != count:
+		return nil, fmt.Errorf("it has %d IDs, not the %d that were asked for", total, count)
+	}
+	if err := checkDisjoint(spans); err != nil {
+		return nil, err
+	}
+	runs := make([]firn.RunOf[I], len(spans))
+	for i, s := range spans {
+		runs[i] = firn.RunOf[I]{First: idOf[I](s.first), Step: s.step, Count: s.count}
+	}
+	return runs, nil
+}
+
+// parsePacked reads count IDs, big-endian, with nothing between them.
+func parsePacked[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error) {
+	size := idSize[I]()
+	if len(data) != count*size {
+		return nil, fmt.Errorf("it has %d bytes, not the %d of %d IDs of %d bits", len(data), count*size, count, 8*size)
+	}
+	spans := make([]span, 0, count)
+	runs := make([]firn.RunOf[I], 0, count)
+	for id := range slices.Chunk(data, size) {
+		n := number{lo: binary.BigEndian.Uint64(id[size-8:])}
+		if size == 16 {
+			n.hi = binary.BigEndian.Uint64(id)
+		}
+		s, err := newSpan(n, 1, 1, size)
+		if err != nil {
+			return nil, errors.New("it has the ID 0, which is never made")
+		}
+		spans = append(spans, s)
+		runs = append(runs, firn.RunOf[I]{First: idOf[I](n), Step: 1, Count: 1})
+	}
+	return runs, checkDisjoint(spans)
+}
+
+// A parser reads the JSON of an answer. It is stricter than encoding/json, which
+// takes the last of two members of one name, and names in upper case.
+type parser struct {
+	data []byte
+	pos  int
+}
+
+func (p *parser) errorf(format string, a ...any) error {
+	return fmt.Errorf("offset %d: %s", p.pos, fmt.Sprintf(format, a...))
+}
+
+// space goes over white space.
+func (p *parser) space() {
+	for p.pos < len(p.data) && bytes.IndexByte([]byte(" \t\r\n"), p.data[p.pos]) >= 0 {
+		p.pos++
+	}
+}
+
+// is goes over white space and the character c, if it is there.
+func (p *parser) is(c byte) bool {
+	p.space()
+	if p.pos < len(p.data) && p.data[p.pos] == c {
+		p.pos++
+		return true
+	}
+	return false
+}
+
+// expect goes over the character c, which must be there.
+func (p *parser) expect(c byte) error {
+	if !p.is(c) {
+		if p.pos >= len(p.data) {
+			return p.errorf("it ends where %q should be", c)
+		}
+		return p.errorf("%q stands where %q should be", p.data[p.pos], c)
+	}
+	return nil
+}
+
+// object calls member for each member of an object, to read its value.
+func (p *parser) object(member func(key string) error) error {
+	if err := p.expect('{'); err != nil {
+		return err
+	}
+	if p.is('}') {
+		return nil
+	}
+	for {
+		key, err := p.text()
+		if err == nil {
+			err = p.expect(':')
+		}
+		if err == nil {
+			err = member(key)
+		}
+		if err != nil {
+			return err
+		}
+		if p.is('}') {
+			return nil
+		}
+		if err := p.expect(','); err != nil {
+			return err
+		}
+	}
+}
+
+// array calls element for each element of an array, to read it.
+func (p *parser) array(element func() error) error {
+	if err := p.expect('['); err != nil {
+		return err
+	}
+	if p.is(']') {
+		return nil
+	}
+	for {
+		if err := element(); err != nil {
+			return err
+		}
+		if p.is(']') {
+			return nil
+		}
+		if err := p.expect(','); err != nil {
+			return err
+		}
+	}
+}
+
+// text reads a string of printable ASCII characters without escapes: no server
+// writes others.
+func (p *parser) text() (string, error) {
+	if err := p.expect('"'); err != nil {
+		return "", err
+	}
+	start := p.pos
+	for ; p.pos < len(p.data); p.pos++ {
+		switch c := p.data[p.pos]; {
+		case c == '"':
+			p.pos++
+			return string(p.data[start : p.pos-1]), nil
+		case c < ' ' || c > '~' || c == '\\':
+			return "", p.errorf("%q in a string", c)
+		}
+	}
+	return "", p.errorf("it ends within a string")
+}
+
+// skip reads a value of any kind.
+func (p *parser) skip() error {
+	d := json.NewDecoder(bytes.NewReader(p.data[p.pos:]))
+	var value json.RawMessage
+	if err := d.Decode(&value); err != nil {
+		return p.errorf("a member that is not JSON: %v", err)
+	}
+	p.pos += int(d.InputOffset())
+	return nil
+}
+
+// run reads a run of IDs of size bytes.
+func (p *parser) run(size int) (span, error) {
+	var (
+		first, step, count string
+		known              = map[string]*string{"first": &first, "step": &step, "count": &count}
+	)
+	err := p.object(func(key string) error {
+		value := known[key]
+		if value == nil {
+			return p.skip()
+		}
+		if *value != "" {
+			return p.errorf("%s is there twice", key)
+		}
+		var err error
+		if key == "count" {
+			*value = p.digits()
+		} else {
+			*value, err = p.text()
+		}
+		if err == nil && *value == "" {
+			err = p.errorf("%s is empty", key)
+		}
+		return err
+	})
+	if err != nil {
+		return span{}, err
+	}
+	n, err := parseHex(first, size)
+	if err != nil {
+		return span{}, err
+	}
+	by, err := parseDecimal(step, 64)
+	if err != nil {
+		return span{}, fmt.Errorf("the step of a run: %w", err)
+	}
+	ids, err := parseDecimal(count, 31)
+	if err != nil {
+		return span{}, fmt.Errorf("the count of a run: %w", err)
+	}
+	return newSpan(n, by, int(ids), size)
+}
+
+// digits reads the digits of a number, of which a count has nothing else.
+func (p *parser) digits() string {
+	p.space()
+	start := p.pos
+	for p.pos < len(p.data) && p.data[p.pos] >= '0' && p.data[p.pos] <= '9' {
+		p.pos++
+	}
+	return string(p.data[start:p.pos])
+}
+
+// parseDecimal reads a number as JSON and the server write it.
+func parseDecimal(text string, bits int) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, bits)
+	switch {
+	case text == "":
+		return 0, errors.New("it is missing")
+	case err != nil || len(text) > 1 && text[0] == '0':
+		return 0, fmt.Errorf("%s is no number of at most %d bits", quote(text), bits)
+	}
+	return n, nil
+}
+
+// widthError says that the IDs have as many bytes as those of the other method.
+func widthError(size int) error {
+	method := "Sequencer"
+	if size == 16 {
+		method = "Sequencer128"
+	}
+	return fmt.Errorf("the sequencer has IDs of %d bits: use the Client's method %s", 8*size, method)
+}
+
+// parseHex reads an ID of size bytes.
+func parseHex(text string, size int) (n number, err error) {
+	if len(text) != 2*size {
+		if len(text) == 32 || len(text) == 16 {
+			return n, widthError(len(text) / 2)
+		}
+		return n, fmt.Errorf("%s is no ID of %d hexadecimal digits", quote(text), 2*size)
+	}
+	for i := range len(text) {
+		c := text[i]
+		var digit uint64
+		switch {
+		case c >= '0' && c <= '9':
+			digit = uint64(c - '0')
+		case c >= 'a' && c <= 'f':
+			digit = uint64(c-'a') + 10
+		default:
+			return n, fmt.Errorf("%s is no ID in hexadecimal digits", quote(text))
+		}
+		n.hi, n.lo = n.hi<<4|n.lo>>60, n.lo<<4|digit
+	}
+	return n, nil
+}

@@ -1,0 +1,191 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/firnid/firn"
+)
+
+// hexID is an ID as the server writes it.
+func hexID(id uint64) string { return fmt.Sprintf("%016x", id) }
+
+// runsJSON is an answer with runs of first, step and count.
+func runsJSON(runs ...[3]uint64) string {
+	parts := make([]string, len(runs))
+	for i, r := range runs {
+		parts[i] = fmt.Sprintf(`{"first":"%s","step":"%d","count":%d}`, hexID(r[0]), r[1], r[2])
+	}
+	return `{"runs":[` + strings.Join(parts, ",") + "]}\n"
+}
+
+func TestParseRuns(t *testing.T) {
+	for text, want := range map[string][]firn.ID{
+		runsJSON([3]uint64{5, 2, 3}):                       {5, 7, 9},
+		runsJSON([3]uint64{5, 2, 2}, [3]uint64{8, 1, 1}):   {5, 7, 8},
+		runsJSON([3]uint64{9, 1, 1}, [3]uint64{5, 2, 2}):   {9, 5, 7}, // a layout without its time on top
+		runsJSON([3]uint64{1, 10, 2}, [3]uint64{2, 10, 1}): {1, 11, 2},
+		runsJSON([3]uint64{1<<64 - 3, 1, 3}):               {1<<64 - 3, 1<<64 - 2, 1<<64 - 1},
+		" {\n\"x\" : [1, {\"runs\":2}],\"runs\":[ {\"count\" : 1 ,\"first\":\"" + hexID(1) + "\",\"y\":null,\"step\":\"1\"}\t]}\r\n ": {1},
+	} {
+		runs, err := parseRuns[firn.ID]([]byte(text), len(want))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := slices.Collect(firn.BatchFromRuns(runs...).All()); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+	wide := `{"runs":[{"first":"0123456789abcdefffffffffffffffff","step":"1","count":2}]}`
+	runs, err := parseRuns[firn.ID128]([]byte(wide), 2)
+	if err != nil || len(runs) != 1 || runs[0].First.String() != "01234567-89ab-cdef-ffff-ffffffffffff" {
+		t.Errorf("%s: %v, %v", wide, runs, err)
+	}
+}
+
+// badAnswers are answers to a request for three IDs of 64 bits, and a part of the
+// reason.
+var badAnswers = map[string]string{
+	"":                                   "ends where '{'",
+	"null":                               "'n' stands where '{'",
+	"{}":                                 "no runs",
+	`{"runs":null}`:                      "where '['",
+	`{"runs":[]}`:                        "0 IDs, not the 3",
+	`{"ids":["1","2","3"]}`:              "no runs",
+	`{"RUNS":[]}`:                        "no runs",
+	`{"runs":[`:                          "ends where",
+	`{"runs":[{}]}`:                      "no ID of 16",
+	`{"runs":[],"runs":[]}`:              "twice",
+	`{"runs":[],}`:                       "where '\"'",
+	`{"runs":[]}{}`:                      "after the end",
+	`{"x":1e,"runs":[]}`:                 "not JSON",
+	"<html>":                             "'<' stands",
+	runsJSON([3]uint64{1, 1, 2}):         "2 IDs, not the 3",
+	runsJSON([3]uint64{1, 1, 4}):         "more IDs than the 3",
+	runsJSON([3]uint64{1, 1, 1 << 31}):   "count of a run",
+	runsJSON([3]uint64{1, 1, 1<<64 - 1}): "count of a run",
+	runsJSON([3]uint64{0, 1, 3}):         "ID 0",
+	runsJSON([3]uint64{1, 0, 3}):         "step of 0",
+	runsJSON([3]uint64{1, 1, 3}, [3]uint64{9, 1, 0}):                                          "run has 0 IDs",
+	runsJSON([3]uint64{1<<64 - 2, 1, 3}):                                                      "greatest ID",
+	runsJSON([3]uint64{2, 1<<64 - 1, 3}):                                                      "greatest ID",
+	runsJSON([3]uint64{1, 1, 2}, [3]uint64{2, 1, 1}):                                          "twice", // overlap
+	runsJSON([3]uint64{3, 1, 1}, [3]uint64{1, 1, 2}, [3]uint64{3, 1, 0}):                      "0 IDs",
+	runsJSON([3]uint64{5, 1, 1}, [3]uint64{5, 1, 1}, [3]uint64{5, 1, 1}):                      "twice",
+	runsJSON([3]uint64{1, 10, 2}, [3]uint64{11, 1, 1}):                                        "twice", // interleaved
+	`{"runs":[{"first":"1","step":"1","count":3}]}`:                                           "16 hexadecimal digits",
+	`{"runs":[{"first":"000000000000000A","step":"1","count":3}]}`:                            "hexadecimal digits",
+	`{"runs":[{"first":"-00000000000000a","step":"1","count":3}]}`:                            "hexadecimal digits",
+	`{"runs":[{"first":"00000000000000000000000000000001","step":"1","count":3}]}`:            "Sequencer128",
+	`{"runs":[{"first":"0000000000000001","step":"1","count":"3"}]}`:                          "count is empty",
+	`{"runs":[{"first":"0000000000000001","step":"1","count":3.0}]}`:                          "'.' stands",
+	`{"runs":[{"first":"0000000000000001","step":"1","count":03}]}`:                           "count of a run",
+	`{"runs":[{"first":"0000000000000001","step":"1","count":-3}]}`:                           "count is empty",
+	`{"runs":[{"first":"0000000000000001","step":"1"}]}`:                                      "missing",
+	`{"runs":[{"first":"0000000000000001","count":3}]}`:                                       "missing",
+	`{"runs":[{"first":"0000000000000001","step":1,"count":3}]}`:                              "where '\"'",
+	`{"runs":[{"first":"0000000000000001","step":"+1","count":3}]}`:                           "step of a run",
+	`{"runs":[{"first":"0000000000000001","step":"18446744073709551616","count":3}]}`:         "step of a run",
+	`{"runs":[{"first":"0000000000000001","first":"0000000000000002","step":"1","count":3}]}`: "first is there twice",
+	`{"runs":[{"first":"000000000000000\u0031","step":"1","count":3}]}`:                       `'\\' in a string`,
+}
+
+func TestParseRunsFaults(t *testing.T) {
+	for text, want := range badAnswers {
+		runs, err := parseRuns[firn.ID]([]byte(text), 3)
+		if err == nil || runs != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v, want an error with %q", text, runs, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"runs":[{"first":"ffffffffffffffffffffffffffffffff","step":"1","count":2}]}`: "greatest ID",
+		`{"runs":[{"first":"00000000000000000000000000000000","step":"1","count":2}]}`: "ID 0",
+		`{"runs":[{"first":"0000000000000001","step":"1","count":2}]}`:                 "method Sequencer",
+	} {
+		if runs, err := parseRuns[firn.ID128]([]byte(text), 2); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v, want an error with %q", text, runs, err, want)
+		}
+	}
+}
+
+func TestParsePacked(t *testing.T) {
+	runs, err := parsePacked[firn.ID]([]byte("\x01\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x03"), 2)
+	if got := slices.Collect(firn.BatchFromRuns(runs...).All()); err != nil || !slices.Equal(got, []firn.ID{1<<56 | 2, 3}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	wide, err := parsePacked[firn.ID128]([]byte("0123456789abcdef"), 1)
+	if err != nil || wide[0].First != firn.ID128([]byte("0123456789abcdef")) {
+		t.Errorf("%v, %v", wide, err)
+	}
+	for text, want := range map[string]string{
+		"":                  "0 bytes, not the 16",
+		"0123456789abcdefg": "17 bytes",
+		"0123456701234567":  "twice",
+		"01234567\x00\x00\x00\x00\x00\x00\x00\x00": "ID 0",
+	} {
+		if _, err := parsePacked[firn.ID]([]byte(text), 2); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+// Whatever is taken has as many IDs as were asked for, none of them 0 or twice, and
+// is what encoding/json would read.
+func FuzzAnswer(f *testing.F) {
+	for text := range badAnswers {
+		f.Add([]byte(text), uint16(3))
+	}
+	f.Add([]byte(runsJSON([3]uint64{9, 1, 1}, [3]uint64{1, 3, 4})), uint16(5))
+	f.Add([]byte(`{"runs":[{"first":"0123456789abcdefffffffffffffffff","step":"1","count":2}]}`), uint16(2))
+	f.Add([]byte("0123456789abcdef0123456789abcdeg"), uint16(2))
+	f.Fuzz(func(t *testing.T, data []byte, n uint16) {
+		count := int(n) + 1
+		check64, check128 := checkAnswer[firn.ID], checkAnswer[firn.ID128]
+		if runs, err := parseRuns[firn.ID](data, count); err == nil {
+			check64(t, runs, count)
+			checkJSON(t, data)
+		}
+		if runs, err := parseRuns[firn.ID128](data, count); err == nil {
+			check128(t, runs, count)
+			checkJSON(t, data)
+		}
+		if runs, err := parsePacked[firn.ID](data, len(data)/8); err == nil && len(data) > 0 {
+			check64(t, runs, len(data)/8)
+		}
+		if runs, err := parsePacked[firn.ID128](data, len(data)/16); err == nil && len(data) > 0 {
+			check128(t, runs, len(data)/16)
+		}
+	})
+}
+
+func checkAnswer[I firn.AnyID[I]](t *testing.T, runs []firn.RunOf[I], count int) {
+	seen := make(map[I]bool)
+	var zero I
+	for id := range firn.BatchFromRuns(runs...).All() {
+		if id == zero || seen[id] {
+			t.Fatalf("%v is 0 or there twice", id)
+		}
+		seen[id] = true
+	}
+	if len(seen) != count {
+		t.Fatalf("%d IDs, want %d", len(seen), count)
+	}
+}
+
+func checkJSON(t *testing.T, data []byte) {
+	var v struct {
+		Runs []struct {
+			First, Step string
+			Count       int
+		} `json:"runs"`
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%s was taken, but is no JSON: %v", data, err)
+	}
+}

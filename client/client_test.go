@@ -1,0 +1,907 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/client/clienttest"
+)
+
+func TestConfigFaults(t *testing.T) {
+	one := []string{"http://127.0.0.1:3476"}
+	for want, c := range map[string]Config{
+		"there are no Servers":                                                      {},
+		`server "": write http://HOST:PORT`:                                         {Servers: []string{""}},
+		`server "127.0.0.1:3476": it is no URL`:                                     {Servers: []string{"127.0.0.1:3476"}},
+		`server "localhost:3476": write http`:                                       {Servers: []string{"localhost:3476"}},
+		`server "ftp://x": write http`:                                              {Servers: []string{"ftp://x"}},
+		`server "http://:3476": the host is`:                                        {Servers: []string{"http://:3476"}},
+		`server "http://a@b": a user has no`:                                        {Servers: []string{"http://a@b"}},
+		`server "http://b?": there is a query`:                                      {Servers: []string{"http://b?"}},
+		`server "http://b/#x": there is a q`:                                        {Servers: []string{"http://b/#x"}},
+		`server "unix:": the path of the`:                                           {Servers: []string{"unix:"}},
+		`server "unix://host/x": a socket has`:                                      {Servers: []string{"unix://host/x"}},
+		`server "http://b/" is named twice`:                                         {Servers: []string{"http://b", "http://b/"}},
+		`"unix:/x" cannot be used with an`:                                          {Servers: []string{"unix:/x"}, HTTPClient: http.DefaultClient},
+		"a Token and a TokenSource":                                                 {Servers: one, Token: "x", TokenSource: func(context.Context) (string, error) { return "", nil }},
+		"the Token has a character":                                                 {Servers: one, Token: "x\ny"},
+		"TLS and an HTTPClient":                                                     {Servers: one, TLS: new(tls.Config), HTTPClient: http.DefaultClient},
+		"no server is https://":                                                     {Servers: one, TLS: new(tls.Config)},
+		"the Timeout is -1ns":                                                       {Servers: one, Timeout: -1},
+		"a Count of 7 and a MaxCount of 6":                                          {Servers: one, Prefetch: &firn.PrefetchOptions{Count: 7, MaxCount: 6}},
+		"no Servers: name at least one, such as http://127.0.0.1:3476; the Timeout": {Timeout: -1}, // all at once
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New(%+v) = %v, want an error with %q", c, err, want)
+		}
+	}
+	for text, want := range map[string]address{
+		"http://h:1/":        {base: "http://h:1"},
+		"https://h/a%20b/c/": {base: "https://h/a%20b/c", secure: true},
+		"http://[::1]:3476":  {base: "http://[::1]:3476"},
+		"unix:/run/firn":     {base: "http://localhost", socket: "/run/firn"},
+		"unix:///run/firn":   {base: "http://localhost", socket: "/run/firn"},
+		"unix:firn":          {base: "http://localhost", socket: "firn"},
+	} {
+		if got, err := parseAddress(text); got != want || err != nil {
+			t.Errorf("parseAddress(%q) = %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+// What a request looks like, over one connection.
+func TestRequest(t *testing.T) {
+	h, err := clienttest.NewHandler(&clienttest.Options{Node: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.RequireToken("secret")
+	var conns atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := r.Header.Clone()
+		header.Del("Content-Length")
+		got := fmt.Sprintf("%s %s %d %v", r.Method, r.RequestURI, r.ContentLength, header)
+		want := "POST /at/v1/sequencers/a:b/next?count=7&runs=true&format=hex 0 " +
+			"map[Accept:[application/json] Authorization:[Bearer secret] User-Agent:[firn-client]]"
+		if got != want {
+			t.Errorf("the request is %s, want %s", got, want)
+		}
+		http.StripPrefix("/at", h).ServeHTTP(w, r)
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	q := newClient(t, Config{Servers: []string{s.URL + "/at/"}, Token: "secret"}).Sequencer("a:b")
+	for i := range 20 {
+		if i%2 == 1 {
+			h.FailNext(1, 500) // a problem is read to its end as well
+			if _, err := q.NextBatch(t.Context(), 7); err == nil {
+				t.Error("a failure was no error")
+			}
+			continue
+		}
+		b, err := q.NextBatch(t.Context(), 7)
+		if err != nil || b.Len() != 7 {
+			t.Fatalf("NextBatch(7) = %d IDs, %v", b.Len(), err)
+		}
+	}
+	if conns.Load() != 1 {
+		t.Errorf("%d connections, want 1", conns.Load())
+	}
+}
+
+// Over TLS and a Unix domain socket.
+func TestTransports(t *testing.T) {
+	h, err := clienttest.NewHandler(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure := httptest.NewUnstartedServer(h)
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(secure.Certificate())
+
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := &http.Server{Handler: h}
+	go local.Serve(l)
+	defer local.Close()
+
+	for name, c := range map[string]Config{
+		"TLS":  {Servers: []string{secure.URL}, TLS: &tls.Config{RootCAs: roots}},
+		"unix": {Servers: []string{"unix:" + socket}},
+		"both": {Servers: []string{secure.URL, "unix:" + socket}, TLS: &tls.Config{RootCAs: roots}},
+	} {
+		if id, err := newClient(t, c).Sequencer("orders").Next(t.Context()); err != nil || id == 0 {
+			t.Errorf("%s: Next() = %v, %v", name, id, err)
+		}
+	}
+	// Not the right roots, and a client that has its own way.
+	if _, err := newClient(t, Config{Servers: []string{secure.URL}, Patience: -1}).Sequencer("orders").Next(t.Context()); err == nil {
+		t.Error("a certificate of nobody was taken")
+	}
+	if _, err := newClient(t, Config{Servers: []string{secure.URL}, HTTPClient: secure.Client()}).Sequencer("orders").Next(t.Context()); err != nil {
+		t.Errorf("with an HTTPClient: %v", err)
+	}
+}
+
+// Many callers over three servers that fail, lose answers, are slow and answer
+// garbage: no ID comes twice.
+func TestUnique(t *testing.T) {
+	var urls []string
+	var servers []*clienttest.Handler
+	for node := range uint64(3) {
+		h, err := clienttest.NewHandler(&clienttest.Options{Node: node + 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if rand.IntN(40) == 0 {
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, runsJSON([3]uint64{5, 0, 100}))
+				return
+			}
+			h.ServeHTTP(w, r)
+		}))
+		defer s.Close()
+		defer h.Close()
+		urls, servers = append(urls, s.URL), append(servers, h)
+	}
+	stop := make(chan struct{})
+	var trouble sync.WaitGroup
+	trouble.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			h := servers[rand.IntN(3)]
+			switch rand.IntN(5) {
+			case 0:
+				h.FailNext(1, []int{500, 502, 503, 504}[rand.IntN(4)])
+			case 1, 2:
+				h.DropNext(1)
+			case 3:
+				h.Delay(time.Duration(rand.IntN(40)) * time.Millisecond)
+			case 4:
+				h.Delay(0)
+			}
+		}
+	})
+
+	c := newClient(t, Config{
+		Servers: urls, Timeout: 20 * time.Millisecond, Patience: 3 * time.Second,
+		Prefetch: &firn.PrefetchOptions{Count: 10, MaxCount: 300, Validity: 50 * time.Millisecond},
+	})
+	q := c.Sequencer("orders")
+	const callers = 8
+	ids := make([][]firn.ID, callers)
+	end := time.Now().Add(2 * time.Second)
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for time.Now().Before(end) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+rand.IntN(100))*time.Millisecond)
+				switch rand.IntN(10) {
+				case 0:
+					if b, err := q.NextBatch(ctx, 1+rand.IntN(500)); err == nil {
+						ids[i] = slices.AppendSeq(ids[i], b.All())
+					}
+				case 1:
+					dst := make([]firn.ID, rand.IntN(600))
+					if q.Fill(ctx, dst) == nil {
+						ids[i] = append(ids[i], dst...)
+					}
+				case 2:
+					if id, err := q.TryNext(); err == nil {
+						ids[i] = append(ids[i], id)
+					}
+				default:
+					for range 50 {
+						id, err := q.Next(ctx)
+						if err != nil {
+							break
+						}
+						ids[i] = append(ids[i], id)
+					}
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	trouble.Wait()
+	got := slices.Concat(ids...)
+	slices.Sort(got)
+	for i, id := range got {
+		if id == 0 || i > 0 && id == got[i-1] {
+			t.Fatalf("%v was handed out, or twice", id)
+		}
+	}
+	stats := q.Stats()
+	if len(got) < 1000 || stats.Failures == 0 {
+		t.Errorf("%d IDs and %d failures: this test has shown nothing", len(got), stats.Failures)
+	}
+	taken := uint64(0)
+	for _, h := range servers {
+		taken += h.Taken()
+	}
+	t.Logf("%d IDs used, %d made, %+v", len(got), taken, stats)
+}
+
+// A server that refuses connections is left out, for longer each time, and asked
+// again in the end.
+func TestEjection(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		n.node(t, "up", 1, "default")
+		q := n.client(t, Config{Servers: []string{"http://up", "http://down"}})
+		for range 600 { // a minute
+			if _, err := q.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		// 0.25, 0.5, 1, 2, … 30 s, each between half and all of it.
+		if got := n.dialled("down"); got < 6 || got > 12 {
+			t.Errorf("the server that is down was tried %d times, want about 9", got)
+		}
+		status := q.Servers()
+		if s := status[1]; s.Failures != n.dialled("down") || s.Err == nil || !s.LeftOut.After(time.Now().Add(-time.Second)) {
+			t.Errorf("the status of the server that is down is %+v", s)
+		}
+		if s := status[0]; s.Failures != 0 || s.Err != nil || s.Server != "http://up" {
+			t.Errorf("the status of the server that is up is %+v", s)
+		}
+		h := n.node(t, "down", 2, "default")
+		for range 400 {
+			if _, err := q.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if h.Requests() < 20 {
+			t.Errorf("after its start it was asked %d times", h.Requests())
+		}
+	})
+}
+
+// Requests that fail together count once, and a pause has an end.
+func TestHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h health
+		start := time.Now()
+		time.Sleep(time.Second)
+		for range 10 {
+			h.fail(start, 0, errors.New("down"))
+		}
+		if left := time.Until(h.until); h.failures != 1 || left < shortestPause/2 || left > shortestPause {
+			t.Errorf("%d failures, left out for %v, want 1 and at most %v", h.failures, left, shortestPause)
+		}
+		for range 1000 {
+			time.Sleep(time.Second)
+			h.fail(time.Now(), 0, errors.New("down"))
+		}
+		if left := time.Until(h.until); left < longestPause/2 || left > longestPause {
+			t.Errorf("left out for %v, want at most %v", left, longestPause)
+		}
+		h.fail(time.Now(), time.Hour, errors.New("busy"))
+		if left := time.Until(h.until); left < longestWish || left > 2*longestWish {
+			t.Errorf("left out for %v, want %v", left, longestWish)
+		}
+	})
+}
+
+// With one server that starts late, a call waits for it, and gives up after its
+// patience or its context.
+func TestPatience(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		c := n.client(t, Config{Servers: []string{"http://late"}})
+		q := c.Sequencer("orders")
+		start := time.Now()
+		_, err := q.Next(t.Context())
+		if took := time.Since(start); err == nil || took > 10*time.Second || took < 3*time.Second || !strings.Contains(err.Error(), "no server gives IDs of orders: orders at http://late: connection refused") {
+			t.Errorf("Next() = %v after %v", err, took)
+		}
+		q = n.client(t, Config{Servers: []string{"http://late"}}).Sequencer("orders")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err = q.Next(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("Next() = %v, want DeadlineExceeded and the reason", err)
+		}
+		if _, err = q.NextBatch(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("NextBatch() = %v, want DeadlineExceeded", err)
+		}
+		q = n.client(t, Config{Servers: []string{"http://late"}}).Sequencer("orders")
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := q.Next(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Second)
+		n.node(t, "late", 1, "default")
+		all.Wait()
+	})
+	inBubble(t, func(t *testing.T, n *network) { // without any
+		q := n.client(t, Config{Servers: []string{"http://a", "http://b"}, Patience: -1}).Sequencer("orders")
+		start := time.Now()
+		if _, err := q.Next(t.Context()); err == nil || time.Since(start) != 0 || n.dialled("a") != 1 || n.dialled("b") != 1 {
+			t.Errorf("Next() = %v after %v, %d and %d times", err, time.Since(start), n.dialled("a"), n.dialled("b"))
+		}
+	})
+}
+
+// A server that says when to come back is not asked before, not even as the last
+// resort; for other sequencers it is.
+func TestRetryAfter(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		h := n.node(t, "a", 1, "default")
+		busy := true
+		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if busy && strings.Contains(r.URL.Path, "orders") {
+				w.Header().Set("Retry-After", "3")
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(503)
+				fmt.Fprint(w, `{"type":"urn:firn:problem:busy","title":"No ID was free in time","status":503,"detail":"no"}`)
+				return
+			}
+			h.ServeHTTP(w, r)
+		}))
+		c := n.client(t, Config{Servers: []string{"http://a"}, Patience: 5 * time.Second})
+		q := c.Sequencer("orders")
+		start := time.Now()
+		_, err := q.NextBatch(t.Context(), 1)
+		var e *Error
+		if took := time.Since(start); !errors.As(err, &e) || !errors.Is(err, firn.ErrExhausted) || took < 3*time.Second || took > 4*time.Second {
+			t.Fatalf("%v after %v", err, took)
+		}
+		if want := (Error{"orders", "http://a", 503, "busy", "no", problemHints["busy"], 3 * time.Second}); *e != want {
+			t.Errorf("%+v, want %+v", *e, want)
+		}
+		failures, start := q.Stats().Failures, time.Now()
+		if _, err := q.NextBatch(t.Context(), 1); err == nil || q.Stats().Failures != failures+1 || time.Since(start) < 3*time.Second {
+			t.Errorf("again: %v after %v and %d requests, want one request after the pause", err, time.Since(start), q.Stats().Failures-failures)
+		}
+		busy = false
+		start = time.Now()
+		if _, err := c.Sequencer("users").NextBatch(t.Context(), 1); err != nil || time.Since(start) != 0 {
+			t.Errorf("another sequencer: %v after %v", err, time.Since(start))
+		}
+		if _, err := q.NextBatch(t.Context(), 1); err != nil {
+			t.Errorf("after the pause: %v", err)
+		}
+	})
+}
+
+// 4xx is final: one request to one server.
+func TestRefusals(t *testing.T) {
+	for _, test := range []struct {
+		status       int
+		media, body  string
+		kind, detail string
+		hint         string
+	}{
+		{409, "application/problem+json", `{"type":"urn:firn:problem:detached","detail":"it is detached"}`, "detached", "it is detached", "firn sequencer attach"},
+		{400, "application/problem+json; charset=utf-8", `{"type":"urn:firn:problem:bad-name","title":"T"}`, "bad-name", "T", ""},
+		{401, "text/plain", "who are you?", "", `the answer begins with "who are you?"`, "Config.Token"},
+		{404, "text/html", strings.Repeat("é", 10000), "", "the answer begins with \"" + strings.Repeat("é", 40) + "\"…", "Config.Servers"},
+		{403, "application/problem+json", `{"type":"https://proxy/denied","detail":"no"}`, "https://proxy/denied", "no", ""},
+		{418, "application/problem+json", `{"type":`, "", `the answer begins with "{\"type\":"`, ""},
+		{410, "application/problem+json", `{"type":"about:blank"}`, "", "", ""},
+	} {
+		requests := 0
+		inBubble(t, func(t *testing.T, n *network) {
+			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				requests++
+				w.Header().Set("Content-Type", test.media)
+				w.WriteHeader(test.status)
+				fmt.Fprint(w, test.body)
+			})
+			n.serve("a", h)
+			n.serve("b", h)
+			q := n.client(t, Config{Servers: []string{"http://a", "http://b"}}).Sequencer("orders")
+			_, err := q.Next(t.Context())
+			var e *Error
+			if !errors.As(err, &e) || e.Status != test.status || e.Kind != test.kind || e.Detail != test.detail || !strings.Contains(e.Hint, test.hint) || requests != 1 {
+				t.Errorf("%d %s: %+v after %d requests", test.status, test.body, err, requests)
+			}
+		})
+	}
+}
+
+// Answers that are no IDs, and what does not belong to HTTP: an error with one
+// server, and none with another one beside it.
+func TestGarbage(t *testing.T) {
+	type answer func(w http.ResponseWriter, r *http.Request)
+	body := func(media, text string) answer {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", media)
+			fmt.Fprint(w, text)
+		}
+	}
+	const media = "application/json"
+	answers := map[string]answer{
+		"html":     body("text/html", "<h1>Welcome to our WLAN</h1>"),
+		"no media": body("", runsJSON([3]uint64{1, 1, 3})),
+		"packed":   body("application/octet-stream", "012345670123456701234567"),
+		"too long": body(media, `{"runs":[],"x":"`+strings.Repeat("x", 5000)+`"}`),
+		"204":      func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) },
+		"206": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(206)
+			fmt.Fprint(w, runsJSON([3]uint64{1, 1, 3}))
+		},
+		"redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://good/", http.StatusTemporaryRedirect)
+		},
+		"no end": func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"cut": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", media)
+			w.Header().Set("Content-Length", "900")
+			fmt.Fprint(w, `{"runs":[`)
+		},
+		"aborted": func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) },
+		"long claim": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", media)
+			w.Header().Set("Content-Length", "99999999999")
+			w.WriteHeader(200)
+		},
+		"no HTTP": func(w http.ResponseWriter, r *http.Request) {
+			c, _, _ := w.(http.Hijacker).Hijack()
+			fmt.Fprint(c, "SSH-2.0-OpenSSH\r\n\r\n")
+			c.Close()
+		},
+	}
+	for text := range badAnswers {
+		answers["body "+text] = body(media, text)
+	}
+	for name, serve := range answers {
+		inBubble(t, func(t *testing.T, n *network) {
+			n.serve("bad", http.HandlerFunc(serve))
+			good := n.node(t, "good", 1, "default")
+			q := n.client(t, Config{Servers: []string{"http://bad"}}).Sequencer("orders")
+			if b, err := q.NextBatch(t.Context(), 3); err == nil || b.Len() != 0 {
+				t.Errorf("%s: %d IDs, %v, want an error", name, b.Len(), err)
+			}
+			if strings.HasPrefix(name, "body ") {
+				var e *AnswerError
+				if err := q.Stats().Err; !errors.As(err, &e) {
+					t.Errorf("%s: %v, want an AnswerError", name, err)
+				}
+			}
+			if good.Requests() != 0 {
+				t.Errorf("%s: a redirect was followed", name)
+			}
+			q = n.client(t, Config{Servers: []string{"http://bad", "http://good"}}).Sequencer("orders")
+			for range 20 {
+				if b, err := q.NextBatch(t.Context(), 3); err != nil || b.Len() != 3 {
+					t.Errorf("%s: with a good server beside it: %d IDs, %v", name, b.Len(), err)
+				}
+			}
+		})
+	}
+}
+
+// A cache that answers for the server would repeat IDs.
+func TestRepeatedAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		n.serve("cache", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, runsJSON([3]uint64{7, 1, 3}))
+		}))
+		q := n.client(t, Config{Servers: []string{"http://cache"}}).Sequencer("orders")
+		if _, err := q.NextBatch(t.Context(), 3); err != nil {
+			t.Error(err)
+		}
+		if _, err := q.NextBatch(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "keeps answers") {
+			t.Errorf("the same answer again: %v", err)
+		}
+	})
+}
+
+// A server that hangs costs its timeout once; then the other one is asked.
+func TestSlowServer(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		slow := n.node(t, "slow", 1, "default")
+		slow.Delay(time.Hour)
+		defer slow.Close()
+		n.node(t, "fast", 2, "default")
+		c := n.client(t, Config{Servers: []string{"http://slow", "http://fast"}, Timeout: time.Second})
+		start := time.Now()
+		for range 30 {
+			if _, err := c.Sequencer("orders").NextBatch(t.Context(), 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(start); took > 2*time.Second || slow.Requests() > 2 {
+			t.Errorf("took %v, with %d requests to the slow server", took, slow.Requests())
+		}
+	})
+}
+
+// Layouts without runs are fetched packed, and the Sequencer knows from then on.
+func TestLayouts(t *testing.T) {
+	for layout, requests := range map[string]int{"uuidv7": 4, "boundary": 3, "ulid": 4} {
+		inBubble(t, func(t *testing.T, n *network) {
+			h := n.node(t, "a", 1, layout)
+			q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer128("orders")
+			seen := make(map[firn.ID128]bool)
+			for range 3 {
+				b, err := q.NextBatch(t.Context(), 50)
+				if err != nil {
+					t.Fatalf("%s: %v", layout, err)
+				}
+				for id := range b.All() {
+					seen[id] = true
+				}
+			}
+			if id, err := q.Next(t.Context()); err != nil || seen[id] {
+				t.Errorf("%s: Next() = %v, %v", layout, id, err)
+			}
+			if len(seen) != 150 || h.Requests() != requests+1 {
+				t.Errorf("%s: %d IDs with %d requests, want 150 with %d", layout, len(seen), h.Requests(), requests+1)
+			}
+			_, err := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders").Next(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "use the Client's method Sequencer128") {
+				t.Errorf("%s: Sequencer: %v", layout, err)
+			}
+		})
+	}
+	for _, layout := range []string{"default", "hazelcast", "lable", "snowcast", "js53", "twitter", "sonyflake", "bits=seq:6.time:40,epoch=2026-01-01T00:00:00Z", "bits=time:34.rand:12.node:4.seq:10,unit=1s"} {
+		inBubble(t, func(t *testing.T, n *network) {
+			n.node(t, "a", 1, layout)
+			c := n.client(t, Config{Servers: []string{"http://a"}})
+			b, err := c.Sequencer("orders").NextBatch(t.Context(), 1000)
+			if err != nil || b.Len() != 1000 {
+				t.Errorf("%s: %d IDs, %v", layout, b.Len(), err)
+			}
+			l := firn.MustParseLayout(layout)
+			for id := range b.All() {
+				if _, err := l.Decompose(id); err != nil {
+					t.Fatalf("%s: %v", layout, err)
+				}
+			}
+			if _, err := c.Sequencer128("orders").Next(t.Context()); err == nil || !strings.Contains(err.Error(), "use the Client's method Sequencer") {
+				t.Errorf("%s: Sequencer128: %v", layout, err)
+			}
+		})
+	}
+}
+
+// Where every server takes too long for a batch, smaller ones are asked for.
+func TestSlowLayout(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		n.node(t, "a", 1, "bits=time:40.node:4.seq:3,unit=1s")
+		q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
+		start := time.Now()
+		if b, err := q.NextBatch(t.Context(), 60); err != nil || b.Len() != 30 || time.Since(start) > 10*time.Second {
+			t.Errorf("NextBatch(60) = %d IDs, %v after %v, want 30", b.Len(), err, time.Since(start))
+		}
+	})
+}
+
+// A batch that takes the server too long is asked for in smaller ones.
+func TestBatchTooLarge(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		h := n.node(t, "a", 1, "default")
+		refused := 0
+		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if count, _ := strconv.Atoi(r.URL.Query().Get("count")); count > 300 {
+				refused++
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(400)
+				fmt.Fprint(w, `{"type":"urn:firn:problem:batch-too-large","detail":"too many"}`)
+				return
+			}
+			h.ServeHTTP(w, r)
+		}))
+		q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
+		for range 3 {
+			if b, err := q.NextBatch(t.Context(), 1000); b.Len() != 250 || err != nil {
+				t.Errorf("NextBatch(1000) = %d IDs, %v, want 250", b.Len(), err)
+			}
+		}
+		if refused != 2 {
+			t.Errorf("refused %d times, want 2", refused)
+		}
+		if _, err := q.NextBatch(t.Context(), 0); err == nil {
+			t.Error("a batch of 0 IDs was no error")
+		}
+	})
+}
+
+func TestTokens(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		n.node(t, "a", 1, "default").RequireToken("2")
+		count := 0
+		source := func(context.Context) (string, error) {
+			if count++; count == 3 {
+				return "", errors.New("no token")
+			}
+			return strconv.Itoa(count), nil
+		}
+		q := n.client(t, Config{Servers: []string{"http://a"}, TokenSource: source}).Sequencer("orders")
+		var e *Error
+		if _, err := q.NextBatch(t.Context(), 1); !errors.As(err, &e) || e.Status != 401 || strings.Contains(err.Error(), "Bearer") {
+			t.Errorf("the wrong token: %v", err)
+		}
+		if _, err := q.NextBatch(t.Context(), 1); err != nil {
+			t.Errorf("the right token: %v", err)
+		}
+		if _, err := q.NextBatch(t.Context(), 1); err == nil || err.Error() != "client: get a token: no token" {
+			t.Errorf("no token: %v", err)
+		}
+	})
+}
+
+// Callers who are faster than the server get larger batches, and Fill and TryNext
+// use the same.
+func TestPrefetch(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		h := n.node(t, "a", 1, "default")
+		h.Delay(time.Millisecond)
+		c := n.client(t, Config{Servers: []string{"http://a"}, Prefetch: &firn.PrefetchOptions{Validity: time.Minute}})
+		q := c.Sequencer("orders")
+		if c.Sequencer("orders") != q || q.Name() != "orders" || h.Requests() != 0 {
+			t.Error("a name has one Sequencer, which asks for nothing by itself")
+		}
+		if id, err := q.TryNext(); id != 0 || !errors.Is(err, firn.ErrExhausted) {
+			t.Errorf("TryNext() = %v, %v, want ErrExhausted", id, err)
+		}
+		time.Sleep(time.Second)
+		first, err := q.TryNext()
+		if err != nil {
+			t.Error(err)
+		}
+		last := first
+		for range 50_000 {
+			id, err := q.Next(t.Context())
+			if err != nil || id <= last {
+				t.Fatalf("Next() = %v, %v after %v", id, err, last)
+			}
+			last = id
+		}
+		dst := make([]firn.ID, 30_000)
+		if err := q.Fill(t.Context(), dst); err != nil || dst[0] <= last || !slices.IsSorted(dst) || dst[len(dst)-1] == dst[len(dst)-2] {
+			t.Errorf("Fill: %v", err)
+		}
+		time.Sleep(time.Second)
+		s := q.Stats()
+		if h.Requests() > 25 || s.Batches != uint64(h.Requests()) || s.IDs != h.Taken() || s.Waits > 20 || s.Err != nil {
+			t.Errorf("%d requests, %+v", h.Requests(), s)
+		}
+		time.Sleep(2 * time.Minute)
+		if s := q.Stats(); s.Discarded == 0 || s.IDs-s.Discarded != 80_001 {
+			t.Errorf("%d discarded of %d, want all but those used", s.Discarded, s.IDs)
+		}
+	})
+}
+
+// Close ends what waits and what is under way; the bubble ends only when no
+// goroutine is left.
+func TestClose(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		h := n.node(t, "a", 1, "default")
+		h.Delay(time.Hour)
+		defer h.Close()
+		c := n.client(t, Config{Servers: []string{"http://a"}})
+		q := c.Sequencer("orders")
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if id, err := q.Next(t.Context()); err != ErrClosed || id != 0 {
+					t.Errorf("Next() = %v, %v, want ErrClosed", id, err)
+				}
+			})
+		}
+		synctest.Wait()
+		start := time.Now()
+		if err := q.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+		if _, err := q.TryNext(); err != ErrClosed || time.Since(start) != 0 {
+			t.Errorf("TryNext() = %v, want ErrClosed", err)
+		}
+		if _, err := q.NextBatch(t.Context(), 1); err != ErrClosed {
+			t.Errorf("NextBatch() = %v, want ErrClosed", err)
+		}
+		h.Delay(0)
+		again := c.Sequencer("orders")
+		if _, err := again.Next(t.Context()); err != nil || again == q {
+			t.Errorf("a new sequencer of the name: %v", err)
+		}
+		for range 2 {
+			if err := c.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, q := range []*Sequencer{again, c.Sequencer("orders"), c.Sequencer("new")} {
+			if err := q.Fill(t.Context(), make([]firn.ID, 1)); err != ErrClosed {
+				t.Errorf("Fill() = %v, want ErrClosed", err)
+			}
+		}
+		if _, err := c.Sequencer128("new").Next(t.Context()); err != ErrClosed {
+			t.Errorf("Next() = %v, want ErrClosed", err)
+		}
+	})
+}
+
+// One who gives up harms nobody: neither the others, nor the server's name.
+func TestCancelledCaller(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		h := n.node(t, "a", 1, "default")
+		h.Delay(time.Second)
+		c := n.client(t, Config{Servers: []string{"http://a"}})
+		q := c.Sequencer("orders")
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := q.Next(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("Next() = %v, want Canceled", err)
+			}
+		})
+		all.Go(func() {
+			if _, err := q.NextBatch(ctx, 1); !errors.Is(err, context.Canceled) {
+				t.Errorf("NextBatch() = %v, want Canceled", err)
+			}
+		})
+		synctest.Wait()
+		all.Go(func() {
+			if _, err := q.Next(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		all.Wait()
+		if s := c.Servers()[0]; s.Failures != 0 || h.Requests() != 2 {
+			t.Errorf("%+v after %d requests", s, h.Requests())
+		}
+		// A direct call that waits long, and in vain, does say something.
+		h.Delay(time.Hour)
+		defer h.Close()
+		ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := q.NextBatch(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || c.Servers()[0].Failures != 1 {
+			t.Errorf("%v, %+v", err, c.Servers()[0])
+		}
+	})
+}
+
+func TestBadNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		h := n.node(t, "a", 1, "default")
+		c := n.client(t, Config{Servers: []string{"http://a"}})
+		for name, requests := range map[string]int{"": 0, ".": 0, "..": 0, "a/b": 1, "../x": 1, "a?count=5": 1, "ä": 1, "a b": 1} {
+			before := h.Requests()
+			if id, err := c.Sequencer(name).Next(t.Context()); err == nil || id != 0 || h.Requests()-before != requests {
+				t.Errorf("%q: %v, %v after %d requests, want %d", name, id, err, h.Requests()-before, requests)
+			}
+		}
+	})
+}
+
+func TestErrorText(t *testing.T) {
+	e := &Error{Sequencer: "orders", Server: "http://a", Status: 503, Kind: "busy", Detail: "no ID is free"}
+	if got, want := e.Error(), "client: orders at http://a: 503 busy: no ID is free"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	e = &Error{Sequencer: "orders", Server: "http://a", Status: 404}
+	if got, want := e.Error(), "client: orders at http://a: 404 not found"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for kind, want := range map[string]error{"busy": firn.ErrExhausted, "no-grant": firn.ErrGrantOver, "time-over": firn.ErrTimeOver, "batch-too-large": firn.ErrBatchTooLarge} {
+		if !errors.Is(&Error{Kind: kind}, want) || errors.Is(&Error{Kind: "draining"}, want) {
+			t.Errorf("%s does not match %v alone", kind, want)
+		}
+	}
+	for text, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "-1": 0, "1.5": 0, "x": 0, "Fri, 31 Dec 1999 23:59:59 GMT": 0, "99999999999999": 0} {
+		if got := retryAfter(text); got != want {
+			t.Errorf("retryAfter(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
+
+// longRuns has enough IDs for a test, in one batch.
+func longRuns(tb testing.TB, count int) *Sequencer {
+	s := clienttest.NewServer(tb, nil)
+	return newClient(tb, Config{Servers: []string{s.URL}, Prefetch: &firn.PrefetchOptions{Count: count, MaxCount: count}}).Sequencer("orders")
+}
+
+func TestAllocs(t *testing.T) {
+	q := longRuns(t, 50_000)
+	ctx := t.Context()
+	if _, err := q.Next(ctx); err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]firn.ID, 10)
+	if n := testing.AllocsPerRun(1000, func() { q.Next(ctx); q.TryNext(); q.Fill(ctx, dst) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkNext has no server behind it, which BenchmarkFetch has: so it shows what
+// a call takes that finds an ID; in batches of a million, hardly anything else.
+func BenchmarkNext(b *testing.B) {
+	for _, count := range []int{1000, 10_000, 1_000_000} {
+		q := func(b *testing.B) *Sequencer {
+			c := newClient(b, Config{Servers: []string{"http://nowhere"}})
+			s := c.Sequencer("orders")
+			s.prefetch = firn.StartPrefetcher(new(straight), &firn.PrefetchOptions{Count: count, MaxCount: count})
+			b.ReportAllocs()
+			b.ResetTimer()
+			return s
+		}
+		b.Run(strconv.Itoa(count), func(b *testing.B) {
+			q, ctx := q(b), context.Background()
+			for b.Loop() {
+				if _, err := q.Next(ctx); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(strconv.Itoa(count)+"/parallel", func(b *testing.B) {
+			q, ctx := q(b), context.Background()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := q.Next(ctx); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+	b.Run("atomic add", func(b *testing.B) { // for comparison
+		var n atomic.Uint64
+		for b.Loop() {
+			n.Add(1)
+		}
+	})
+}
+
+type straight struct{ last atomic.Uint64 }
+
+func (s *straight) NextBatch(_ context.Context, n int) (firn.Batch, error) {
+	return firn.BatchFromRuns(firn.Run{First: firn.ID(s.last.Add(uint64(n))), Step: 1, Count: n}), nil
+}
+
+// BenchmarkFetch is a request for 1000 IDs, over loopback.
+func BenchmarkFetch(b *testing.B) {
+	q := longRuns(b, 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := q.NextBatch(b.Context(), 1000); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package clienttest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// Options say what IDs a server makes. A zero field, or a nil pointer, means what
+// the field says.
+type Options struct {
+	// Layout is that of all sequencers; the zero Layout means firn.Default.
+	Layout firn.Layout
+
+	// Node is the server's node number. Servers of one test need different ones.
+	Node uint64
+
+	// Generator is for the generators; nil means that IDs may be ahead of the
+	// clock by as much as the layout says.
+	Generator *firn.Options
+}
+
+// A Server is a Handler that listens on a port of this machine, until the test
+// ends.
+type Server struct {
+	*Handler
+	URL string // for client.Config.Servers
+
+	server *httptest.Server
+}
+
+// NewServer starts a server. It ends the test if the options are wrong.
+func NewServer(t testing.TB, o *Options) *Server {
+	t.Helper()
+	h, err := NewHandler(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Handler: h, server: httptest.NewServer(h)}
+	s.URL = s.server.URL
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Close stops the server before the end of the test, and cuts its connections. It
+// may be called more than once.
+func (s *Server) Close() {
+	s.Handler.Close()
+	s.server.CloseClientConnections()
+	s.server.Close()
+}
+
+// A Handler answers requests for IDs, of any name: each has a generator of its
+// own. It is safe for use by many goroutines at once, and must be made by
+// NewHandler.
+type Handler struct {
+	options Options
+	closed  chan struct{}
+
+	mu         sync.Mutex
+	generators map[string]generator
+	requests   int
+	taken      uint64
+	fail, drop int
+	status     int
+	delay      time.Duration
+	token      string
+}
+
+// A generator makes batches, of IDs of either width.
+type generator func(ctx context.Context, n int) (batch, error)
+
+// A batch writes its IDs.
+type batch struct {
+	appendIDs  func(b []byte, f firn.Format, before, after string) []byte
+	appendRuns func(b []byte, f firn.Format) []byte // as JSON, with a comma after each
+}
+
+// NewHandler makes a Handler, for a test that has a server of its own.
+func NewHandler(o *Options) (*Handler, error) {
+	h := &Handler{closed: make(chan struct{}), generators: make(map[string]generator)}
+	if o != nil {
+		h.options = *o
+	}
+	if h.options.Layout.IsZero() {
+		h.options.Layout = firn.Default()
+	}
+	if h.options.Generator == nil {
+		h.options.Generator = &firn.Options{MaxAhead: h.options.Layout.MaxAhead()}
+	}
+	if _, err := h.newGenerator(); err != nil {
+		return nil, fmt.Errorf("clienttest: %w", err)
+	}
+	return h, nil
+}
+
+// FailNext has the next n requests answered with this status and a problem, and
+// with "Retry-After: 1" if it is 503. They take no IDs.
+func (h *Handler) FailNext(n, status int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fail, h.status = n, status
+}
+
+// DropNext has the next n requests that would be answered take their IDs, and then
+// cuts the connection in the middle of the answer: the IDs are lost.
+func (h *Handler) DropNext(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drop = n
+}
+
+// Delay has every request from now on wait for d first.
+func (h *Handler) Delay(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.delay = d
+}
+
+// RequireToken has requests without this bearer token refused, with status 401; ""
+// lifts that.
+func (h *Handler) RequireToken(token string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.token = token
+}
+
+// Requests is how many requests have come.
+func (h *Handler) Requests() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.requests
+}
+
+// Taken is how many IDs have been made, also for answers that were lost.
+func (h *Handler) Taken() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.taken
+}
+
+// Close ends the delays of requests, so that a server can be stopped. It may be
+// called more than once.
+func (h *Handler) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.closed:
+	default:
+		close(h.closed)
+	}
+}
+
+// ServeHTTP answers POST and GET of /v1/sequencers/NAME/next.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	h.requests++
+	delay, token, status := h.delay, h.token, 0
+	if h.fail > 0 {
+		h.fail--
+		status = h.status
+	}
+	h.mu.Unlock()
+
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-r.Context().Done():
+			return
+		case <-h.closed:
+		}
+	}
+	if status != 0 {
+		if status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "1")
+		}
+		problem(w, status, "injected", "the test wants this request to fail")
+		return
+	}
+	if token != "" && r.Header.Get("Authorization") != "Bearer "+token {
+		problem(w, http.StatusUnauthorized, "unauthorized", "the token is missing, or is another")
+		return
+	}
+	name, ok := strings.CutPrefix(r.URL.Path, "/v1/sequencers/")
+	if ok {
+		name, ok = strings.CutSuffix(name, "/next")
+	}
+	if !ok {
+		problem(w, http.StatusNotFound, "not-found", "there is nothing at "+strconv.Quote(r.URL.Path))
+		return
+	}
+	if r.Method != http.MethodPost && r.Method != http.MethodGet {
+		problem(w, http.StatusMethodNotAllowed, "method-not-allowed", "there are POST and GET")
+		return
+	}
+	if name == "" || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:") != "" || strings.ContainsRune("._-:", rune(name[0])) {
+		problem(w, http.StatusBadRequest, "bad-name", strconv.Quote(name)+" is not the name of a sequencer")
+		return
+	}
+	h.next(w, r, name)
+}
+
+// next answers a request for IDs of a name.
+func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
+	bad := func(format string, a ...any) {
+		problem(w, http.StatusBadRequest, "bad-parameter", fmt.Sprintf(format, a...))
+	}
+	count, format, runs := 1, h.options.Layout.Format(), false
+	accept := r.Header.Get("Accept")
+	for key, values := range r.URL.Query() {
+		var err error
+		switch value := values[0]; {
+		case len(values) > 1:
+			bad("%s is given twice", key)
+			return
+		case key == "count":
+			if count, err = strconv.Atoi(value); err != nil || count < 1 || count > 100_000 {
+				bad("count is %q: it is a number from 1 to 100000", value)
+				return
+			}
+		case key == "format":
+			if format, err = firn.ParseFormat(value); err == nil {
+				err = format.Fits(h.options.Layout.Bits())
+			}
+			if err != nil {
+				bad("%v", err)
+				return
+			}
+		case key == "runs" && (value == "true" || value == "false"):
+			runs = value == "true"
+		default:
+			bad("%s=%s is not a parameter here", key, value)
+			return
+		}
+	}
+	if runs && !h.options.Layout.HasRuns() {
+		problem(w, http.StatusBadRequest, "no-runs", "IDs of this layout have no runs: leave runs=true out")
+		return
+	}
+
+	h.mu.Lock()
+	g, ok := h.generators[name]
+	if !ok {
+		g, _ = h.newGenerator() // NewHandler has tried
+		h.generators[name] = g
+	}
+	h.mu.Unlock()
+	b, err := g(r.Context(), count)
+	switch {
+	case err == nil:
+	case errors.Is(err, firn.ErrBatchTooLarge):
+		problem(w, http.StatusBadRequest, "batch-too-large", err.Error())
+		return
+	case errors.Is(err, firn.ErrTimeOver):
+		problem(w, http.StatusInternalServerError, "time-over", err.Error())
+		return
+	default:
+		w.Header().Set("Retry-After", "1")
+		problem(w, http.StatusServiceUnavailable, "busy", err.Error())
+		return
+	}
+	h.mu.Lock()
+	h.taken += uint64(count)
+	drop := h.drop > 0
+	if drop {
+		h.drop--
+	}
+	h.mu.Unlock()
+
+	var body []byte
+	media := "application/json"
+	switch {
+	case runs:
+		body = b.appendRuns([]byte(`{"runs":[`), format)
+		body = append(body[:len(body)-1], "]}\n"...)
+	case accept == "application/octet-stream" || format == firn.Raw:
+		media = "application/octet-stream"
+		body = b.appendIDs(nil, firn.Raw, "", "")
+	case strings.HasPrefix(accept, "text/plain"):
+		media = "text/plain; charset=utf-8"
+		body = b.appendIDs(nil, format, "", "\n")
+	default:
+		body = b.appendIDs([]byte(`{"ids":[`), format, `"`, `",`)
+		body = append(body[:len(body)-1], "]}\n"...)
+	}
+	w.Header().Set("Content-Type", media)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	if drop {
+		_, _ = w.Write(body[:len(body)/2])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler) // net/http's way to cut the connection
+	}
+	_, _ = w.Write(body) // if the client is gone, that is its affair
+}
+
+// newGenerator makes the generator of a sequencer.
+func (h *Handler) newGenerator() (generator, error) {
+	o := h.options
+	now := time.Now
+	if o.Generator.Now != nil {
+		now = o.Generator.Now
+	}
+	// From this moment on, where a StaticGrant would begin MaxAhead later: no
+	// process before this one had the number.
+	grant := firn.Grant{Node: o.Node, From: now()}
+	if o.Layout.Bits() == 128 {
+		g, err := firn.NewGenerator128(o.Layout, grant, o.Generator)
+		return generatorOf(g, firn.Format.Append128), err
+	}
+	g, err := firn.NewGenerator(o.Layout, grant, o.Generator)
+	return generatorOf(g, firn.Format.Append), err
+}
+
+// generatorOf is a source as a generator, with the function that writes its IDs.
+func generatorOf[I firn.AnyID[I]](source firn.SourceOf[I], appendID func(firn.Format, []byte, I) []byte) generator {
+	return func(ctx context.Context, n int) (batch, error) {
+		made, err := source.NextBatch(ctx, n)
+		return batch{
+			appendIDs: func(b []byte, f firn.Format, before, after string) []byte {
+				for id := range made.All() {
+					b = append(appendID(f, append(b, before...), id), after...)
+				}
+				return b
+			},
+			appendRuns: func(b []byte, f firn.Format) []byte {
+				for _, r := range made.Runs() {
+					b = appendID(f, append(b, `{"first":"`...), r.First)
+					b = fmt.Appendf(b, `","step":"%d","count":%d},`, r.Step, r.Count)
+				}
+				return b
+			},
+		}, err
+	}
+}
+
+// problem answers with a problem of this kind.
+func problem(w http.ResponseWriter, status int, kind, detail string) {
+	body, _ := json.Marshal(map[string]any{ // strings and a number always do
+		"type": "urn:firn:problem:" + kind, "title": http.StatusText(status), "status": status, "detail": detail,
+	})
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,136 @@
+package clienttest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/client"
+	"github.com/firnid/firn/client/clienttest"
+)
+
+// How a program's test looks.
+func TestServer(t *testing.T) {
+	one, two := clienttest.NewServer(t, &clienttest.Options{Node: 1}), clienttest.NewServer(t, &clienttest.Options{Node: 2})
+	c, err := client.New(client.Config{Servers: []string{one.URL, two.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	seen := make(map[firn.ID]bool)
+	batches := func(n int) {
+		t.Helper()
+		for range n {
+			b, err := c.Sequencer("orders").NextBatch(t.Context(), 5000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id := range b.All() {
+				if seen[id] {
+					t.Fatalf("%v comes twice", id)
+				}
+				seen[id] = true
+			}
+		}
+	}
+	batches(10)
+	one.FailNext(1, 500)
+	two.FailNext(2, 502)
+	one.DropNext(1)
+	two.Delay(time.Millisecond)
+	batches(10)
+	if one.Requests() == 0 || two.Requests() == 0 {
+		t.Errorf("%d and %d requests, want some to each", one.Requests(), two.Requests())
+	}
+	one.Close()
+	one.Close()
+	batches(5)
+	if taken := one.Taken() + two.Taken(); taken < uint64(len(seen)) {
+		t.Errorf("%d IDs were taken, and %d have come", taken, len(seen))
+	}
+}
+
+// The lost answer costs IDs.
+func TestDropNext(t *testing.T) {
+	s := clienttest.NewServer(t, nil)
+	s.DropNext(1)
+	c, err := client.New(client.Config{Servers: []string{s.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if _, err := c.Sequencer("orders").NextBatch(t.Context(), 10); err != nil || s.Taken() != 20 || s.Requests() != 2 {
+		t.Errorf("%v after %d requests, which took %d IDs, want 2 and 20", err, s.Requests(), s.Taken())
+	}
+}
+
+func TestRequireToken(t *testing.T) {
+	s := clienttest.NewServer(t, nil)
+	s.RequireToken("secret")
+	for token, want := range map[string]int{"": 401, "wrong": 401, "secret": 0} {
+		c, err := client.New(client.Config{Servers: []string{s.URL}, Token: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Sequencer("orders").Next(t.Context())
+		var said *client.Error
+		if errors.As(err, &said) != (want != 0) || said != nil && said.Status != want {
+			t.Errorf("token %q: %v, want status %d", token, err, want)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Every form of an answer, and the requests that the server refuses.
+func TestForms(t *testing.T) {
+	now := func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+	for _, test := range []struct{ method, target, accept, want string }{
+		{"GET", "/v1/sequencers/a/next", "", "200 {\"ids\":[\"117232474521600000\"]}\n"},
+		{"POST", "/v1/sequencers/a/next?count=2&format=hex", "", "200 {\"ids\":[\"01a07e5080000000\",\"01a07e5080000001\"]}\n"},
+		{"POST", "/v1/sequencers/a/next?count=2&runs=true", "application/json", "200 {\"runs\":[{\"first\":\"117232474521600000\",\"step\":\"1\",\"count\":2}]}\n"},
+		{"GET", "/v1/sequencers/a/next?count=2", "text/plain", "200 117232474521600000\n117232474521600001\n"},
+		{"GET", "/v1/sequencers/a/next", "application/octet-stream", "200 \x01\xa0~P\x80\x00\x00\x00"},
+		{"GET", "/v1/sequencers/a/next?format=raw", "", "200 \x01\xa0~P\x80\x00\x00\x00"},
+		{"GET", "/v1/sequencers/a/next?count=0", "", "400 bad-parameter"},
+		{"GET", "/v1/sequencers/a/next?count=100001", "", "400 bad-parameter"},
+		{"GET", "/v1/sequencers/a/next?count=1&count=1", "", "400 bad-parameter"},
+		{"GET", "/v1/sequencers/a/next?format=uuid", "", "400 bad-parameter"},
+		{"GET", "/v1/sequencers/a/next?runs=1", "", "400 bad-parameter"},
+		{"GET", "/v1/sequencers/a/next?x=1", "", "400 bad-parameter"},
+		{"GET", "/v1/sequencers/-a/next", "", "400 bad-name"},
+		{"GET", "/v1/sequencers//next", "", "400 bad-name"},
+		{"PUT", "/v1/sequencers/a/next", "", "405 method-not-allowed"},
+		{"GET", "/v1/sequencers/a", "", "404 not-found"},
+	} {
+		h, err := clienttest.NewHandler(&clienttest.Options{Generator: &firn.Options{Now: now, MaxAhead: time.Second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(test.method, test.target, nil)
+		r.Header.Set("Accept", test.accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		body, _ := io.ReadAll(w.Result().Body)
+		got := fmt.Sprintf("%d %s", w.Code, body)
+		if w.Code != http.StatusOK {
+			_, kind, _ := strings.Cut(string(body), "urn:firn:problem:")
+			kind, _, _ = strings.Cut(kind, `"`)
+			got = fmt.Sprintf("%d %s", w.Code, kind)
+		}
+		if got != test.want {
+			t.Errorf("%s %s (%s): %q, want %q", test.method, test.target, test.accept, got, test.want)
+		}
+	}
+	if _, err := clienttest.NewHandler(&clienttest.Options{Node: 1 << 40}); err == nil {
+		t.Error("a node number that is too large was taken")
+	}
+}

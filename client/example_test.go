@@ -1,0 +1,86 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/client"
+	"github.com/firnid/firn/client/clienttest"
+)
+
+// A program that takes the IDs of its orders from two servers.
+func Example() {
+	ctx := context.Background()
+	one, _, stop := startServer(1)
+	defer stop()
+	two, _, stop := startServer(2)
+	defer stop()
+
+	c, err := client.New(client.Config{Servers: []string{one, two}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close(ctx)
+	orders := c.Sequencer("orders")
+
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	seen := make(map[firn.ID]bool)
+	for range 1000 {
+		id, err := orders.Next(ctx)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		seen[id] = true
+	}
+	fmt.Println(len(seen), "IDs")
+	// Output: 1000 IDs
+}
+
+// What a server says no to, and what to do about it.
+func ExampleError() {
+	server, handler, stop := startServer(1)
+	defer stop()
+	handler.FailNext(1, 409)
+
+	c, err := client.New(client.Config{Servers: []string{server}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close(context.Background())
+	_, err = c.Sequencer("orders").Next(context.Background())
+	var said *client.Error
+	if errors.As(err, &said) {
+		fmt.Println(said.Status, said.Kind, said.Detail)
+	}
+	// Output: 409 injected the test wants this request to fail
+}
+
+// IDs that are a minute old at most, of servers that ask for a token.
+func ExampleConfig() {
+	c, err := client.New(client.Config{
+		Servers:  []string{"https://ids-1.example:3476", "https://ids-2.example:3476"},
+		Token:    "secret",
+		Prefetch: &firn.PrefetchOptions{Validity: time.Minute},
+	})
+	fmt.Println(c != nil, err)
+	// Output: true <nil>
+}
+
+// startServer starts a server with a node number. In a test, clienttest.NewServer
+// does that.
+func startServer(node uint64) (string, *clienttest.Handler, func()) {
+	h, err := clienttest.NewHandler(&clienttest.Options{Node: node})
+	if err != nil {
+		panic(err)
+	}
+	s := httptest.NewServer(h)
+	return s.URL, h, s.Close
+}

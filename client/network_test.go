@@ -1,0 +1,140 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/client/clienttest"
+)
+
+// A network is servers in memory, for clients in a synctest bubble. They are named
+// by their hosts; a host that has no server refuses connections.
+type network struct {
+	mu      sync.Mutex
+	hosts   map[string]*pipeListener
+	dials   map[string]int
+	servers []*http.Server
+}
+
+// inBubble runs a test in a bubble, with a network. When it ends, no goroutine may
+// be left; synctest looks after that.
+func inBubble(t *testing.T, test func(t *testing.T, n *network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
+		n := &network{hosts: make(map[string]*pipeListener), dials: make(map[string]int)}
+		defer func() {
+			for _, s := range n.servers {
+				s.Close()
+			}
+		}()
+		test(t, n)
+	})
+}
+
+// serve starts a server at http://host.
+func (n *network) serve(host string, h http.Handler) *http.Server {
+	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
+	n.mu.Lock()
+	n.hosts[host] = l
+	n.servers = append(n.servers, s)
+	n.mu.Unlock()
+	go s.Serve(l)
+	return s
+}
+
+// node starts a server that makes IDs, at http://host.
+func (n *network) node(t *testing.T, host string, node uint64, layout string) *clienttest.Handler {
+	t.Helper()
+	l := firn.MustParseLayout(layout)
+	h, err := clienttest.NewHandler(&clienttest.Options{Node: min(node, l.MaxNode()), Layout: l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.serve(host, h)
+	return h
+}
+
+func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	host, _, _ := strings.Cut(address, ":")
+	n.mu.Lock()
+	l := n.hosts[host]
+	n.dials[host]++
+	n.mu.Unlock()
+	if l == nil {
+		return nil, errors.New("connection refused")
+	}
+	c, s := net.Pipe()
+	select {
+	case l.conns <- s:
+		return c, nil
+	case <-l.done:
+		return nil, errors.New("connection refused")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (n *network) dialled(host string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dials[host]
+}
+
+// client makes a client of this network, and closes it at the end of the test.
+func (n *network) client(t *testing.T, c Config) *Client {
+	t.Helper()
+	transport := &http.Transport{DialContext: n.dial}
+	c.HTTPClient = &http.Client{Transport: transport}
+	client := newClient(t, c)
+	t.Cleanup(transport.CloseIdleConnections)
+	return client
+}
+
+// newClient makes a client, and closes it at the end of the test.
+func newClient(t testing.TB, c Config) *Client {
+	t.Helper()
+	client, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(context.Background()); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	})
+	return client
+}
+
+type pipeListener struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3476} }

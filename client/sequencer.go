@@ -1,0 +1,285 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A Sequencer hands out the IDs of one name. It is safe for use by many goroutines
+// at once, and comes from a Client.
+//
+// It is a firn.Source. Next, TryNext and Fill hand out IDs that were fetched
+// before; NextBatch asks a server.
+type Sequencer = SequencerOf[firn.ID]
+
+// A Sequencer128 is a Sequencer of 128-bit IDs.
+type Sequencer128 = SequencerOf[firn.ID128]
+
+// A SequencerOf is a Sequencer or a Sequencer128.
+type SequencerOf[I firn.AnyID[I]] struct {
+	prefetch *firn.PrefetcherOf[I]
+	client   *Client
+	name     string
+	path     string // of next, escaped
+	view     *view
+	forget   func()
+
+	closed atomic.Bool
+	packed atomic.Bool  // the layout has no runs
+	most   atomic.Int64 // how many IDs can be asked for at a time
+
+	batches, ids, failures atomic.Uint64
+
+	mu      sync.Mutex
+	last    I     // the first ID of the last batch
+	lastErr error // of the last attempt
+}
+
+var (
+	_ firn.Source    = (*Sequencer)(nil)
+	_ firn.Source128 = (*Sequencer128)(nil)
+)
+
+// sequencerOf finds or makes a sequencer.
+func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], name string, start func(firn.SourceOf[I], *firn.PrefetchOptions) *firn.PrefetcherOf[I]) *SequencerOf[I] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := all[name]; s != nil {
+		return s
+	}
+	s := &SequencerOf[I]{
+		client: c,
+		name:   name,
+		path:   "/v1/sequencers/" + url.PathEscape(name) + "/next",
+		view:   c.roster.newView(),
+	}
+	s.most.Store(MaxCount)
+	s.prefetch = start(s, c.config.Prefetch)
+	s.forget = func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if all[name] == s {
+			delete(all, name)
+		}
+	}
+	if c.closed {
+		s.closed.Store(true)
+		s.prefetch.Close(context.Background()) // nothing has begun
+		return s
+	}
+	all[name] = s
+	return s
+}
+
+// Name is the name of the sequencer.
+func (s *SequencerOf[I]) Name() string { return s.name }
+
+// Next hands out the next ID. It waits only where none has been fetched: at first,
+// after a long pause, and where IDs are used faster than they come. A context that
+// is done ends the wait of this call, and nothing else.
+//
+// An error says why no server has answered, or is an *Error that no other server
+// would answer otherwise. The next call tries again.
+func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
+	id, err := s.prefetch.Next(ctx)
+	if err != nil {
+		err = s.explain(err)
+	}
+	return id, err
+}
+
+// TryNext hands out the next ID if one has been fetched, and never waits. Where
+// there is none, it has some fetched; the error matches firn.ErrExhausted, and the
+// error of the last fetch if that has failed.
+func (s *SequencerOf[I]) TryNext() (I, error) {
+	id, err := s.prefetch.TryNext()
+	if err != nil {
+		err = s.explain(err)
+	}
+	return id, err
+}
+
+// Fill fills dst with IDs. Other callers may get IDs in between. After an error dst
+// is undefined, and the IDs in it are lost.
+func (s *SequencerOf[I]) Fill(ctx context.Context, dst []I) error {
+	return s.explain(s.prefetch.Fill(ctx, dst))
+}
+
+// Close ends the sequencer: calls from now on return ErrClosed, and so do those
+// that wait. A call of NextBatch that is under way ends by its own context. Close
+// waits until nothing runs any more, or until ctx is done. It may be called more
+// than once. The Client makes another sequencer when it is asked for the name.
+func (s *SequencerOf[I]) Close(ctx context.Context) error {
+	s.closed.Store(true)
+	s.forget()
+	return s.prefetch.Close(ctx)
+}
+
+// Stats is what a Sequencer has done since it was made.
+type Stats struct {
+	Batches   uint64 // batches that have come
+	IDs       uint64 // IDs in them
+	Failures  uint64 // requests that have failed; their IDs, if there were any, are lost
+	Discarded uint64 // IDs that grew too old before anybody asked for them
+	Waits     uint64 // calls of Next, TryNext and Fill that found no ID
+	Err       error  // of the last request, if it has failed
+}
+
+// Stats reports what the sequencer has done.
+func (s *SequencerOf[I]) Stats() Stats {
+	return Stats{
+		Batches:   s.batches.Load(),
+		IDs:       s.ids.Load(),
+		Failures:  s.failures.Load(),
+		Discarded: s.prefetch.Stats().Discarded,
+		Waits:     s.prefetch.Waits(),
+		Err:       s.lastError(),
+	}
+}
+
+// explain turns an error of the prefetcher into one of this package.
+func (s *SequencerOf[I]) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, firn.ErrClosed):
+		return ErrClosed
+	case err == context.DeadlineExceeded, err == context.Canceled:
+		return s.interrupted(err)
+	}
+	return err
+}
+
+// interrupted is the error of a context, with the reason for the wait.
+func (s *SequencerOf[I]) interrupted(err error) error {
+	if last := s.lastError(); last != nil {
+		return fmt.Errorf("client: %s: %w, after a failure: %w", s.name, err, last)
+	}
+	return fmt.Errorf("client: %s: %w", s.name, err)
+}
+
+func (s *SequencerOf[I]) lastError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastErr
+}
+
+// NextBatch asks a server for n IDs: it gives them all, or fewer where a request
+// cannot have so many, which is MaxCount or less. Requests that fail are sent to
+// other servers, and again when those have had their pause, for as long as
+// Config.Patience says or until ctx is done; it gives up early if no server comes
+// back in that time. Requests that all servers took too long for are made smaller.
+func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
+	none := firn.BatchOf[I]{}
+	if n < 1 {
+		return none, fmt.Errorf("client: a batch of %d IDs: it has at least 1", n)
+	}
+	if s.name == "" || s.name == "." || s.name == ".." {
+		return none, fmt.Errorf("client: %q is not the name of a sequencer: it begins with a letter or a digit", s.name)
+	}
+	c := s.view.newRound()
+	for {
+		n = min(n, int(s.most.Load()))
+		if s.closed.Load() {
+			return none, ErrClosed
+		}
+		if err := ctx.Err(); err != nil {
+			return none, s.interrupted(err)
+		}
+		i, wait := s.view.pick(&c)
+		if i < 0 {
+			if wait == 0 || time.Since(c.start)+wait > s.client.config.Patience {
+				return none, &giveUpError{s.name, s.view.errors()}
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		start := time.Now()
+		packed := s.packed.Load()
+		b, err := s.request(ctx, &s.view.servers[i], n, packed)
+		if err == nil {
+			s.view.worked(i)
+			s.note(nil)
+			s.batches.Add(1)
+			s.ids.Add(uint64(b.Len()))
+			return b, nil
+		}
+
+		var (
+			said  *Error
+			token *tokenError
+		)
+		switch {
+		case errors.As(err, &token):
+			return none, err
+		case ctx.Err() != nil:
+			// The caller gave up. A caller without patience says nothing of the
+			// server; one that it kept waiting for long does.
+			if time.Since(start) >= s.client.config.Timeout/4 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				s.note(err)
+				s.view.failed(i, start, true, 0, err)
+			}
+			return none, s.interrupted(ctx.Err())
+		case errors.As(err, &said):
+			if said.Kind == "no-runs" && !packed {
+				s.packed.Store(true)
+				continue
+			}
+			if said.Kind == "batch-too-large" && n > 1 {
+				s.most.Store(int64(n / 2))
+				continue
+			}
+			s.note(err)
+			if said.final() {
+				return none, err
+			}
+			c.refused[i] = !said.again()
+			s.view.failed(i, start, said.ofServer(), said.RetryAfter, err)
+		default:
+			s.note(err)
+			// What a server answers to one sequencer says nothing of others: it may
+			// be the wrong width.
+			var answer *AnswerError
+			c.refused[i] = errors.As(err, &answer)
+			s.view.failed(i, start, !c.refused[i], 0, err)
+			if isTimeout(err) {
+				if c.timeouts++; c.timeouts >= len(c.tried) {
+					n = max(1, n/2) // perhaps it is too much for all of them
+				}
+			}
+		}
+		c.tried[i] = true
+	}
+}
+
+// note remembers how the last request ended.
+func (s *SequencerOf[I]) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastErr = err
+	if err != nil {
+		s.failures.Add(1)
+	}
+}
+
+// isRepeat reports whether the first ID of a batch was that of the batch before,
+// as it is where something on the way has answered from its memory.
+func (s *SequencerOf[I]) isRepeat(first I) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first == s.last {
+		return true
+	}
+	s.last = first
+	return false
+}

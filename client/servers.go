@@ -1,0 +1,188 @@
+package client
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A server is one of Config.Servers.
+type server struct {
+	name string // as in Config.Servers
+	base string // of URLs
+	http *http.Client
+}
+
+// A health is what is known of a server: as a whole, or for one sequencer.
+type health struct {
+	failures int       // since it last worked
+	failed   time.Time // the last time
+	until    time.Time // it is left out
+	asked    bool      // that was its own wish, so that it is no last resort either
+	err      error     // the last one
+}
+
+// How long a server is left out. It doubles with each failure, up to the longest.
+// The shortest is about what a server takes to start.
+const (
+	shortestPause = 250 * time.Millisecond
+	longestPause  = 30 * time.Second
+	longestWish   = 5 * time.Minute // of a Retry-After
+)
+
+// pause is how long a server is left out after so many failures. It is random,
+// so that clients which have seen the same failure do not come back at once.
+func pause(failures int) time.Duration {
+	d := longestPause
+	if n := failures - 1; n < 20 {
+		d = min(shortestPause<<n, d)
+	}
+	return d/2 + rand.N(d/2+1)
+}
+
+// fail notes a failure of a request that began at start. Requests that were under
+// way together fail together, and count once.
+func (h *health) fail(start time.Time, wish time.Duration, err error) {
+	now := time.Now()
+	if h.failures == 0 || !start.Before(h.failed) {
+		h.failures++
+		h.failed = now
+		h.asked = false
+		h.until = now.Add(pause(h.failures))
+	}
+	h.err = err
+	if wish > 0 {
+		wish = min(wish, longestWish)
+		wish += rand.N(wish/10 + 1) // never less than the server wants
+		h.asked, h.until = true, now.Add(wish)
+	}
+}
+
+// A roster picks servers. Its methods are safe for use by many goroutines at once.
+type roster struct {
+	servers []server
+
+	mu     sync.Mutex
+	health []health // of the servers, in their order
+}
+
+// A view is the servers as one sequencer sees them.
+type view struct {
+	*roster
+	own []health // guarded by mu: what the sequencer alone has seen
+}
+
+// A round is what one call has tried.
+type round struct {
+	start   time.Time
+	tried   []bool // by server: at least once
+	refused []bool // by server: not to be tried again
+
+	timeouts int
+}
+
+func (r *roster) newView() *view { return &view{roster: r, own: make([]health, len(r.servers))} }
+
+func (r *roster) newRound() round {
+	n := len(r.servers)
+	return round{start: time.Now(), tried: make([]bool, n), refused: make([]bool, n)}
+}
+
+// pick chooses a server by chance, of those that are not left out. Where there is
+// none, it is the last resort: the one that comes back first, of those which the
+// call has not tried and which have not asked for the pause themselves. Where there
+// is none either, pick returns -1 and the time until there is a server, which is 0
+// if the call must give up.
+func (v *view) pick(c *round) (i int, wait time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := time.Now()
+	chosen, fit := -1, 0
+	resort := -1
+	var resortAt, soonest time.Time
+	for i := range v.servers {
+		if c.refused[i] {
+			continue
+		}
+		until := v.health[i].until
+		if own := v.own[i].until; own.After(until) {
+			until = own
+		}
+		if !until.After(now) {
+			if fit++; rand.IntN(fit) == 0 {
+				chosen = i
+			}
+			continue
+		}
+		asked := v.health[i].asked && v.health[i].until.After(now) || v.own[i].asked && v.own[i].until.After(now)
+		if !c.tried[i] && !asked && (resort < 0 || until.Before(resortAt)) {
+			resort, resortAt = i, until
+		}
+		if soonest.IsZero() || until.Before(soonest) {
+			soonest = until
+		}
+	}
+	switch {
+	case chosen >= 0:
+		return chosen, 0
+	case resort >= 0:
+		return resort, 0
+	case soonest.IsZero():
+		return -1, 0
+	}
+	return -1, soonest.Sub(now)
+}
+
+// worked notes that a server has answered.
+func (v *view) worked(i int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.health[i], v.own[i] = health{}, health{}
+}
+
+// failed notes that a server has not, for this sequencer or as a whole.
+func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if whole {
+		v.health[i].fail(start, wish, err)
+		return
+	}
+	v.own[i].fail(start, wish, err)
+}
+
+// errors are the last failures of all servers, for a call that gives up.
+func (v *view) errors() (errs []error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range v.servers {
+		h, own := v.health[i], v.own[i]
+		if own.err != nil && (h.err == nil || own.failed.After(h.failed)) {
+			h = own
+		}
+		if h.err != nil {
+			errs = append(errs, h.err)
+		}
+	}
+	return errs
+}
+
+// A ServerStatus is what a Client knows of a server.
+type ServerStatus struct {
+	Server   string    // as in Config.Servers
+	Failures int       // since it last worked
+	LeftOut  time.Time // until when it is asked only if no other is left; zero or past: it is not
+	Err      error     // the last failure, if it has not worked since
+}
+
+// status is what Client.Servers reports.
+func (r *roster) status() []ServerStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]ServerStatus, len(r.servers))
+	for i, h := range r.health {
+		all[i] = ServerStatus{Server: r.servers[i].name, Failures: h.failures, LeftOut: h.until, Err: h.err}
+	}
+	return all
+}

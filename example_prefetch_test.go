@@ -1,0 +1,31 @@
+package firn_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A client that asks for the next IDs before it needs them. Callers wait only for
+// the first batch, unless they are faster than the source.
+func ExamplePrefetchOptions() {
+	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	p := firn.StartPrefetcher(g, &firn.PrefetchOptions{Count: 100, MaxCount: 1000, Validity: time.Minute})
+	for range 3 {
+		fmt.Println(p.Next(ctx))
+	}
+	fmt.Println(p.Close(ctx))
+	fmt.Println(p.Next(ctx))
+	// Output:
+	// 117232474521628672 <nil>
+	// 117232474521628673 <nil>
+	// 117232474521628674 <nil>
+	// <nil>
+	// 0 firn: prefetcher is closed
+}

@@ -1,0 +1,541 @@
+package firn
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A scripted source gives consecutive IDs from 1.
+type scripted struct {
+	delay time.Duration
+
+	mu    sync.Mutex
+	err   error // of the fetches that begin now
+	last  ID
+	asked []int
+}
+
+func (s *scripted) NextBatch(ctx context.Context, n int) (Batch, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, n)
+	first, err := s.last+1, s.err
+	if err == nil {
+		s.last += ID(n)
+	}
+	s.mu.Unlock()
+	if s.delay > 0 {
+		select {
+		case <-time.After(s.delay):
+		case <-ctx.Done():
+			return Batch{}, ctx.Err()
+		}
+	}
+	if err != nil {
+		return Batch{}, err
+	}
+	return BatchFromRuns(Run{first, 1, n}), nil
+}
+
+// fail makes the fetches fail that begin from now on, or not. It forgets what was
+// asked for.
+func (s *scripted) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err, s.asked = err, nil
+}
+
+func (s *scripted) wantAsked(t *testing.T, want ...int) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Equal(s.asked, want) {
+		t.Errorf("the source was asked for %v, want %v", s.asked, want)
+	}
+}
+
+func wantNext(t *testing.T, p *Prefetcher, want ID) {
+	t.Helper()
+	if id, err := p.Next(t.Context()); id != want || err != nil {
+		t.Errorf("Next() = %v, %v, want %v", id, err, want)
+	}
+}
+
+func closePrefetcher(t *testing.T, p *Prefetcher) {
+	t.Helper()
+	if err := p.Close(context.Background()); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+}
+
+// The second batch is fetched when half of the first is used, and the order is
+// kept over both.
+func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scripted{delay: time.Second}
+		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, Validity: -1})
+		defer closePrefetcher(t, p)
+		time.Sleep(time.Hour)
+		source.wantAsked(t)
+		for i := range ID(5) {
+			wantNext(t, p, i+1)
+		}
+		synctest.Wait()
+		source.wantAsked(t, 10)
+		wantNext(t, p, 6)
+		synctest.Wait()
+		source.wantAsked(t, 10, 10)
+		time.Sleep(2 * time.Second)
+		start := time.Now()
+		for i := range ID(9) {
+			wantNext(t, p, i+7)
+		}
+		if waited := time.Since(start); waited != 0 || p.Waits() != 1 {
+			t.Errorf("waited %v in %d calls, want only the first", waited, p.Waits())
+		}
+	})
+}
+
+// A caller who waits although a batch was there makes the next ones larger, up to
+// the maximum; batches that grow too old make them smaller again.
+func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scripted{delay: time.Millisecond}
+		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 35, Validity: time.Minute})
+		defer closePrefetcher(t, p)
+		for i := range ID(100) { // in no time at all
+			wantNext(t, p, i+1)
+		}
+		synctest.Wait()
+		// The second was asked for at half of the first, before anybody waited.
+		// The last was asked for at half of the one before.
+		source.wantAsked(t, 10, 10, 20, 35, 35, 35)
+		time.Sleep(5 * time.Millisecond)
+		if s := p.Stats(); s.Discarded != 0 || s.Fetches != 6 {
+			t.Errorf("Stats = %+v, want 6 fetches", s)
+		}
+		for range 3 { // one ID every few minutes
+			time.Sleep(5 * time.Minute)
+			if _, err := p.Next(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		source.wantAsked(t, 10, 10, 20, 35, 35, 35, 17, 10, 10)
+	})
+}
+
+// A batch ends when its validity does, by a timer; that instant is not tested, as
+// the order of timers is not defined in it.
+func TestStartPrefetcherExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &scripted{}
+		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, Validity: time.Minute})
+		defer closePrefetcher(t, p)
+		for i := range ID(6) {
+			wantNext(t, p, i+1) // and the next batch comes now
+		}
+		time.Sleep(time.Minute - time.Millisecond)
+		wantNext(t, p, 7)
+		time.Sleep(2 * time.Millisecond)
+		if s := p.Stats(); s.Discarded != 13 {
+			t.Errorf("discarded %d, want 3 and 10", s.Discarded)
+		}
+		wantNext(t, p, 21)
+
+		// The second batch is younger, and stays.
+		time.Sleep(30 * time.Second)
+		for i := range ID(5) {
+			wantNext(t, p, i+22)
+		}
+		time.Sleep(30*time.Second + 1)
+		wantNext(t, p, 31)
+		time.Sleep(time.Minute)
+		if id, err := p.TryNext(); !errors.Is(err, ErrExhausted) || id != 0 {
+			t.Errorf("TryNext() = %v, %v, want ErrExhausted", id, err)
+		}
+		synctest.Wait()
+		if id, err := p.TryNext(); id != 41 || err != nil {
+			t.Errorf("TryNext() = %v, %v, want 41", id, err)
+		}
+	})
+}
+
+// However short the validity, a fetch is good for one call at least.
+func TestStartPrefetcherShortValidity(t *testing.T) {
+	p := StartPrefetcher(&scripted{}, &PrefetchOptions{Count: 10, Validity: 1})
+	defer closePrefetcher(t, p)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 100 {
+				if _, err := p.Next(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A failed fetch is seen by those it was made for, and tried again; one in the
+// background is seen by nobody.
+func TestStartPrefetcherFailures(t *testing.T) {
+	down := errors.New("down")
+	synctest.Test(t, func(t *testing.T) {
+		source := &scripted{delay: time.Second, err: down}
+		p := StartPrefetcher(source, &PrefetchOptions{Count: 16})
+		defer closePrefetcher(t, p)
+		start := time.Now()
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if id, err := p.Next(t.Context()); !errors.Is(err, down) || id != 0 || time.Since(start) > 2*time.Second {
+					t.Errorf("Next() = %v, %v, want %v", id, err, down)
+				}
+			})
+		}
+		all.Wait()
+		synctest.Wait()
+		if _, err := p.TryNext(); !errors.Is(err, down) || !errors.Is(err, ErrExhausted) {
+			t.Errorf("TryNext() = %v, want ErrExhausted with %v", err, down)
+		}
+		time.Sleep(1500 * time.Millisecond)
+		source.fail(nil)
+		for i := range ID(8) {
+			wantNext(t, p, i+1)
+		}
+		synctest.Wait()
+		source.fail(down)
+		for i := range ID(7) {
+			wantNext(t, p, i+9)
+			time.Sleep(1500 * time.Millisecond)
+		}
+		source.wantAsked(t, 16, 16, 16) // with 9, 13 and 15
+		source.fail(nil)
+		wantNext(t, p, 16)
+		wantNext(t, p, 17)
+	})
+}
+
+// A call that comes while a fetch is under way does not get its error.
+func TestStartPrefetcherFailureOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &counter{next: 1, block: make(chan struct{}), err: errors.New("down")}
+		p := StartPrefetcher(source, nil)
+		defer closePrefetcher(t, p)
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := p.Next(t.Context()); err != source.err {
+				t.Errorf("the first call: %v, want %v", err, source.err)
+			}
+			source.mu.Lock()
+			source.err = nil
+			source.mu.Unlock()
+			source.block <- struct{}{}
+		})
+		synctest.Wait()
+		all.Go(func() { wantNext(t, p, 1) })
+		synctest.Wait()
+		source.block <- struct{}{}
+		all.Wait()
+	})
+}
+
+// A caller who gives up ends neither the fetch nor the wait of others.
+func TestStartPrefetcherContexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := StartPrefetcher(&scripted{delay: time.Second}, nil)
+		defer closePrefetcher(t, p)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var all sync.WaitGroup
+		all.Go(func() {
+			if id, err := p.Next(ctx); !errors.Is(err, context.DeadlineExceeded) || id != 0 {
+				t.Errorf("Next() = %v, %v, want the context's error", id, err)
+			}
+		})
+		synctest.Wait()
+		all.Go(func() { wantNext(t, p, 1) })
+		all.Wait()
+		if err := p.Fill(ctx, make([]ID, 99)); err != nil {
+			t.Errorf("Fill of what is there, with a context that is done: %v", err)
+		}
+	})
+}
+
+// Close ends the fetch and those that wait for it; the bubble would complain of a
+// goroutine that is left.
+func TestStartPrefetcherClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := StartPrefetcher(&scripted{delay: time.Hour}, nil)
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if id, err := p.Next(context.Background()); err != ErrClosed || id != 0 {
+					t.Errorf("Next() = %v, %v, want ErrClosed", id, err)
+				}
+			})
+		}
+		synctest.Wait()
+		closePrefetcher(t, p)
+		closePrefetcher(t, p)
+		all.Wait()
+		if _, err := p.TryNext(); err != ErrClosed {
+			t.Errorf("TryNext() = %v, want ErrClosed", err)
+		}
+		if err := p.Fill(context.Background(), make([]ID, 1)); err != ErrClosed {
+			t.Errorf("Fill() = %v, want ErrClosed", err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // a source that does not heed its context
+		source := &stubborn{until: make(chan struct{})}
+		p := StartPrefetcher(source, nil)
+		p.TryNext()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := p.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close() = %v, want DeadlineExceeded", err)
+		}
+		close(source.until)
+		closePrefetcher(t, p)
+		if _, err := p.Next(t.Context()); err != ErrClosed {
+			t.Errorf("Next() = %v, want ErrClosed", err)
+		}
+	})
+	// One whose callers fetch.
+	p := NewPrefetcher(&scripted{}, 10, 0)
+	wantNext(t, p, 1)
+	if id, err := p.TryNext(); id != 2 || err != nil {
+		t.Errorf("TryNext() = %v, %v, want 2", id, err)
+	}
+	closePrefetcher(t, p)
+	closePrefetcher(t, p)
+	for _, next := range []func() (ID, error){p.TryNext, func() (ID, error) { return p.Next(t.Context()) }} {
+		if id, err := next(); err != ErrClosed || id != 0 {
+			t.Errorf("after Close: %v, %v, want ErrClosed", id, err)
+		}
+	}
+}
+
+type stubborn struct{ until chan struct{} }
+
+func (s *stubborn) NextBatch(context.Context, int) (Batch, error) {
+	<-s.until
+	return BatchFromRuns(Run{1, 1, 1}), nil
+}
+
+// A source that gives nothing, too much or does not return is a failed fetch.
+func TestStartPrefetcherOfABadSource(t *testing.T) {
+	for name, source := range map[string]Source{
+		"empty": empty{}, "too much": fixed{BatchFromRuns(Run{1, 1, 101})}, "goexit": goexit{},
+	} {
+		p := StartPrefetcher(source, nil)
+		if id, err := p.Next(t.Context()); err == nil || id != 0 {
+			t.Errorf("%s: Next() = %v, %v, want an error", name, id, err)
+		}
+		closePrefetcher(t, p)
+	}
+	for _, o := range []PrefetchOptions{{Count: -1}, {Count: 2, MaxCount: 1}, {MaxCount: -1}} {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, "Count") {
+					t.Errorf("%+v: panics with %q", o, said)
+				}
+			}()
+			StartPrefetcher(empty{}, &o)
+		}()
+	}
+}
+
+type goexit struct{}
+
+func (goexit) NextBatch(context.Context, int) (Batch, error) {
+	runtime.Goexit()
+	return Batch{}, nil
+}
+
+// Many callers of all kinds, over a source that fails and is slow, with batches
+// that expire all the time: no ID comes twice, and those of a caller ascend.
+func TestStartPrefetcherUnique(t *testing.T) {
+	source := &shaky{}
+	p := StartPrefetcher(source, &PrefetchOptions{Count: 3, MaxCount: 500, Validity: 100 * time.Microsecond})
+	const callers, each = 8, 20_000
+	ids := make([][]ID, callers)
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for len(ids[i]) < each {
+				switch n := rand.IntN(20); n {
+				case 0:
+					if id, err := p.TryNext(); err == nil {
+						ids[i] = append(ids[i], id)
+					}
+				case 1:
+					dst := make([]ID, 1+rand.IntN(700))
+					if p.Fill(t.Context(), dst) == nil {
+						ids[i] = append(ids[i], dst...)
+					}
+				default:
+					ctx, cancel := t.Context(), context.CancelFunc(func() {})
+					if n == 2 {
+						ctx, cancel = context.WithTimeout(ctx, 50*time.Microsecond)
+					}
+					if id, err := p.Next(ctx); err == nil {
+						ids[i] = append(ids[i], id)
+					}
+					cancel()
+				}
+			}
+			if !slices.IsSorted(ids[i]) {
+				t.Error("a caller's IDs are not in order")
+			}
+		})
+	}
+	all.Wait()
+	closePrefetcher(t, p)
+	got := slices.Concat(ids...)
+	slices.Sort(got)
+	for i, id := range got {
+		if id == 0 || i > 0 && got[i-1] == id {
+			t.Fatalf("%v was handed out, or twice", id)
+		}
+	}
+	t.Logf("%d IDs, %+v, %d waits, %d failures", len(got), p.Stats(), p.Waits(), source.failures.Load())
+}
+
+type shaky struct {
+	scripted
+	failures atomic.Int64
+}
+
+func (s *shaky) NextBatch(ctx context.Context, n int) (Batch, error) {
+	b, err := s.scripted.NextBatch(ctx, 1+rand.IntN(n))
+	if rand.IntN(5) == 0 {
+		time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+	}
+	if rand.IntN(10) == 0 {
+		s.failures.Add(1)
+		return Batch{}, errors.New("lost")
+	}
+	return b, err
+}
+
+func TestStartPrefetcher128(t *testing.T) {
+	g, err := NewGenerator128(MustParseLayout("uuidv7"), Grant{Node: 7, From: noon}, &Options{Now: func() time.Time { return noon }, MaxAhead: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := StartPrefetcher128(g, nil)
+	defer p.Close(context.Background())
+	seen := make(map[ID128]bool)
+	for range 1000 {
+		id, err := p.Next(t.Context())
+		if err != nil || seen[id] {
+			t.Fatalf("Next() = %v, %v, a repeat: %v", id, err, seen[id])
+		}
+		seen[id] = true
+	}
+}
+
+func TestPrefetcherAllocs(t *testing.T) {
+	p := StartPrefetcher(&scripted{}, &PrefetchOptions{Count: 100_000, MaxCount: 100_000})
+	defer closePrefetcher(t, p)
+	p.Next(t.Context())
+	dst := make([]ID, 10)
+	if n := testing.AllocsPerRun(1000, func() { p.Next(t.Context()); p.TryNext(); p.Fill(t.Context(), dst) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// A straight source costs nothing, so that the prefetcher is what is measured.
+type straight struct{ last atomic.Uint64 }
+
+func (s *straight) NextBatch(_ context.Context, n int) (Batch, error) {
+	return BatchFromRuns(Run{ID(s.last.Add(uint64(n))), 1, n}), nil
+}
+
+func BenchmarkStartPrefetcher(b *testing.B) {
+	for _, count := range []struct {
+		name string
+		n    int
+	}{{"100", 100}, {"1000", 1000}, {"10000", 10_000}} {
+		b.Run(count.name, func(b *testing.B) {
+			p, ctx := StartPrefetcher(new(straight), &PrefetchOptions{Count: count.n, MaxCount: count.n}), context.Background()
+			defer p.Close(ctx)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Next(ctx); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(count.name+"/parallel", func(b *testing.B) {
+			p, ctx := StartPrefetcher(new(straight), &PrefetchOptions{Count: count.n, MaxCount: count.n}), context.Background()
+			defer p.Close(ctx)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := p.Next(ctx); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// IDs come as those of the batch, in its order, whatever its runs are: long ones
+// are kept as they are, and short ones laid out.
+func TestPrefetcherRuns(t *testing.T) {
+	var short, many []Run
+	for i := range ID(300) {
+		short = append(short, Run{1000 + 10*i, 3, 2})
+		many = append(many, Run{1e6 * (i + 1), 7, 64})
+	}
+	for name, runs := range map[string][]Run{
+		"one": {{5, 1, 1}}, "two": {{5, 2, 40}, {900, 1, 3}}, "short": short, "many": many,
+		"mixed": append([]Run{{1, 1, 500}}, many...), "descending": {{1 << 63, 1 << 40, 100}, {7, 5, 100}},
+		"top": {{1<<64 - 64, 1, 64}},
+	} {
+		checkPrefetched(t, name, BatchFromRuns(runs...))
+	}
+	wide := ID128FromUint64s(1, 1<<64-10)
+	checkPrefetched(t, "carry", BatchFromRuns(RunOf[ID128]{wide, 1 << 60, 16}))
+	checkPrefetched(t, "too wide for a stretch", BatchFromRuns(RunOf[ID128]{wide, 1 << 60, 100}, RunOf[ID128]{ID128{15: 1}, 1, 100}))
+}
+
+func checkPrefetched[I AnyID[I]](t *testing.T, name string, batch BatchOf[I]) {
+	t.Helper()
+	want := slices.Collect(batch.All())
+	b, err := newBlock(batch, len(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]I, len(want))
+	for _, i := range rand.Perm(len(want)) {
+		got[i] = b.at(uint64(i))
+	}
+	copied := make([]I, len(want)+1)
+	if n := b.copyTo(copied, 0); n != len(want) || !slices.Equal(copied[:n], want) || !slices.Equal(got, want) {
+		t.Errorf("%s: %v and %v, want %v", name, got, copied, want)
+	}
+	p := startPrefetcher[I](once[I]{batch}, &PrefetchOptions{Count: len(want)})
+	defer p.Close(context.Background())
+	for i := range want {
+		if id, err := p.Next(t.Context()); id != want[i] || err != nil {
+			t.Fatalf("%s: ID %d is %v, %v, want %v", name, i, id, err, want[i])
+		}
+	}
+}
+
+type once[I AnyID[I]] struct{ batch BatchOf[I] }
+
+func (o once[I]) NextBatch(context.Context, int) (BatchOf[I], error) { return o.batch, nil }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/client"
+)
+
+// TestClient: the Go client and a real server understand each other, for IDs of both
+// sizes, with runs and without; and an error keeps its kind.
+func TestClient(t *testing.T) {
+	for _, layout := range []string{"default", "boundary", "uuidv7", "lable"} {
+		t.Run(layout, func(t *testing.T) {
+			a, _, _ := serveApp(t)
+			in, out := io.Pipe()
+			a.stderr = out
+			ctx, stop := context.WithCancel(t.Context())
+			var server sync.WaitGroup
+			server.Go(func() {
+				if code := run(ctx, a, []string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--layout", layout, "--max-ahead", "1s", "--node", "3"}); code != exitFine {
+					t.Errorf("it ended with %d", code)
+				}
+				out.Close()
+			})
+			defer server.Wait()
+			defer stop()
+			lines := bufio.NewReader(in)
+			url, err := urlIn(lines)
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.Go(func() { _, _ = io.Copy(io.Discard, lines) })
+
+			c, err := client.New(client.Config{Servers: []string{url}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close(context.Background())
+			call, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			seen := make(map[string]bool)
+			for range 5000 {
+				var text string
+				if firn.MustParseLayout(layout).Bits() == 128 {
+					id, err := c.Sequencer128("orders").Next(call)
+					if err != nil {
+						t.Fatal(err)
+					}
+					text = id.String()
+				} else {
+					id, err := c.Sequencer("orders").Next(call)
+					if err != nil {
+						t.Fatal(err)
+					}
+					text = id.String()
+				}
+				if seen[text] {
+					t.Fatalf("%s comes twice", text)
+				}
+				seen[text] = true
+			}
+			if _, err := c.Sequencer("a b").Next(call); err == nil || !strings.Contains(err.Error(), "name") {
+				t.Errorf("a bad name: %v", err)
+			}
+		})
+	}
+}

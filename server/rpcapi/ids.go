@@ -1,0 +1,245 @@
+package rpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+// defaultName is the sequencer of calls that name none.
+const defaultName = "default"
+
+// maxCredit is how many IDs a message of Stream can allow.
+const maxCredit = 1_000_000_000
+
+// A want is what a call asks for.
+type want struct {
+	name string
+	runs bool
+	s    httpapi.Sequencer
+}
+
+// find sees who asks, and finds the sequencer.
+func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form) (want, error) {
+	if name == "" {
+		name = defaultName
+	}
+	w := want{name: name}
+	if err := httpapi.CheckName(name); err != nil {
+		return w, fail(codes.InvalidArgument, "bad-name", err.Error(), 0)
+	}
+	switch form {
+	case firnv1.Form_FORM_UNSPECIFIED, firnv1.Form_FORM_IDS:
+	case firnv1.Form_FORM_RUNS:
+		w.runs = true
+	default:
+		return w, invalid(fmt.Sprintf("form is %d: it is FORM_IDS or FORM_RUNS", form))
+	}
+	if err := s.check(ctx, httpapi.Generate, name); err != nil {
+		return w, err
+	}
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	var err error
+	if w.s, err = s.c.Backend.Sequencer(limited, name); err != nil {
+		return w, s.failed(ctx, method, err)
+	}
+	if w.runs && !w.s.Layout.HasRuns() {
+		return w, fail(codes.InvalidArgument, "no-runs", fmt.Sprintf("layout %s has random bits or a step of 2^64 and more, so its IDs are no runs: ask for FORM_IDS", w.s.Layout), 0)
+	}
+	return w, nil
+}
+
+// An answer is what NextResponse and StreamResponse have in common.
+type answer struct {
+	ids    []uint64
+	ids128 []byte
+	runs   []*firnv1.Run
+}
+
+// take takes IDs. All or an error.
+func (s *Server) take(ctx context.Context, method string, w want, n int) (a answer, err error) {
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	if w.s.Source128 != nil {
+		b, err := w.s.Source128.NextBatch(limited, n)
+		switch {
+		case err != nil:
+			return a, s.failed(ctx, method, err)
+		case b.Len() != n:
+			return a, s.failed(ctx, method, fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n))
+		}
+		if w.runs {
+			for _, r := range b.Runs() {
+				a.runs = append(a.runs, &firnv1.Run{First128: r.First[:], Step: r.Step, Count: uint32(r.Count)})
+			}
+			return a, nil
+		}
+		a.ids128 = make([]byte, 0, 16*n)
+		for id := range b.All() {
+			a.ids128 = append(a.ids128, id[:]...)
+		}
+		return a, nil
+	}
+	b, err := w.s.Source.NextBatch(limited, n)
+	switch {
+	case err != nil:
+		return a, s.failed(ctx, method, err)
+	case b.Len() != n:
+		return a, s.failed(ctx, method, fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n))
+	}
+	if w.runs {
+		for _, r := range b.Runs() {
+			a.runs = append(a.runs, &firnv1.Run{First: uint64(r.First), Step: r.Step, Count: uint32(r.Count)})
+		}
+		return a, nil
+	}
+	a.ids = make([]uint64, 0, n)
+	for id := range b.All() {
+		a.ids = append(a.ids, uint64(id))
+	}
+	return a, nil
+}
+
+// Next makes some IDs at once.
+func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
+	n := int(r.GetCount())
+	if n == 0 {
+		n = 1
+	}
+	if n > httpapi.MaxCount {
+		return nil, invalid(fmt.Sprintf("count is %d: it is a number from 1 to %d", n, httpapi.MaxCount))
+	}
+	ctx = withHop(ctx)
+	w, err := s.find(ctx, "Next", r.GetSequencer(), r.GetForm())
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.take(ctx, "Next", w, n)
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.NextResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs, Layout: w.s.Layout.String()}, nil
+}
+
+// A credit is how many IDs a stream may still send.
+type credit struct {
+	mu     sync.Mutex
+	left   uint64
+	err    error // why there will be no more; io.EOF if the client is done
+	change chan struct{}
+}
+
+func (c *credit) add(n uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left > math.MaxUint64-n {
+		n = math.MaxUint64 - c.left
+	}
+	c.left += n
+	if err != nil {
+		c.err = err
+	}
+	select {
+	case c.change <- struct{}{}:
+	default:
+	}
+}
+
+// take waits for credit and takes up to n of it; 0 when all is used and there will be no
+// more, with the reason.
+func (c *credit) take(ctx context.Context, n uint64) (uint64, error) {
+	for {
+		c.mu.Lock()
+		if got := min(n, c.left); got > 0 && (c.err == nil || errors.Is(c.err, io.EOF)) {
+			c.left -= got
+			c.mu.Unlock()
+			return got, nil
+		}
+		err := c.err
+		c.mu.Unlock()
+		if err != nil {
+			return 0, err
+		}
+		select {
+		case <-c.change:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// Stream makes as many IDs as there is credit for.
+func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, firnv1.StreamResponse]) error {
+	ctx := withHop(stream.Context())
+	first, err := stream.Recv()
+	if errors.Is(err, io.EOF) {
+		return invalid("there was no request: the first names the sequencer and gives credit")
+	}
+	if err != nil {
+		return err
+	}
+	batch := uint64(first.GetBatch())
+	switch {
+	case batch == 0:
+		batch = 1000
+	case batch > httpapi.MaxCount:
+		return invalid(fmt.Sprintf("batch is %d: it is a number from 1 to %d", batch, httpapi.MaxCount))
+	}
+	w, err := s.find(ctx, "Stream", first.GetSequencer(), first.GetForm())
+	if err != nil {
+		return err
+	}
+	c := &credit{change: make(chan struct{}, 1)}
+	grant := func(r *firnv1.StreamRequest) error {
+		if r.GetCredit() > maxCredit {
+			return invalid(fmt.Sprintf("credit is %d: at most %d can be given at a time", r.GetCredit(), maxCredit))
+		}
+		c.add(r.GetCredit(), nil)
+		return nil
+	}
+	if err := grant(first); err != nil {
+		return err
+	}
+	// It ends with the stream's context, at the latest when this method returns.
+	go func() {
+		for {
+			r, err := stream.Recv()
+			if err == nil && r.GetSequencer() != "" {
+				err = invalid("the sequencer is named in the first message only")
+			}
+			if err == nil {
+				err = grant(r)
+			}
+			if err != nil {
+				c.add(0, err)
+				return
+			}
+		}
+	}()
+	for {
+		n, err := c.take(ctx, batch)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		a, err := s.take(ctx, "Stream", w, int(n))
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(&firnv1.StreamResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs}); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package rpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+// admin sees who asks, and finds the Administrator. The name is checked where one is
+// needed.
+func (s *Server) admin(ctx context.Context, need httpapi.Need, name string, named bool) (httpapi.Administrator, error) {
+	if named {
+		if err := httpapi.CheckName(name); err != nil {
+			return nil, fail(codes.InvalidArgument, "bad-name", err.Error(), 0)
+		}
+	}
+	if err := s.check(ctx, need, name); err != nil {
+		return nil, err
+	}
+	a, ok := s.c.Backend.(httpapi.Administrator)
+	if !ok {
+		return nil, fail(codes.FailedPrecondition, "no-store", "this server was started with a node number of its own and knows no other servers: start it with --store to administer sequencers", 0)
+	}
+	return a, nil
+}
+
+func toProto(i grant.Info) *firnv1.Sequencer {
+	return &firnv1.Sequencer{
+		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
+		MaxAhead: durationpb.New(i.Config.MaxAhead), Window: durationpb.New(i.Config.Window),
+		Incarnation: i.Incarnation, Created: timestamppb.New(i.Created),
+	}
+}
+
+// failedOn is failed for one sequencer.
+func (s *Server) failedOn(ctx context.Context, method, name string, err error) error {
+	var mismatch *grant.MismatchError
+	switch {
+	case errors.Is(err, grant.ErrNotFound):
+		return fail(codes.NotFound, "no-sequencer", fmt.Sprintf("there is no sequencer %s", name), 0)
+	case errors.As(err, &mismatch):
+		return fail(codes.AlreadyExists, "different", err.Error(), 0)
+	}
+	return s.failed(ctx, method, err)
+}
+
+// List lists all sequencers.
+func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListResponse, error) {
+	a, err := s.admin(ctx, httpapi.Read, "", false)
+	if err != nil {
+		return nil, err
+	}
+	r := new(firnv1.ListResponse)
+	err = a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+		if err != nil {
+			r.Sequencers = append(r.Sequencers, &firnv1.Sequencer{Name: name, Error: err.Error()})
+		} else {
+			r.Sequencers = append(r.Sequencers, toProto(info))
+		}
+		return true
+	})
+	if err != nil {
+		return nil, s.failed(ctx, "List", err)
+	}
+	return r, nil
+}
+
+// Get returns one sequencer with its node numbers.
+func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResponse, error) {
+	a, err := s.admin(ctx, httpapi.Read, q.GetName(), true)
+	if err != nil {
+		return nil, err
+	}
+	info, err := a.Lookup(ctx, q.GetName())
+	if err != nil {
+		return nil, s.failedOn(ctx, "Get", q.GetName(), err)
+	}
+	r := &firnv1.GetResponse{Sequencer: toProto(info)}
+	err = a.Nodes(ctx, q.GetName(), func(n grant.NodeInfo, err error) bool {
+		if err == nil {
+			r.Nodes = append(r.Nodes, &firnv1.Node{Node: n.Node, Host: n.Host, Held: n.Held, Until: timestamppb.New(n.Until), Written: timestamppb.New(n.Wall)})
+		}
+		return true
+	})
+	if err != nil {
+		return nil, s.failed(ctx, "Get", err)
+	}
+	return r, nil
+}
+
+// Create creates a sequencer.
+func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.CreateResponse, error) {
+	a, err := s.admin(ctx, httpapi.Admin, q.GetName(), true)
+	if err != nil {
+		return nil, err
+	}
+	layout := firn.Default()
+	if q.GetLayout() != "" {
+		if layout, err = firn.ParseLayout(q.GetLayout()); err != nil {
+			return nil, invalid(err.Error())
+		}
+	}
+	if layout.ReadOnly() {
+		return nil, invalid(fmt.Sprintf("layout %s is for reading only", layout))
+	}
+	c := grant.NewConfig(layout, 0)
+	duration := func(what string, d *durationpb.Duration, to *time.Duration) error {
+		if d == nil {
+			return nil
+		}
+		if err := d.CheckValid(); err != nil || d.AsDuration() < 0 {
+			return invalid(what + " is no duration of 0 or more")
+		}
+		*to = d.AsDuration()
+		return nil
+	}
+	if err := duration("max_ahead", q.GetMaxAhead(), &c.MaxAhead); err != nil {
+		return nil, err
+	}
+	check := c
+	check.Window, c.Window = max(c.Window, c.MinWindow()), 0
+	if err := duration("window", q.GetWindow(), &c.Window); err != nil {
+		return nil, err
+	}
+	if c.Window != 0 {
+		check.Window = c.Window
+	}
+	if err := check.Check(); err != nil {
+		return nil, invalid(err.Error())
+	}
+	info, err := a.Create(ctx, q.GetName(), c)
+	if err != nil {
+		return nil, s.failedOn(ctx, "Create", q.GetName(), err)
+	}
+	return &firnv1.CreateResponse{Sequencer: toProto(info)}, nil
+}
+
+// Attach lets all servers use a sequencer again.
+func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.AttachResponse, error) {
+	i, err := s.change(ctx, "Attach", q.GetName(), httpapi.Administrator.Attach)
+	return &firnv1.AttachResponse{Sequencer: i}, err
+}
+
+// Detach has all servers give their node numbers back.
+func (s *Server) Detach(ctx context.Context, q *firnv1.DetachRequest) (*firnv1.DetachResponse, error) {
+	i, err := s.change(ctx, "Detach", q.GetName(), httpapi.Administrator.Detach)
+	return &firnv1.DetachResponse{Sequencer: i}, err
+}
+
+// Destroy is Detach for good.
+func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1.DestroyResponse, error) {
+	i, err := s.change(ctx, "Destroy", q.GetName(), httpapi.Administrator.Destroy)
+	return &firnv1.DestroyResponse{Sequencer: i}, err
+}
+
+func (s *Server) change(ctx context.Context, method, name string, do func(httpapi.Administrator, context.Context, string) (grant.Info, error)) (*firnv1.Sequencer, error) {
+	a, err := s.admin(ctx, httpapi.Admin, name, true)
+	if err != nil {
+		return nil, err
+	}
+	info, err := do(a, ctx, name)
+	if err != nil {
+		return nil, s.failedOn(ctx, method, name, err)
+	}
+	return toProto(info), nil
+}
