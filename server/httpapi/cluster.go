@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/settings"
 )
 
 // A Cluster is a Backend whose node numbers are kept in a store, so that any
@@ -42,7 +43,29 @@ type ClusterConfig struct {
 
 	// MaxNames is how many names there can be; 0 means DefaultMaxNames.
 	MaxNames int
+
+	// Template says how the sequencer of a name is created and used; nil means as
+	// Config says. It is asked when a name is first used.
+	Template func(name string) (Template, error)
 }
+
+// A Template says in what a sequencer is not as ClusterConfig.Config says. Its zero value
+// says nothing.
+type Template struct {
+	Layout   firn.Layout      // of one that is created
+	MaxAhead *time.Duration   // likewise
+	Window   time.Duration    // likewise
+	Nodes    *sequencer.Range // that this server may take
+	Existing bool             // it is not created, and must exist
+}
+
+// ErrNoSequencer is what an error matches that says that a sequencer must be created
+// before it is used.
+var ErrNoSequencer = errors.New("there is no such sequencer")
+
+// ErrTemplate is what an error matches that says that what is configured for a name is
+// wrong.
+var ErrTemplate = errors.New("the server's configuration is wrong")
 
 // An opening is a name's sequencer, once it is open.
 type opening struct {
@@ -138,27 +161,49 @@ var errStops = fmt.Errorf("%w: the server stops", sequencer.ErrClosed)
 
 // open opens the sequencer of a name.
 func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
-	config := c.c.Config
+	open := c.c.Config
+	existing := false
+	if c.c.Template != nil {
+		t, err := c.c.Template(name)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrTemplate, err)
+		}
+		existing = t.Existing
+		if !t.Layout.IsZero() {
+			open.Layout = t.Layout
+		}
+		if t.MaxAhead != nil {
+			open.MaxAhead = t.MaxAhead
+		}
+		if t.Window != 0 {
+			open.Window = t.Window
+		}
+		if t.Nodes != nil {
+			open.Nodes = t.Nodes
+		}
+	}
 	info, err := grant.Lookup(ctx, c.c.Store, name)
 	switch {
 	case err == nil:
 		// As it is: what was given is for those that are created here.
-		config.Layout, config.MaxAhead, config.Window = info.Config.Layout, nil, 0
+		open.Layout, open.MaxAhead, open.Window = info.Config.Layout, nil, 0
 	case !errors.Is(err, grant.ErrNotFound):
 		return ofStore(ctx, err)
+	case existing:
+		return c.noSequencer(ctx, name)
 	}
-	if r := config.Nodes; r != nil && r.Hi > config.Layout.MaxNode() {
-		return fmt.Errorf("this server may take the node numbers %d..%d, and the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, config.Layout.MaxNode())
+	if r := open.Nodes; r != nil && r.Hi > open.Layout.MaxNode() {
+		return fmt.Errorf("this server may take the node numbers %d..%d, and the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())
 	}
-	if config.Layout.Bits() == 128 {
-		q, err := sequencer.Open128(ctx, c.c.Store, name, &config)
+	if open.Layout.Bits() == 128 {
+		q, err := sequencer.Open128(ctx, c.c.Store, name, &open)
 		if err != nil {
 			return ofStore(ctx, err)
 		}
 		source := firn.Source128(&reopening[firn.ID128]{q, c, name, o})
 		o.q, o.close, o.stats = Sequencer{Layout: q.Layout(), Source128: source}, q.Close, q.Stats
 	} else {
-		q, err := sequencer.Open(ctx, c.c.Store, name, &config)
+		q, err := sequencer.Open(ctx, c.c.Store, name, &open)
 		if err != nil {
 			return ofStore(ctx, err)
 		}
@@ -178,6 +223,19 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		return errStops
 	}
 	return nil
+}
+
+// noSequencer is the error of a name that must exist, with the nearest one that does.
+func (c *Cluster) noSequencer(ctx context.Context, name string) error {
+	var names []string
+	_ = grant.Sequencers(ctx, c.c.Store, func(name string, _ grant.Info, _ error) bool {
+		names = append(names, name)
+		return len(names) < 10_000
+	})
+	if near := settings.Nearest(name, names); near != "" {
+		return fmt.Errorf("%w %s: did you mean %s? One that is not there must be created first, as this server creates none", ErrNoSequencer, name, near)
+	}
+	return fmt.Errorf("%w %s: it must be created first, as this server creates none", ErrNoSequencer, name)
 }
 
 // ofStore makes an error of the store itself, or of a wait for it, one that is

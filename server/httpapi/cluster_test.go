@@ -238,3 +238,38 @@ func TestClusterExhausted(t *testing.T) {
 		t.Errorf("headers %v", w.Header())
 	}
 }
+
+// TestTemplates: what is configured for a name is how its sequencer is created; a name
+// that must exist and does not is an error with the nearest one.
+func TestTemplates(t *testing.T) {
+	store := new(memstore.Store)
+	ahead := 2 * time.Second
+	h := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store, Template: func(name string) (Template, error) {
+		switch name {
+		case "wide":
+			return Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &sequencer.Range{Lo: 7, Hi: 7}}, nil
+		case "torn":
+			return Template{}, errors.New("two patterns")
+		case "orders":
+			return Template{}, nil
+		}
+		return Template{Existing: true}, nil
+	}})})
+	for _, name := range []string{"orders", "wide"} {
+		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
+			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	w := do(h, "GET", "/v1/sequencers/wide")
+	for _, want := range []string{`"layout":"hazelcast"`, `"max_ahead":"2s"`, `"window":"1m30s"`, `"node":7`} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s has no %s", w.Body, want)
+		}
+	}
+	wantProblem(t, do(h, "POST", "/v1/sequencers/order/next"), noSequencer, "did you mean orders?")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/quite-another/next"), noSequencer, "created first")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/torn/next"), badConfig)
+	if w := do(h, "GET", "/v1/sequencers/order"); w.Code != 404 {
+		t.Errorf("it was created: %s", w.Body)
+	}
+}

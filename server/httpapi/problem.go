@@ -47,6 +47,7 @@ var (
 	methodNotAllowed = kind{"method-not-allowed", http.StatusMethodNotAllowed, "This path has no such method"}
 	notAcceptable    = kind{"not-acceptable", http.StatusNotAcceptable, "There is no answer in an accepted form"}
 	foreignHost      = kind{"foreign-host", http.StatusMisdirectedRequest, "The Host is not this machine's own"}
+	badConfig        = kind{"bad-config", http.StatusInternalServerError, "The server's configuration is wrong"}
 	internal         = kind{"internal", http.StatusInternalServerError, "The server has failed"}
 	timeOver         = kind{"time-over", http.StatusInternalServerError, "The layout has no time left"}
 	busy             = kind{"busy", http.StatusServiceUnavailable, "No ID was free in time"}
@@ -137,6 +138,10 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 		p.kind = timeOver
 	case errors.Is(err, ErrTooManyNames):
 		p.kind = tooManyNames
+	case errors.Is(err, ErrNoSequencer):
+		p.kind = noSequencer
+	case errors.Is(err, ErrTemplate):
+		p.kind, p.cause = badConfig, err
 	default:
 		p.detail, p.cause = "the server's log says what happened", err
 	}

@@ -86,6 +86,10 @@ func failureOf(err error, limit time.Duration, late bool) failure {
 		f.code, kind = codeTryAgain, "no-grant"
 	case errors.Is(err, firn.ErrTimeOver):
 		kind = "time-over"
+	case errors.Is(err, httpapi.ErrNoSequencer):
+		kind = "no-sequencer"
+	case errors.Is(err, httpapi.ErrTemplate):
+		kind, f.cause = "bad-config", err
 	case errors.Is(err, httpapi.ErrTooManyNames):
 		kind = "too-many-names"
 	default:

@@ -68,8 +68,9 @@ func (g *guard) tlsConfig() *tls.Config {
 // reloadEvery is how often files are looked at.
 const reloadEvery = 5 * time.Second
 
-// watch reads files again that have changed, and at SIGHUP, until ctx is done.
-func (g *guard) watch(ctx context.Context, log *slog.Logger) {
+// watch reads files again that have changed, and at SIGHUP, until ctx is done. At SIGHUP
+// it reloads the configuration too.
+func (g *guard) watch(ctx context.Context, log *slog.Logger, reload func() (bool, []string, error)) {
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()
 	for {
@@ -77,6 +78,14 @@ func (g *guard) watch(ctx context.Context, log *slog.Logger) {
 		case <-ctx.Done():
 			return
 		case <-g.hup:
+			switch changed, restart, err := reload(); {
+			case err != nil:
+				log.Error("the configuration is wrong: that of before goes on", "error", err)
+			case changed && len(restart) > 0:
+				log.Warn("the configuration was read: templates count now, and other keys at the next start", "keys", strings.Join(restart, " "))
+			case changed:
+				log.Info("the configuration was read: templates count for sequencers that are not in use yet")
+			}
 		case <-tick.C:
 		}
 		if g.tokens != nil {

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/firnid/firn/server/metrics"
 	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/settings"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/tlsconf"
 )
@@ -41,6 +43,9 @@ type serving struct {
 	tokens         string
 	maxConns       uint64
 	advertise      string
+	config         string
+	file           atomic.Pointer[settings.File] // what it says; nil without one
+	create         bool
 	layout         firn.Layout
 	store          string
 	node           string
@@ -59,8 +64,9 @@ type serving struct {
 	stopBy time.Time // when all must have ended, once it is told to stop
 }
 
-func newServe(a *app) *cobra.Command {
-	s := serving{
+// newServing is what serve does where it is told nothing.
+func newServing() *serving {
+	return &serving{
 		listen:         []string{defaultListen},
 		maxConns:       10_000,
 		layout:         firn.Default(),
@@ -68,7 +74,12 @@ func newServe(a *app) *cobra.Command {
 		requestTimeout: httpapi.DefaultLimit,
 		drainTimeout:   15 * time.Second,
 		logFormat:      "text",
+		create:         true,
 	}
+}
+
+func newServe(a *app) *cobra.Command {
+	s := newServing()
 	cmd := &cobra.Command{
 		Use:   "serve [--listen ADDRESS] [--store URL] [--layout LAYOUT] [--node NODE]",
 		Short: "Hand out IDs over HTTP, gRPC and the protocol of Redis",
@@ -117,10 +128,20 @@ balancer, set --drain-delay to longer than it takes to notice that /readyz says
   firn serve --listen 127.0.0.1:0`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.load(a, cmd.Flags()); err != nil {
+				return err
+			}
 			s.givenAhead = cmd.Flags().Changed("max-ahead")
 			return s.run(cmd.Context(), a)
 		},
 	}
+	cmd.Flags().StringVar(&s.config, "config", "", "`FILE` of the configuration, see firn config --help (default $"+configEnv+")")
+	s.flags(cmd)
+	return cmd
+}
+
+// flags are those that a file of configuration can have too.
+func (s *serving) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.listen, "listen", s.listen, "`ADDRESS` to listen on for all protocols; port 0 takes a free one")
 	f.StringVar(&s.listenOf[0], "listen-http", "", "`ADDRESS` to listen on for HTTP alone")
@@ -147,7 +168,7 @@ balancer, set --drain-delay to longer than it takes to notice that /readyz says
 	f.Var(&value[string]{&s.logFormat, parseLogFormat, func(s string) string { return s }, "FORMAT"}, "log-format", "text or json, on stderr")
 	complete(cmd, "log-format", func() []string { return []string{"text", "json"} })
 	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, also without TLS or tokens")
-	return cmd
+	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; else it must exist")
 }
 
 func parseLogFormat(s string) (string, error) {
@@ -270,7 +291,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger) (backen
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames)})
+	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template})
 	return cluster, func() {
 		// Within what is left of the drain, and a moment in any case.
 		by := time.Now().Add(closing)
@@ -387,7 +408,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	}
 	watching, stopWatching := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
-	watchers.Go(func() { guard.watch(watching, log) })
+	watchers.Go(func() { guard.watch(watching, log, s.reload) })
 	if cluster, ok := backend.(*httpapi.Cluster); ok {
 		announcer := members.New(cluster.Store(), s.describe(cluster, endpoints), members.Options{Log: log})
 		watchers.Go(func() { announcer.Run(watching) })

@@ -1,0 +1,379 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/settings"
+	"github.com/firnid/firn/server/stores"
+)
+
+// configEnv is the environment variable that --config is taken from.
+const configEnv = "FIRN_CONFIG"
+
+// configKeys are the keys of firn.yaml, with the flag of serve that each stands for. Its
+// documentation, its default and its check are the flag's.
+var configKeys = []struct{ key, flag string }{
+	{"listen", "listen"},
+	{"listen-http", "listen-http"},
+	{"listen-grpc", "listen-grpc"},
+	{"listen-resp", "listen-resp"},
+	{"advertise", "advertise"},
+	{"store", "store"},
+	{"node", "node"},
+	{"nodes", "nodes"},
+	{"layout", "layout"},
+	{"max-ahead", "max-ahead"},
+	{"create-on-first-use", "create-on-first-use"},
+	{"allow-clock-behind", "allow-clock-behind"},
+	{"tls.cert", "tls-cert"},
+	{"tls.key", "tls-key"},
+	{"tls.client-ca", "client-ca"},
+	{"tls.require-client-cert", "require-client-cert"},
+	{"tokens", "tokens"},
+	{"insecure", "insecure"},
+	{"limits.connections", "max-connections"},
+	{"limits.sequencers", "max-sequencers"},
+	{"limits.request-time", "request-timeout"},
+	{"drain.delay", "drain-delay"},
+	{"drain.timeout", "drain-timeout"},
+	{"log.format", "log-format"},
+}
+
+// knownKeys are the keys alone.
+func knownKeys() []string {
+	all := make([]string, len(configKeys))
+	for i, k := range configKeys {
+		all[i] = k.key
+	}
+	return all
+}
+
+// envOf is the environment variable of a key.
+func envOf(key string) string {
+	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+}
+
+// configHelp says how the file is found and what is in it.
+const configHelp = `The file is YAML. Its keys are flags of firn serve; firn config print lists all with
+their meanings and defaults. What is said by a flag counts before what an environment
+variable says (FIRN_LISTEN, FIRN_TLS_CERT, …), and that before the file.
+
+sequencers has templates: how a sequencer is created that is used for the first time. The
+name itself counts first, then the pattern with one * that has the most other characters,
+then default. Two patterns that fit equally well are an error.
+
+  listen: 127.0.0.1:3476
+  store: etcd://etcd-1,etcd-2,etcd-3/firn
+  tokens: /etc/firn/tokens.yaml
+  sequencers:
+    default: {layout: default}
+    "orders-*":
+      layout: hazelcast,epoch=2026-01-01T00:00:00Z
+      max-ahead: 15s      # how far IDs may run ahead of the clock
+      window: 60s         # how long a node number is held without the store
+      nodes: 0..511       # which node numbers this server may take`
+
+// readConfig reads a file.
+func readConfig(path string) (*settings.File, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, failed("--config, or "+configEnv+", names the file", "%w", err)
+	}
+	f, err := settings.Parse(data, path, knownKeys())
+	if err != nil {
+		return nil, misuse("firn config print lists all keys; firn config check FILE tells whether a file is right", "%w", err)
+	}
+	return f, nil
+}
+
+// origin says where the values of keys come from that have one, and what was written.
+type origin map[string]struct{ where, text string }
+
+// apply sets flags from the environment and a file, where they were not given. All
+// values that are wrong are reported at once.
+func applyConfig(flags *pflag.FlagSet, f *settings.File, getenv func(string) string) (origin, error) {
+	from := make(origin)
+	var faults []error
+	set := func(key, flag, value, where string) {
+		from[key] = struct{ where, text string }{where, value}
+		if err := flags.Set(flag, value); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %s is %q: %w", where, key, value, cause(err)))
+		}
+	}
+	for _, k := range configKeys {
+		flag := flags.Lookup(k.flag)
+		var file *settings.Setting
+		if f != nil {
+			if i := slices.IndexFunc(f.Settings, func(s settings.Setting) bool { return s.Key == k.key }); i >= 0 {
+				file = &f.Settings[i]
+			}
+		}
+		env := getenv(envOf(k.key))
+		switch {
+		case flag.Changed:
+		case env != "" && k.key == "store" && file == nil: // it is looked at where there is no --store
+		case env != "":
+			set(k.key, k.flag, env, envOf(k.key))
+		case file != nil:
+			where := fmt.Sprintf("%s:%d", f.Name, file.Line)
+			if len(file.Values) != 1 && flag.Value.Type() != "stringSlice" {
+				faults = append(faults, fmt.Errorf("%s: %s is one value", where, k.key))
+				continue
+			}
+			set(k.key, k.flag, strings.Join(file.Values, ","), where)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, misuse("", "%w", errors.Join(faults...))
+	}
+	return from, nil
+}
+
+// load reads the configuration of serve.
+func (s *serving) load(a *app, flags *pflag.FlagSet) error {
+	path := s.config
+	if path == "" {
+		path = a.getenv(configEnv)
+	}
+	var f *settings.File
+	if path != "" {
+		var err error
+		if f, err = readConfig(path); err != nil {
+			return err
+		}
+		s.config = path
+		s.file.Store(f)
+	}
+	_, err := applyConfig(flags, f, a.getenv)
+	return err
+}
+
+// reload reads the file again, and takes what can be changed while the server runs: the
+// templates. It returns which keys need a restart.
+func (s *serving) reload() (changed bool, restart []string, err error) {
+	old := s.file.Load()
+	if old == nil {
+		return false, nil, nil
+	}
+	f, err := readConfig(s.config)
+	if err != nil {
+		return false, nil, err
+	}
+	text := func(f *settings.File, key string) string {
+		for _, v := range f.Settings {
+			if v.Key == key {
+				return strings.Join(v.Values, ",")
+			}
+		}
+		return ""
+	}
+	for _, k := range configKeys {
+		if text(old, k.key) != text(f, k.key) {
+			restart = append(restart, k.key)
+		}
+	}
+	s.file.Store(f)
+	return true, restart, nil
+}
+
+// template is what is configured for a name.
+func (s *serving) template(name string) (httpapi.Template, error) {
+	t := httpapi.Template{Existing: !s.create}
+	f := s.file.Load()
+	if f == nil {
+		return t, nil
+	}
+	found, err := f.Template(name)
+	if err != nil {
+		return t, err
+	}
+	t.Layout, t.MaxAhead, t.Window = found.Layout, found.MaxAhead, found.Window
+	if found.HasNodes {
+		t.Nodes = &sequencer.Range{Lo: found.Lo, Hi: found.Hi}
+	}
+	return t, nil
+}
+
+func newConfig(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "config",
+		Short:   "Check, print or import the configuration of firn serve",
+		Long:    configHelp,
+		Example: "  firn config print > firn.yaml\n  firn config check firn.yaml\n  firn config import hazelcast.xml",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newConfigCheck(a), newConfigPrint(a), newConfigImport(a))
+	return cmd
+}
+
+func newConfigCheck(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check FILE",
+		Short:   "Say whether a file is right",
+		Long:    "Check reads a file as firn serve would, without starting anything, and reports all that is\nwrong with it. It exits with 1 if there is something.\n\n" + configHelp,
+		Example: "  firn config check /etc/firn/firn.yaml",
+		Args:    oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, flags := servingFlags(a)
+			f, err := readConfig(args[0])
+			if err == nil {
+				_, err = applyConfig(flags, f, func(string) string { return "" })
+			}
+			if err == nil {
+				err = s.check()
+			}
+			if err == nil {
+				_, err = s.endpoints()
+			}
+			var exit *exitError
+			if errors.As(err, &exit) && exit.code == exitFailed {
+				return err
+			}
+			if err != nil {
+				return &exitError{exitNo, err, ""}
+			}
+			fmt.Fprintf(a.stdout, "%s is right: %d keys and %d templates of sequencers\n", args[0], len(f.Settings), len(f.Templates))
+			return nil
+		},
+	}
+}
+
+// servingFlags are a serve command that is not run.
+func servingFlags(a *app) (*serving, *pflag.FlagSet) {
+	s := newServing()
+	cmd := &cobra.Command{Use: "serve"}
+	s.flags(cmd)
+	return s, cmd.Flags()
+}
+
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return misuse("", "which file? Write %s FILE", cmd.CommandPath())
+	}
+	return nil
+}
+
+func newConfigPrint(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "print [FILE]",
+		Short:   "Print every key with its meaning, default and value",
+		Long:    "Print prints a whole file: every key, commented out where nothing is said about it, with\nits meaning and default, and what a file and the environment make of it.\n\n" + configHelp,
+		Example: "  firn config print > firn.yaml\n  firn config print /etc/firn/firn.yaml",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return misuse("", "one file at a time: %q is one too many", args[1])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, flags := servingFlags(a)
+			var f *settings.File
+			if len(args) == 1 {
+				var err error
+				if f, err = readConfig(args[0]); err != nil {
+					return err
+				}
+			}
+			from, err := applyConfig(flags, f, a.getenv)
+			if err != nil {
+				return err
+			}
+			printConfig(a.stdout, flags, f, from)
+			return nil
+		},
+	}
+}
+
+// printConfig prints all keys.
+func printConfig(w io.Writer, flags *pflag.FlagSet, f *settings.File, from origin) {
+	fmt.Fprintln(w, "# The configuration of firn serve. What is commented out has its default.")
+	group := ""
+	for _, k := range configKeys {
+		flag := flags.Lookup(k.flag)
+		_, usage := pflag.UnquoteUsage(flag)
+		above, name, nested := strings.Cut(k.key, ".")
+		indent := ""
+		if !nested {
+			name = k.key
+		} else if indent = "  "; above != group {
+			group = above
+			open := false
+			for _, other := range configKeys {
+				open = open || strings.HasPrefix(other.key, above+".") && from[other.key].where != ""
+			}
+			comment := "# "
+			if open {
+				comment = ""
+			}
+			fmt.Fprintf(w, "\n%s%s:\n", comment, above)
+		}
+		fmt.Fprintf(w, "\n%s# %s\n", indent, usage)
+		if set := from[k.key]; set.where != "" {
+			if k.key == "store" {
+				set.text = stores.Redact(set.text)
+			}
+			fmt.Fprintf(w, "%s%s: %q # %s\n", indent, name, set.text, set.where)
+		} else {
+			fmt.Fprintf(w, "%s# %s: %q\n", indent, name, strings.Trim(flag.DefValue, `"[]`))
+		}
+	}
+	fmt.Fprint(w, "\n# How sequencers are created at their first use: by name, by pattern, or else default.\n")
+	if f == nil || len(f.Templates) == 0 {
+		fmt.Fprint(w, "# sequencers:\n#   default: {layout: default}\n#   \"orders-*\": {layout: hazelcast, max-ahead: 15s, window: 60s, nodes: 0..511}\n")
+		return
+	}
+	fmt.Fprintln(w, "sequencers:")
+	for _, t := range f.Templates {
+		fmt.Fprintf(w, "  %q:\n", t.Pattern)
+		if !t.Layout.IsZero() {
+			fmt.Fprintf(w, "    layout: %q\n", t.Layout)
+		}
+		if t.MaxAhead != nil {
+			fmt.Fprintf(w, "    max-ahead: %v\n", *t.MaxAhead)
+		}
+		if t.Window != 0 {
+			fmt.Fprintf(w, "    window: %v\n", t.Window)
+		}
+		if t.HasNodes {
+			fmt.Fprintf(w, "    nodes: %d..%d\n", t.Lo, t.Hi)
+		}
+	}
+}
+
+func newConfigImport(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE",
+		Short: "Print what a configuration of Hazelcast says of Flake ID generators",
+		Long: `Import reads a hazelcast.xml, hazelcast.yaml or hazelcast-client of the same, and prints
+its flake-id-generators as templates for firn.yaml. What has no counterpart is named on
+stderr.`,
+		Example: "  firn config import hazelcast.xml > firn.yaml",
+		Args:    oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			data, err := os.ReadFile(args[0])
+			if err != nil {
+				return failed("", "%w", err)
+			}
+			i, err := settings.ImportHazelcast(data, args[0])
+			if err != nil {
+				return &exitError{exitNo, err, ""}
+			}
+			fmt.Fprint(a.stdout, i.YAML)
+			for _, left := range i.Left {
+				fmt.Fprintf(a.stderr, "firn: not carried: %s\n", left)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,304 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/config"
+)
+
+// A Setting is the value of a key as it was written.
+type Setting struct {
+	Key    string   // its path, such as tls.cert
+	Values []string // one, or those of a list
+	Line   int      // in the file
+}
+
+// A Template is how sequencers of a name, or of a pattern of names, are created and
+// used.
+type Template struct {
+	Pattern  string
+	Layout   firn.Layout    // zero if none is given
+	MaxAhead *time.Duration // nil if none is given
+	Window   time.Duration  // 0 if none is given
+	Lo, Hi   uint64         // node numbers that may be taken
+	HasNodes bool           // whether these are given
+	Line     int
+}
+
+// DefaultTemplate is the name of the template of all that no pattern serves.
+const DefaultTemplate = "default"
+
+// A File is a configuration that was read.
+type File struct {
+	Name      string
+	Settings  []Setting // in the order of the file
+	Templates []Template
+}
+
+// maxFile bounds a file.
+const maxFile = 4 << 20
+
+// Parse reads a firn.yaml: a mapping of the keys that are known, which may be nested as
+// their paths are, and sequencers with templates. All that is wrong is reported at once,
+// each with the file's name and the line.
+func Parse(data []byte, name string, known []string) (*File, error) {
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s: it has more than %d MiB", name, maxFile>>20)
+	}
+	d := yaml.NewDecoder(strings.NewReader(string(data)))
+	var doc yaml.Node
+	if err := d.Decode(&doc); err != nil && err.Error() != "EOF" {
+		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	p := &parser{f: &File{Name: name}, known: known}
+	var more yaml.Node
+	if d.Decode(&more) == nil {
+		p.fault(&more, "a second document: there is one in a file")
+	}
+	if doc.Kind != 0 {
+		p.mapping(doc.Content[0], "")
+	}
+	if len(p.faults) > 0 {
+		return nil, errors.Join(p.faults...)
+	}
+	return p.f, nil
+}
+
+type parser struct {
+	f      *File
+	known  []string
+	faults []error
+}
+
+func (p *parser) fault(n *yaml.Node, format string, args ...any) {
+	p.faults = append(p.faults, fmt.Errorf("%s:%d: %s", p.f.Name, n.Line, fmt.Sprintf(format, args...)))
+}
+
+// mapping reads the keys below a path.
+func (p *parser) mapping(n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		p.fault(n, "%s: KEY: VALUE is expected here", orTop(path))
+		return
+	}
+	seen := make(map[string]int)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if line, ok := seen[k.Value]; ok {
+			p.fault(k, "%s is said in line %d already", k.Value, line)
+			continue
+		}
+		seen[k.Value] = k.Line
+		key := k.Value
+		if path != "" {
+			key = path + "." + key
+		}
+		switch {
+		case key == "sequencers":
+			p.sequencers(v)
+		case slices.Contains(p.known, key):
+			p.setting(key, v)
+		case slices.ContainsFunc(p.known, func(known string) bool { return strings.HasPrefix(known, key+".") }):
+			p.mapping(v, key)
+		default:
+			hint := ""
+			if near := Nearest(key, append(slices.Clone(p.known), "sequencers")); near != "" {
+				hint = ": did you mean " + near + "?"
+			}
+			p.fault(k, "there is no key %q%s", key, hint)
+		}
+	}
+}
+
+func orTop(path string) string {
+	if path == "" {
+		return "the file"
+	}
+	return path
+}
+
+// setting notes a value.
+func (p *parser) setting(key string, v *yaml.Node) {
+	s := Setting{Key: key, Line: v.Line}
+	values := []*yaml.Node{v}
+	if v.Kind == yaml.SequenceNode {
+		values = v.Content
+	}
+	for _, one := range values {
+		if one.Kind != yaml.ScalarNode || one.Tag == "!!null" {
+			p.fault(one, "%s needs a value", key)
+			return
+		}
+		s.Values = append(s.Values, one.Value)
+	}
+	p.f.Settings = append(p.f.Settings, s)
+}
+
+// templateKeys are the keys of a template.
+var templateKeys = [...]string{"layout", "max-ahead", "window", "nodes"}
+
+// sequencers reads the templates.
+func (p *parser) sequencers(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		p.fault(n, "sequencers: a NAME or a pattern with one *, a colon, and its keys are expected")
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		t := Template{Pattern: k.Value, Line: k.Line}
+		if k.Value == "" || strings.Count(k.Value, "*") > 1 {
+			p.fault(k, "sequencers: %q is no name, and no pattern with one *", k.Value)
+		}
+		for _, other := range p.f.Templates {
+			if other.Pattern == t.Pattern {
+				p.fault(k, "sequencers: %q is in line %d already", t.Pattern, other.Line)
+			}
+		}
+		p.template(&t, v)
+		p.f.Templates = append(p.f.Templates, t)
+	}
+}
+
+// template reads one.
+func (p *parser) template(t *Template, n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		p.fault(n, "sequencers: %s: there are the keys %s", t.Pattern, strings.Join(templateKeys[:], ", "))
+		return
+	}
+	seen := make(map[string]bool)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if seen[k.Value] {
+			p.fault(k, "%s is said twice", k.Value)
+		}
+		seen[k.Value] = true
+		if v.Kind != yaml.ScalarNode {
+			p.fault(v, "%s is one value", k.Value)
+			continue
+		}
+		var err error
+		switch k.Value {
+		case "layout":
+			if t.Layout, err = firn.ParseLayout(v.Value); err == nil && t.Layout.ReadOnly() {
+				err = fmt.Errorf("%s is for reading only", v.Value)
+			}
+		case "max-ahead":
+			var d time.Duration
+			d, err = duration(v.Value)
+			t.MaxAhead = &d
+		case "window":
+			t.Window, err = duration(v.Value)
+		case "nodes":
+			t.Lo, t.Hi, err = nodes(v.Value)
+			t.HasNodes = true
+		default:
+			hint := ""
+			if near := Nearest(k.Value, templateKeys[:]); near != "" {
+				hint = ": did you mean " + near + "?"
+			}
+			p.fault(k, "there is no key %q in a sequencer%s", k.Value, hint)
+			continue
+		}
+		if err != nil {
+			p.fault(v, "%s: %s", k.Value, strings.TrimPrefix(err.Error(), "firn: "))
+		}
+	}
+	if l := t.Layout; t.HasNodes && !l.IsZero() && t.Hi > l.MaxNode() {
+		p.fault(n, "nodes: %d is more than %d, the last node of layout %s", t.Hi, l.MaxNode(), l)
+	}
+}
+
+func duration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is no duration such as 200ms or 60s", text)
+	}
+	return d, nil
+}
+
+func nodes(text string) (lo, hi uint64, err error) {
+	a, b, ok := strings.Cut(text, "..")
+	lo, e1 := strconv.ParseUint(a, 10, 64)
+	hi, e2 := strconv.ParseUint(b, 10, 64)
+	if !ok || e1 != nil || e2 != nil || lo > hi {
+		return 0, 0, fmt.Errorf("%q is not LO..HI, such as 0..511: both ends are needed, so that two clusters cannot overlap unseen", text)
+	}
+	return lo, hi, nil
+}
+
+// Template returns what serves a name: the template of the name, or of the pattern that
+// fits best (see Match), or the default. Without any of these it is the zero Template.
+func (f *File) Template(name string) (Template, error) {
+	patterns := make([]string, 0, len(f.Templates))
+	for _, t := range f.Templates {
+		patterns = append(patterns, t.Pattern)
+	}
+	pattern, ok, err := config.Match(patterns, name)
+	if err != nil {
+		return Template{}, err
+	}
+	if !ok {
+		pattern = DefaultTemplate
+	}
+	for _, t := range f.Templates {
+		if t.Pattern == pattern {
+			return t, nil
+		}
+	}
+	return Template{}, nil
+}
+
+// Nearest returns which of the words is most like one that is not among them, or "" if
+// none is.
+func Nearest(word string, words []string) string {
+	best, distance := "", max(2, len(word)/3)+1
+	for _, w := range words {
+		if d := edits(strings.ToLower(word), strings.ToLower(w), distance); d < distance {
+			best, distance = w, d
+		}
+	}
+	return best
+}
+
+// edits counts the letters that must be changed, added, left out or swapped with the next
+// one to make b of a, as far as it is less than most.
+func edits(a, b string, most int) int {
+	if d := len(a) - len(b); d >= most || -d >= most {
+		return most
+	}
+	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		now[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			now[j+1] = min(last[j+1]+1, now[j]+1, last[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				now[j+1] = min(now[j+1], before[j-1]+1)
+			}
+		}
+		before, last, now = last, now, before
+	}
+	return last[len(b)]
+}

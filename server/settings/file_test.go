@@ -1,0 +1,216 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+var known = []string{"listen", "store", "tls.cert", "tls.key", "limits.connections"}
+
+func TestParse(t *testing.T) {
+	f, err := Parse([]byte(`
+listen: [127.0.0.1:3476, "unix:/run/firn"]
+tls:
+  cert: a.crt
+  key: a.key
+limits: {connections: 5}
+sequencers:
+  default:
+    layout: default
+  "orders-*": {layout: hazelcast, max-ahead: 15s, window: 60s, nodes: 0..511}
+  empty:
+`), "firn.yaml", known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range f.Settings {
+		got = append(got, s.Key+"="+strings.Join(s.Values, "|"))
+	}
+	if want := "listen=127.0.0.1:3476|unix:/run/firn tls.cert=a.crt tls.key=a.key limits.connections=5"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	orders, err := f.Template("orders-1")
+	if err != nil || orders.Layout.String() != "hazelcast" || *orders.MaxAhead != 15*time.Second || orders.Window != time.Minute || !orders.HasNodes || orders.Hi != 511 {
+		t.Errorf("%+v, %v", orders, err)
+	}
+	if other, err := f.Template("users"); err != nil || other.Pattern != "default" {
+		t.Errorf("%+v, %v", other, err)
+	}
+	if other, err := f.Template("empty"); err != nil || !other.Layout.IsZero() || other.Pattern != "empty" {
+		t.Errorf("%+v, %v", other, err)
+	}
+	for _, text := range []string{"", "# nothing", "sequencers:", "tls:"} {
+		if f, err := Parse([]byte(text), "f", known); err != nil || len(f.Settings)+len(f.Templates) != 0 {
+			t.Errorf("%q: %+v, %v", text, f, err)
+		}
+	}
+	f, err = Parse([]byte("sequencers: {'a*': , '*a': }"), "f", known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Template("aba"); err == nil {
+		t.Error("an ambiguous name has a template")
+	}
+}
+
+func TestParseFaults(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"[1]", "f:1: the file: KEY: VALUE"},
+		{"a: [", "f: "},
+		{"stroe: x", `f:1: there is no key "stroe": did you mean store?`},
+		{"tls: {crt: x}", `f:1: there is no key "tls.crt": did you mean tls.cert?`},
+		{"zzzzzzzzz: 1", `f:1: there is no key "zzzzzzzzz"`},
+		{"store: a\nstore: b", "f:2: store is said in line 1 already"},
+		{"store:", "f:1: store needs a value"},
+		{"store: {a: b}", "f:1: store needs a value"},
+		{"---\na: 1\n---\nb: 2", "a second document"},
+		{"sequencers: [a]", "f:1: sequencers:"},
+		{"sequencers: {'*a*': }", "one *"},
+		{"sequencers:\n  a: 5", "f:2: sequencers: a:"},
+		{"sequencers:\n  a: {}\n  a: {}", `f:3: sequencers: "a" is in line 2 already`},
+		{"sequencers:\n  a:\n    layuot: x", `f:3: there is no key "layuot" in a sequencer: did you mean layout?`},
+		{"sequencers:\n  a:\n    layout: defualt", "f:3: layout: "},
+		{"sequencers:\n  a:\n    layout: ksuid", "f:3: layout: ksuid is for reading only"},
+		{"sequencers:\n  a:\n    window: 60", `f:3: window: "60" is no duration`},
+		{"sequencers:\n  a:\n    max-ahead: -1s", `f:3: max-ahead: "-1s" is no duration`},
+		{"sequencers:\n  a:\n    nodes: 5", `f:3: nodes: "5" is not LO..HI`},
+		{"sequencers:\n  a:\n    nodes: 6..5", `f:3: nodes: "6..5" is not LO..HI`},
+		{"sequencers:\n  a: {layout: default, nodes: 0..1024}", "f:2: nodes: 1024 is more than 1023"},
+		{"stroe: a\nsequencers:\n  a: {window: x}", "f:1: there is no key \"stroe\": did you mean store?\nf:3: window:"},
+	} {
+		if f, err := Parse([]byte(test.text), "f", known); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %+v, %v, want %q", test.text, f, err, test.want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	words := []string{"orders", "users", "invoices"}
+	for word, want := range map[string]string{"order": "orders", "ordres": "orders", "USERS": "users", "invoice-lines": "", "x": "", "": "", "usres": "users"} {
+		if got := Nearest(word, words); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
+
+const hazelcastXML = `<?xml version="1.0"?>
+<hazelcast xmlns="http://www.hazelcast.com/schema/config">
+  <cluster-name>dev</cluster-name>
+  <map name="a"><backup-count>1</backup-count></map>
+  <flake-id-generator name="orders">
+    <prefetch-count>200</prefetch-count>
+    <prefetch-validity-millis>1000</prefetch-validity-millis>
+    <epoch-start>1577836800000</epoch-start>
+    <node-id-offset>512</node-id-offset>
+    <bits-sequence>12</bits-sequence>
+    <bits-node-id>10</bits-node-id>
+    <allowed-future-millis>2000</allowed-future-millis>
+    <statistics-enabled>false</statistics-enabled>
+  </flake-id-generator>
+  <flake-id-generator name="plain*"/>
+</hazelcast>`
+
+const hazelcastYAML = `hazelcast:
+  network: {port: 5701}
+  flake-id-generator:
+    orders:
+      prefetch-count: 200
+      prefetch-validity-millis: 1000
+      epoch-start: 1577836800000
+      node-id-offset: 512
+      bits-sequence: 12
+      bits-node-id: 10
+      allowed-future-millis: 2000
+      statistics-enabled: false
+    plain*: {}
+`
+
+// TestImport: XML and YAML say the same, and what comes of them is a firn.yaml.
+func TestImport(t *testing.T) {
+	var before string
+	for name, text := range map[string]string{"xml": hazelcastXML, "yaml": hazelcastYAML} {
+		i, err := ImportHazelcast([]byte(text), name)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if before != "" && i.YAML != before {
+			t.Errorf("XML and YAML are not the same:\n%s\n%s", before, i.YAML)
+		}
+		before = i.YAML
+		f, err := Parse([]byte(i.YAML), "imported", known)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, i.YAML)
+		}
+		orders, _ := f.Template("orders")
+		if orders.Layout.String() != "hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z" || *orders.MaxAhead != 2*time.Second || orders.Lo != 512 || orders.Hi != 1023 {
+			t.Errorf("%+v from\n%s", orders, i.YAML)
+		}
+		plain, _ := f.Template("plain7")
+		if plain.Layout.String() != "hazelcast" || plain.HasNodes || plain.MaxAhead != nil {
+			t.Errorf("%+v", plain)
+		}
+		left := strings.Join(i.Left, "\n")
+		for _, want := range []string{"prefetch-count 200", "Count: 200, Validity: 1s", "statistics-enabled false", "is not of Flake ID generators"} {
+			if !strings.Contains(left, want) {
+				t.Errorf("%s: what is left is\n%s\nwant %q", name, left, want)
+			}
+		}
+	}
+}
+
+func TestImportFaults(t *testing.T) {
+	in := func(inner string) string {
+		return "<hazelcast>\n<flake-id-generator name=\"a\">\n" + inner + "\n</flake-id-generator></hazelcast>"
+	}
+	for _, test := range []struct{ text, want string }{
+		{"<hazelcast/>", "there is no flake-id-generator"},
+		{"<other/>", "f:1: the root is other"},
+		{"<hazelcast>", "unexpected EOF"},
+		{"hazelcast: {}", "there is no flake-id-generator"},
+		{"other: {}", `f:1: there is "other"`},
+		{"text", "neither XML nor YAML"},
+		{in("<prefetch-count>0</prefetch-count>"), `f:3: prefetch-count of a: "0" is no number from 1 to 100000`},
+		{in("<bits-node-id>64</bits-node-id>"), "f:3: bits-node-id"},
+		{in("<bits-node-id>40</bits-node-id><bits-sequence>30</bits-sequence>"), "leave no bit for the time"},
+		{in("<node-id-offset>65536</node-id-offset>"), "beyond 65535"},
+		{in("<statistics-enabled>maybe</statistics-enabled>"), "true or false"},
+		{in("<epoch-start>x</epoch-start><prefetch-count>y</prefetch-count>"), "prefetch-count of a"},
+		{in("<epoch-start>${epoch}</epoch-start>"), `"${epoch}" is no number`},
+	} {
+		if i, err := ImportHazelcast([]byte(test.text), "f"); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %+v, %v, want %q", test.text, i, err, test.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("listen: [a]\nsequencers: {'a*': {layout: hazelcast, window: 60s, nodes: 0..5}}"))
+	f.Add([]byte("a: &a [*a]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := Parse(data, "f", known)
+		if (file == nil) == (err == nil) {
+			t.Fatal(file, err)
+		}
+		if err == nil {
+			_, _ = file.Template("abc")
+		}
+	})
+}
+
+func FuzzImport(f *testing.F) {
+	f.Add([]byte(hazelcastXML))
+	f.Add([]byte(hazelcastYAML))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		i, err := ImportHazelcast(data, "f")
+		if (i == nil) == (err == nil) {
+			t.Fatal(i, err)
+		}
+		if err == nil {
+			if _, err := Parse([]byte(i.YAML), "imported", known); err != nil && !strings.Contains(err.Error(), "already") && !strings.Contains(err.Error(), "no pattern") && !strings.Contains(err.Error(), "layout: ") {
+				t.Fatalf("%v:\n%s", err, i.YAML)
+			}
+		}
+	})
+}
