@@ -72,6 +72,7 @@ var routes = []route{
 	{"/{$}", read, Anything, (*Handler).index},
 	{"/healthz", read, Anything, (*Handler).healthz},
 	{"/readyz", read, Anything, (*Handler).readyz},
+	{"/openapi.yaml", read, Anything, (*Handler).openapi},
 	{"/v1/inspect/{id}", read, Inspect, (*Handler).inspect},
 	{"/v1/members", read, Read, (*Handler).members},
 	{"/v1/sequencers", read, Read, (*Handler).sequencers},

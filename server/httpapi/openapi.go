@@ -1,0 +1,21 @@
+package httpapi
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+// openAPI describes the HTTP API. TestOpenAPI holds it to what is served.
+//
+//go:embed openapi.yaml
+var openAPI []byte
+
+// openapi answers with the description of the API.
+func (h *Handler) openapi(w http.ResponseWriter, r *http.Request) *problem {
+	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
+		return f.problem()
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Write(openAPI)
+	return nil
+}
