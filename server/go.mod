@@ -3,6 +3,7 @@ module github.com/firnid/firn/server
 go 1.26.0
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/firnid/firn v0.0.0
 	github.com/prometheus/client_golang v1.25.0
