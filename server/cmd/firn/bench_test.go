@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -61,7 +60,7 @@ func TestBench(t *testing.T) {
 		t.Helper()
 		a, stdout, stderr := serveApp(t)
 		code = run(t.Context(), a, append([]string{"bench", "--json", "--duration", "300ms"}, args...))
-		if err := json.NewDecoder(bytes.NewReader(stdout.Bytes())).Decode(&result); err != nil {
+		if err := json.NewDecoder(strings.NewReader(stdout.String())).Decode(&result); err != nil {
 			t.Fatalf("bench %q: %v: %s%s", args, err, stdout, stderr)
 		}
 		return code, result
