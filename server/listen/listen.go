@@ -253,7 +253,7 @@ func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
 }
 
 // methods are how requests of HTTP/1.1 begin.
-var methods = [...]string{"GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "TRACE "}
+var methods = [...]string{"GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "TRACE ", "QUERY "}
 
 // preface is how HTTP/2 begins: more of it says nothing else.
 const preface = "PRI "

@@ -116,6 +116,7 @@ var dialects = []struct{ text, want string }{
 	{"get / HTTP/1.1\r\n\r\n", "resp"},
 	{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "grpc"},
 	{"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"QUERY / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
 	{"OPTIONS / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
 	{"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "http"},
 }
