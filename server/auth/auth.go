@@ -6,6 +6,7 @@
 package auth
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -13,16 +14,20 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/big"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/config"
 )
 
@@ -161,6 +166,9 @@ func (s *Set) Len() int { return len(s.all) }
 // maxFile bounds a file of tokens.
 const maxFile = 4 << 20
 
+// maxFaults bounds what is said of one: what is no file of tokens has faults everywhere.
+const maxFaults = 50
+
 // Parse reads a file of tokens:
 //
 //	tokens:
@@ -178,12 +186,18 @@ func Parse(data []byte, file string) (*Set, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: it has more than %d MiB", file, maxFile>>20)
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	var doc, more yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(&doc); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	var faults []error
+	left := 0
 	fault := func(n *yaml.Node, format string, args ...any) {
+		if len(faults) == maxFaults {
+			left++
+			return
+		}
 		faults = append(faults, fmt.Errorf("%s:%d: %s", file, n.Line, fmt.Sprintf(format, args...)))
 	}
 	s := new(Set)
@@ -203,6 +217,15 @@ func Parse(data []byte, file string) (*Set, error) {
 		names[p.Name], seen[key] = n.Line, n.Line
 		s.all = append(s.all, p)
 	}
+	switch err := d.Decode(&more); {
+	case err == nil:
+		fault(&more, "a second document begins here: there is one, and all tokens are in it")
+	case err != io.EOF:
+		faults = append(faults, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: ")))
+	}
+	if left > 0 {
+		faults = append(faults, fmt.Errorf("%s: and %d faults more", file, left))
+	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
@@ -220,16 +243,22 @@ func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node
 		return nil
 	}
 	var list []*yaml.Node
+	first := 0
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
 		switch {
 		case key.Value != "tokens":
 			fault(key, "there is no key %q here: there is tokens", key.Value)
+		case first != 0:
+			fault(key, "tokens is on line %d too", first)
 		case value.Kind == yaml.ScalarNode && value.Tag == "!!null":
 		case value.Kind != yaml.SequenceNode:
 			fault(value, "tokens is a list: each begins with a dash")
 		default:
 			list = append(list, value.Content...)
+		}
+		if key.Value == "tokens" && first == 0 {
+			first = key.Line
 		}
 	}
 	return list
@@ -256,8 +285,8 @@ func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Princip
 		switch k.Value {
 		case "name":
 			p.Name = v.Value
-			if v.Value == "" || len(v.Value) > 128 {
-				fault(v, "a name has 1 to 128 characters")
+			if v.Value == "" || len(v.Value) > 128 || v.Tag == "!!null" || strings.ContainsFunc(v.Value, unicode.IsControl) {
+				fault(v, "a name has 1 to 128 bytes, and no control characters")
 			}
 		case "sha256":
 			sum, err := hex.DecodeString(v.Value)
@@ -291,8 +320,8 @@ func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Princip
 				continue
 			}
 			for _, pattern := range v.Content {
-				if pattern.Kind != yaml.ScalarNode || pattern.Value == "" || strings.Count(pattern.Value, "*") > 1 {
-					fault(pattern, "%q is no name, and no pattern with one *", pattern.Value)
+				if pattern.Kind != yaml.ScalarNode || !isPattern(pattern.Value) {
+					fault(pattern, "%q is no name of a sequencer, and no pattern with one *", pattern.Value)
 				}
 				p.sequencers = append(p.sequencers, pattern.Value)
 			}
@@ -311,75 +340,124 @@ func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Princip
 	return p, key
 }
 
+// isPattern reports whether a sequencer can have the name, or one that the pattern
+// matches: else it is a slip, and would match nothing without a word.
+func isPattern(s string) bool {
+	before, after, wild := strings.Cut(s, "*")
+	switch {
+	case !wild:
+		return grant.CheckName(s) == nil
+	case strings.Contains(after, "*"):
+		return false
+	case before == "":
+		before = "a" // what the * stands for
+	}
+	return grant.CheckName(before+after) == nil
+}
+
 // A File is a Set that is read again when its file has changed. It must be made by
 // Open, and is safe for use by many goroutines at once.
 type File struct {
 	path string
 	set  atomic.Pointer[Set]
 
-	mu    sync.Mutex // guards what follows
-	size  int64
-	mtime time.Time
+	mu   sync.Mutex  // guards what follows
+	info fs.FileInfo // of what was read last, or nil
+	read time.Time   // when
+	sum  [sha256.Size]byte
+	gone bool // it was said that the file cannot be read
 }
 
-// Open reads a file of tokens. warn is told in a sentence if others may write it.
+// Open reads a file of tokens. warn is told in a sentence what others may do with it.
 func Open(path string, warn func(string)) (*File, error) {
 	f := &File{path: path}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm()&0o022 != 0 && warn != nil {
-		warn(fmt.Sprintf("%s may be written by others (mode %04o): whoever can, can let themselves in; chmod go-w", path, info.Mode().Perm()))
+	if text := modeFault(path, info.Mode()); text != "" && warn != nil {
+		warn(text)
 	}
-	if err := f.load(); err != nil {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := f.load(); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// modeFault says what is wrong with the mode of a file of tokens, if anything. To read one is
+// no break-in, as nobody finds a token by its hash; but it says who may do what. Windows
+// has no such modes.
+func modeFault(path string, mode fs.FileMode) string {
+	switch mode = mode.Perm(); {
+	case runtime.GOOS == "windows":
+	case mode&0o022 != 0:
+		return fmt.Sprintf("%s may be written by others (mode %04o): whoever can, can let themselves in; chmod go-w", path, mode)
+	case mode&0o044 != 0:
+		return fmt.Sprintf("%s may be read by others (mode %04o): they see who may do what, though no token; chmod 600", path, mode)
+	}
+	return ""
 }
 
 // Set is what the file said when it was read last.
 func (f *File) Set() *Set { return f.set.Load() }
 
 // Reload reads the file again if it has changed, and reports whether it has. After an
-// error all is as it was.
+// error all is as it was; changed is then true once for each change, and once where the
+// file is gone.
 func (f *File) Reload() (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	info, err := os.Stat(f.path)
 	if err != nil {
-		return false, err
+		return f.isGone(), err
 	}
-	if info.Size() == f.size && info.ModTime().Equal(f.mtime) {
+	if f.info != nil && os.SameFile(info, f.info) && info.Size() == f.info.Size() && info.ModTime().Equal(f.info.ModTime()) &&
+		f.read.Sub(info.ModTime()) > coarse {
 		return false, nil
 	}
-	return true, f.loadLocked()
+	return f.load()
 }
 
-func (f *File) load() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.loadLocked()
+// coarse is how long a file's time may stand still while the file changes. What was read
+// sooner after it is compared itself, as one hash may have been put for another.
+const coarse = 3 * time.Second
+
+func (f *File) isGone() (first bool) {
+	first, f.gone, f.info = !f.gone, true, nil
+	return first
 }
 
-func (f *File) loadLocked() error {
+func (f *File) load() (changed bool, err error) {
 	info, err := os.Stat(f.path)
 	if err != nil {
-		return err
+		return f.isGone(), err
 	}
-	// What was looked at counts also where it is wrong, so that it is said once.
-	f.size, f.mtime = info.Size(), info.ModTime()
+	if info.Size() > maxFile {
+		changed = f.info == nil || info.Size() != f.info.Size()
+		f.info, f.gone = info, false
+		return changed, fmt.Errorf("%s: it has more than %d MiB", f.path, maxFile>>20)
+	}
+	read := time.Now()
 	data, err := os.ReadFile(f.path)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf("%w: it must be readable by the user that runs firn", err)
+			err = fmt.Errorf("%w: it must be readable by the user that runs firn", err)
 		}
-		return err
+		return f.isGone(), err
+	}
+	sum := sha256.Sum256(data)
+	same := f.info != nil && !f.gone && sum == f.sum
+	// What was looked at counts also where it is wrong, so that it is said once.
+	f.info, f.read, f.sum, f.gone = info, read, sum, false
+	if same {
+		return false, nil
 	}
 	s, err := Parse(data, f.path)
 	if err != nil {
-		return err
+		return true, err
 	}
 	f.set.Store(s)
-	return nil
+	return true, nil
 }

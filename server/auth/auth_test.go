@@ -124,6 +124,12 @@ func TestParseFaults(t *testing.T) {
 		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: ['*a*']}", "one *"},
 		{"tokens:\n- {name: a, role: read, role: read, sha256: " + hash + "}", "f:2: role is said twice"},
 		{"tokens:\n- {name: a, role: read, sha256: " + hash + "}\n- {name: a, role: read, sha256: " + hash + "}", "f:3: the name \"a\" is that of line 2 too\nf:3: this token"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: ['or ders']}", "no name of a sequencer"},
+		{"tokens:\n- {name: ~, role: read, sha256: " + hash + "}", "f:2: a name has"},
+		{"tokens:\n- {name: \"a\\nb\", role: read, sha256: " + hash + "}", "f:2: a name has"},
+		{"tokens: []\ntokens: []", "f:2: tokens is on line 1 too"},
+		{"tokens: []\n---\ntokens: []", "a second document begins here"},
+		{"tokens:\n" + strings.Repeat("- 5\n", 100), "f: and 50 faults more"},
 		{"tokens:\n- {name: [a], role: read, sha256: " + hash + "}", "f:2: name is one value"},
 		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", colour: red}", `f:2: there is no key "colour"`},
 	} {
@@ -186,14 +192,60 @@ func TestFile(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
+	reload(true, true, second) // it is said once that it is gone
 	reload(false, true, second)
 	write("tokens:\n- {name: a, role: read, sha256: "+firstHash+"}", 3)
+	reload(true, false, first)
+	for mode, want := range map[os.FileMode]string{0o644: "may be read by others (mode 0644)", 0o600: ""} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		warned := ""
+		if _, err := Open(path, func(text string) { warned = text }); err != nil || !strings.Contains(warned, want) || (want == "") != (warned == "") {
+			t.Errorf("mode %o: %v, and the warning %q", mode, err, warned)
+		}
+	}
 	if err := os.Chmod(path, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	warned := ""
 	if _, err := Open(path, func(text string) { warned = text }); err != nil || !strings.Contains(warned, "chmod go-w") {
 		t.Errorf("%v, and the warning %q", err, warned)
+	}
+}
+
+// TestFileSameStamp: a token that is put for another counts, though the file has the
+// size and the time that it had.
+func TestFileSameStamp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	_, hash := NewToken()
+	second, secondHash := NewToken()
+	text := func(hash string) []byte { return []byte("tokens:\n- {name: a, role: read, sha256: " + hash + "}") }
+	if err := os.WriteFile(path, text(hash), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := f.Reload(); changed || err != nil {
+		t.Errorf("Reload() = %t, %v, and nothing has changed", changed, err)
+	}
+	if err := os.WriteFile(path, text(secondHash), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := f.Reload(); !changed || err != nil {
+		t.Errorf("Reload() = %t, %v, and the token is another", changed, err)
+	}
+	if _, ok := f.Set().Token(second, now); !ok {
+		t.Error("the new token is not known")
 	}
 }
 

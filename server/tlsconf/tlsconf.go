@@ -4,9 +4,11 @@ package tlsconf
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,10 +32,12 @@ type Files struct {
 // must be made by Load, and is safe for use by many goroutines at once.
 type Loader struct {
 	files Files
+	warn  func(string)
 	now   atomic.Pointer[tls.Config]
 
 	mu     sync.Mutex // guards what follows
 	stamps [3]stamp
+	gone   bool // it was said that a file cannot be looked at
 }
 
 // A stamp is what tells that a file has changed.
@@ -42,7 +46,8 @@ type stamp struct {
 	mtime time.Time
 }
 
-// Load reads the files. warn is told in sentences what is dangerous and can be used.
+// Load reads the files. warn is told in sentences what is dangerous and can be used, then
+// and at each change; it may be nil.
 func Load(f Files, warn func(string)) (*Loader, error) {
 	switch {
 	case f.Cert == "" || f.Key == "":
@@ -50,38 +55,60 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 	case f.Require && f.ClientCA == "":
 		return nil, errors.New("to require certificates of clients, name the authorities that sign them (client-ca)")
 	}
-	l := &Loader{files: f}
+	l := &Loader{files: f, warn: warn}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	leaf, err := l.read()
+	l.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if warn != nil {
-		if info, err := os.Stat(f.Key); err == nil && info.Mode().Perm()&0o077 != 0 {
-			warn(fmt.Sprintf("%s may be read by others (mode %04o): chmod 600", f.Key, info.Mode().Perm()))
-		}
-		if left := time.Until(leaf.NotAfter); left < 7*24*time.Hour {
-			warn(fmt.Sprintf("%s is valid until %s only", f.Cert, leaf.NotAfter.UTC().Format(time.RFC3339)))
-		}
-	}
+	l.judge(leaf)
 	return l, nil
 }
 
+// judge warns of what is dangerous and can be used. Windows has no modes of files.
+func (l *Loader) judge(leaf *x509.Certificate) {
+	if l.warn == nil {
+		return
+	}
+	if info, err := os.Stat(l.files.Key); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		l.warn(fmt.Sprintf("%s may be read by others (mode %04o): chmod 600", l.files.Key, info.Mode().Perm()))
+	}
+	switch from, until := leaf.NotBefore.UTC(), leaf.NotAfter.UTC(); {
+	case time.Until(from) > 0:
+		l.warn(fmt.Sprintf("%s is not valid before %s: clients refuse it until then", l.files.Cert, from.Format(time.RFC3339)))
+	case time.Until(until) < 0:
+		l.warn(fmt.Sprintf("%s has expired, at %s: clients refuse it", l.files.Cert, until.Format(time.RFC3339)))
+	case time.Until(until) < 7*24*time.Hour:
+		l.warn(fmt.Sprintf("%s is valid until %s only", l.files.Cert, until.Format(time.RFC3339)))
+	}
+}
+
 // Reload reads the files again if one has changed, and reports whether one has. New
-// connections have what is new. After an error all is as it was.
+// connections have what is new; those that are there stay as they are. After an error all
+// is as it was; changed is then true once for each change, and once where a file is gone.
 func (l *Loader) Reload() (changed bool, err error) {
+	leaf, changed, err := l.reload()
+	if leaf != nil {
+		l.judge(leaf)
+	}
+	return changed, err
+}
+
+func (l *Loader) reload() (leaf *x509.Certificate, changed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	stamps, err := l.look()
 	if err != nil {
-		return false, err
+		changed, l.gone, l.stamps = !l.gone, true, [3]stamp{}
+		return nil, changed, err
 	}
+	l.gone = false
 	if stamps == l.stamps {
-		return false, nil
+		return nil, false, nil
 	}
-	_, err = l.read()
-	return true, err
+	leaf, err = l.read()
+	return leaf, true, err
 }
 
 func (l *Loader) look() (stamps [3]stamp, err error) {
@@ -114,13 +141,12 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 	if l.files.ClientCA != "" {
-		pem, err := os.ReadFile(l.files.ClientCA)
+		text, err := os.ReadFile(l.files.ClientCA)
 		if err != nil {
 			return nil, err
 		}
-		c.ClientCAs = x509.NewCertPool()
-		if !c.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s: there is no certificate in it", l.files.ClientCA)
+		if c.ClientCAs, err = authorities(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.files.ClientCA, err)
 		}
 		c.ClientAuth = tls.VerifyClientCertIfGiven
 		if l.files.Require {
@@ -131,10 +157,38 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
+// authorities reads certificates in PEM. Unlike AppendCertsFromPEM it does not pass over
+// one that is broken: its clients would be refused, and nobody told why.
+func authorities(text []byte) (*x509.CertPool, error) {
+	pool, n := x509.NewCertPool(), 0
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("there is a %s in it: it has certificates of authorities only", block.Type)
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", n+1, err)
+		}
+		pool.AddCert(c)
+		n++
+	}
+	if n == 0 {
+		return nil, errors.New("there is no certificate in it")
+	}
+	return pool, nil
+}
+
 // Config is the configuration for a listener. With each connection it takes what was
 // read last. HTTP/1.1 is negotiated wherever the client offers it, and HTTP/2, which is
 // gRPC here, where it offers that alone; a client that offers nothing gets none, as
 // those of RESP.
+//
+// A session that is resumed is checked against the authorities of now; see
+// TestResumeAfterReload.
 func (l *Loader) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

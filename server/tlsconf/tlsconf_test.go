@@ -69,10 +69,28 @@ func write(t *testing.T, path string, content []byte) string {
 // connect makes a handshake with a loader, and returns how it ended at both ends.
 func connect(t *testing.T, l *Loader, c *tls.Config) (tls.ConnectionState, tls.ConnectionState, error) {
 	t.Helper()
-	here, there := net.Pipe()
+	return connectTo(t, l.Config(), c)
+}
+
+func connectTo(t *testing.T, serverConfig, c *tls.Config) (tls.ConnectionState, tls.ConnectionState, error) {
+	t.Helper()
+	// Not net.Pipe, which has no buffer: where a session is resumed, both ends write at once.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	here, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer here.Close()
+	there, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer there.Close()
-	server := tls.Server(there, l.Config())
+	server := tls.Server(there, serverConfig)
 	done := make(chan error, 1)
 	go func() {
 		err := server.Handshake()
@@ -84,7 +102,8 @@ func connect(t *testing.T, l *Loader, c *tls.Config) (tls.ConnectionState, tls.C
 	}()
 	client := tls.Client(here, c)
 	_ = here.SetDeadline(time.Now().Add(20 * time.Second))
-	_, err := client.Read(make([]byte, 1)) // a refused certificate is told after the handshake
+	_, err = client.Read(make([]byte, 1)) // a refused certificate is told after the handshake
+	here.Close()
 	if e := <-done; err == nil {
 		err = e
 	}
@@ -126,6 +145,7 @@ func TestReload(t *testing.T) {
 	if err := os.Chmod(f.Key, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	warned = nil
 	if _, err := Load(f, func(text string) { warned = append(warned, text) }); err != nil || len(warned) != 2 {
 		t.Errorf("%v, %q", err, warned)
 	}
@@ -194,17 +214,125 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// TestResumeAfterReload: who had a certificate of an authority that was taken out does
+// not come in with the session that it has from before.
+func TestResumeAfterReload(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		dir := t.TempDir()
+		ca, other := newAuthority(t), newAuthority(t)
+		cert, key := ca.issue(t, 10, time.Hour)
+		f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key), Require: true}
+		inPEM := func(a *authority) []byte {
+			return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+		}
+		f.ClientCA = write(t, filepath.Join(dir, "ca"), inPEM(ca))
+		l, err := Load(f, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := l.Config() // one for all, as a listener has it: it has the keys of sessions
+		clientCert, clientKey := ca.issue(t, 20, time.Hour)
+		pair, err := tls.X509KeyPair(clientCert, clientKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := &tls.Config{
+			RootCAs: ca.pool(), ServerName: "localhost", MaxVersion: version, ClientSessionCache: tls.NewLRUClientSessionCache(4),
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil },
+		}
+		for i, want := range []bool{false, true} {
+			state, _, err := connectTo(t, server, client)
+			if err != nil || state.DidResume != want {
+				t.Errorf("TLS %#x, connection %d: %v, resumed %t", version, i, err, state.DidResume)
+			}
+		}
+		write(t, f.ClientCA, append(inPEM(other), '\n'))
+		if changed, err := l.Reload(); !changed || err != nil {
+			t.Fatal(changed, err)
+		}
+		if state, _, err := connectTo(t, server, client); err == nil {
+			t.Errorf("TLS %#x: who is refused now came in, resumed %t", version, state.DidResume)
+		}
+	}
+}
+
+// TestGone: that a file is gone is said once, and what was read goes on.
+func TestGone(t *testing.T) {
+	dir := t.TempDir()
+	ca := newAuthority(t)
+	cert, key := ca.issue(t, 10, 24*30*time.Hour)
+	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
+	l, err := Load(f, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(f.Key); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, false} {
+		if changed, err := l.Reload(); changed != want || err == nil {
+			t.Errorf("Reload() %d = %t, %v, want %t", i, changed, err, want)
+		}
+	}
+	if _, _, err := connect(t, l, &tls.Config{RootCAs: ca.pool(), ServerName: "localhost"}); err != nil {
+		t.Error(err)
+	}
+	write(t, f.Key, key)
+	if changed, err := l.Reload(); !changed || err != nil {
+		t.Errorf("Reload() = %t, %v", changed, err)
+	}
+}
+
+// TestWarnings: what has expired, or is not valid yet, is used and said, also where it
+// comes later.
+func TestWarnings(t *testing.T) {
+	dir := t.TempDir()
+	ca := newAuthority(t)
+	cert, key := ca.issue(t, 10, 24*30*time.Hour)
+	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
+	var warned []string
+	l, err := Load(f, func(text string) { warned = append(warned, text) })
+	if err != nil || len(warned) > 0 {
+		t.Fatal(err, warned)
+	}
+	for i, test := range []struct {
+		valid time.Duration
+		want  string
+	}{
+		{-time.Minute, "has expired, at "}, {time.Hour, "is valid until "}, {24 * 30 * time.Hour, ""},
+	} {
+		warned = nil
+		cert, key := ca.issue(t, int64(20+i), test.valid)
+		write(t, f.Cert, append(cert, make([]byte, i+1)...)) // each of another size
+		write(t, f.Key, key)
+		if changed, err := l.Reload(); !changed || err != nil {
+			t.Errorf("Reload() = %t, %v", changed, err)
+		}
+		if text := strings.Join(warned, "\n"); !strings.Contains(text, test.want) || (text == "") != (test.want == "") {
+			t.Errorf("valid for %v: the warning %q, want %q", test.valid, text, test.want)
+		}
+	}
+	warned = nil
+	l.judge(&x509.Certificate{NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(24 * 30 * time.Hour)})
+	if len(warned) != 1 || !strings.Contains(warned[0], "is not valid before") {
+		t.Errorf("the warnings are %q", warned)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	dir := t.TempDir()
 	ca := newAuthority(t)
 	cert, key := ca.issue(t, 10, time.Hour)
 	good := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
 	junk := write(t, filepath.Join(dir, "junk"), []byte("junk"))
+	half := write(t, filepath.Join(dir, "half"), append(cert, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...))
 	for want, f := range map[string]Files{
 		"one of them is missing":     {Cert: good.Cert},
 		"no such file":               {Cert: good.Cert, Key: filepath.Join(dir, "nowhere")},
 		"find any PEM":               {Cert: junk, Key: good.Key},
 		"name the authorities":       {Cert: good.Cert, Key: good.Key, Require: true},
+		"there is a PRIVATE KEY":     {Cert: good.Cert, Key: good.Key, ClientCA: good.Key},
+		"certificate 2: x509":        {Cert: good.Cert, Key: good.Key, ClientCA: half},
 		"there is no certificate in": {Cert: good.Cert, Key: good.Key, ClientCA: junk},
 	} {
 		if _, err := Load(f, nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -137,7 +137,10 @@ type httpGuard struct{ g *guard }
 
 func (h httpGuard) Check(r *http.Request, need httpapi.Need, name string) error {
 	state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	token, given := auth.FromRequest(r)
+	if given && token == "" {
+		return httpapi.ErrUnauthorized // also where there is a certificate: what was said counts
+	}
 	return h.g.CheckToken(token, state, need, name)
 }
 
