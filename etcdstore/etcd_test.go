@@ -66,6 +66,7 @@ func startEtcd(t testing.TB, certs *certificates, args ...string) *etcd {
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
 		}, args...)...)
 		cmd.Stdout, cmd.Stderr = &log, &log
+		endWithParent(cmd)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes the Go code of server/proto: scripts/proto.sh. With the word check it sees that
-# the code is what the files say, and that they keep to buf's rules; it changes nothing.
+# the code is what the files say, that they keep to buf's rules, and that clients of what
+# is committed can go on; it changes nothing.
 #
 # buf and the plugins are built from tools/proto, into bin/.
 set -eu
@@ -16,12 +17,15 @@ if [ "${1:-}" != check ]; then
 	buf generate
 	exit
 fi
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-sed "s#out: .*#out: $out#" buf.gen.yaml >"$out.yaml"
-buf generate --template "$out.yaml"
-rm -f "$out.yaml"
-diff -r -x doc.go "$out" ../rpcapi/firnv1 || {
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/code" "$tmp/before"
+if git archive HEAD . 2>/dev/null | tar -xf - -C "$tmp/before" 2>/dev/null && test -f "$tmp/before/buf.yaml"; then
+	buf breaking --against "$tmp/before"
+fi
+sed "s#out: .*#out: $tmp/code#" buf.gen.yaml >"$tmp/gen.yaml"
+buf generate --template "$tmp/gen.yaml"
+diff -r -x doc.go "$tmp/code" ../rpcapi/firnv1 || {
 	echo "server/rpcapi/firnv1 is not what server/proto says: run scripts/proto.sh"
 	exit 1
 }

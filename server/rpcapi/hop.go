@@ -15,7 +15,7 @@ type forwarded struct{}
 
 // withHop notes in the context whether a call was forwarded.
 func withHop(ctx context.Context) context.Context {
-	if md, ok := metadata.FromIncomingContext(ctx); ok && len(md.Get(hopKey)) > 0 {
+	if len(metadata.ValueFromIncomingContext(ctx, hopKey)) > 0 {
 		return context.WithValue(ctx, forwarded{}, true)
 	}
 	return ctx

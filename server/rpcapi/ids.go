@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
@@ -17,6 +16,10 @@ import (
 
 // defaultName is the sequencer of calls that name none.
 const defaultName = "default"
+
+// maxBatch is how many IDs a response of Stream has: as many as a slow reader makes the
+// server hold, for each of its streams.
+const maxBatch = 10_000
 
 // maxCredit is how many IDs a message of Stream can allow.
 const maxCredit = 1_000_000_000
@@ -35,14 +38,14 @@ func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form
 	}
 	w := want{name: name}
 	if err := httpapi.CheckName(name); err != nil {
-		return w, fail(codes.InvalidArgument, "bad-name", err.Error(), 0)
+		return w, badName("sequencer", err)
 	}
 	switch form {
 	case firnv1.Form_FORM_UNSPECIFIED, firnv1.Form_FORM_IDS:
 	case firnv1.Form_FORM_RUNS:
 		w.runs = true
 	default:
-		return w, invalid(fmt.Sprintf("form is %d: it is FORM_IDS or FORM_RUNS", form))
+		return w, invalid("form", fmt.Sprintf("form is %d: it is FORM_IDS or FORM_RUNS", form))
 	}
 	if err := s.check(ctx, httpapi.Generate, name); err != nil {
 		return w, err
@@ -54,7 +57,7 @@ func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form
 		return w, s.failed(ctx, method, err)
 	}
 	if w.runs && !w.s.Layout.HasRuns() {
-		return w, fail(codes.InvalidArgument, "no-runs", fmt.Sprintf("layout %s has random bits or a step of 2^64 and more, so its IDs are no runs: ask for FORM_IDS", w.s.Layout), 0)
+		return w, invalidAs("no-runs", "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 and more, so its IDs are no runs: ask for FORM_IDS", w.s.Layout))
 	}
 	return w, nil
 }
@@ -112,19 +115,19 @@ func (s *Server) take(ctx context.Context, method string, w want, n int) (a answ
 
 // Next makes some IDs at once.
 func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
-	n := int(r.GetCount())
+	n := int64(r.GetCount()) // also where int has 32 bits
 	if n == 0 {
 		n = 1
 	}
 	if n > httpapi.MaxCount {
-		return nil, invalid(fmt.Sprintf("count is %d: it is a number from 1 to %d", n, httpapi.MaxCount))
+		return nil, invalid("count", fmt.Sprintf("count is %d: it is a number from 1 to %d", n, httpapi.MaxCount))
 	}
 	ctx = withHop(ctx)
 	w, err := s.find(ctx, "Next", r.GetSequencer(), r.GetForm())
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.take(ctx, "Next", w, n)
+	a, err := s.take(ctx, "Next", w, int(n))
 	if err != nil {
 		return nil, err
 	}
@@ -156,9 +159,14 @@ func (c *credit) add(n uint64, err error) {
 }
 
 // take waits for credit and takes up to n of it; 0 when all is used and there will be no
-// more, with the reason.
-func (c *credit) take(ctx context.Context, n uint64) (uint64, error) {
+// more, or when stops is closed, with the reason.
+func (c *credit) take(ctx context.Context, stops <-chan struct{}, n uint64) (uint64, error) {
 	for {
+		select {
+		case <-stops:
+			return 0, draining()
+		default:
+		}
 		c.mu.Lock()
 		if got := min(n, c.left); got > 0 && (c.err == nil || errors.Is(c.err, io.EOF)) {
 			c.left -= got
@@ -172,6 +180,7 @@ func (c *credit) take(ctx context.Context, n uint64) (uint64, error) {
 		}
 		select {
 		case <-c.change:
+		case <-stops:
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
@@ -183,7 +192,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	ctx := withHop(stream.Context())
 	first, err := stream.Recv()
 	if errors.Is(err, io.EOF) {
-		return invalid("there was no request: the first names the sequencer and gives credit")
+		return invalid("sequencer", "there was no request: the first names the sequencer and gives credit")
 	}
 	if err != nil {
 		return err
@@ -192,8 +201,8 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	switch {
 	case batch == 0:
 		batch = 1000
-	case batch > httpapi.MaxCount:
-		return invalid(fmt.Sprintf("batch is %d: it is a number from 1 to %d", batch, httpapi.MaxCount))
+	case batch > maxBatch:
+		return invalid("batch", fmt.Sprintf("batch is %d: it is a number from 1 to %d", batch, maxBatch))
 	}
 	w, err := s.find(ctx, "Stream", first.GetSequencer(), first.GetForm())
 	if err != nil {
@@ -202,7 +211,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	c := &credit{change: make(chan struct{}, 1)}
 	grant := func(r *firnv1.StreamRequest) error {
 		if r.GetCredit() > maxCredit {
-			return invalid(fmt.Sprintf("credit is %d: at most %d can be given at a time", r.GetCredit(), maxCredit))
+			return invalid("credit", fmt.Sprintf("credit is %d: at most %d can be given at a time", r.GetCredit(), maxCredit))
 		}
 		c.add(r.GetCredit(), nil)
 		return nil
@@ -214,8 +223,8 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	go func() {
 		for {
 			r, err := stream.Recv()
-			if err == nil && r.GetSequencer() != "" {
-				err = invalid("the sequencer is named in the first message only")
+			if err == nil && (r.GetSequencer() != "" || r.GetBatch() != 0 || r.GetForm() != 0) {
+				err = invalid("sequencer", "the sequencer, batch and form are said in the first message only")
 			}
 			if err == nil {
 				err = grant(r)
@@ -227,11 +236,15 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 		}
 	}()
 	for {
-		n, err := c.take(ctx, batch)
+		n, err := c.take(ctx, s.stops, batch)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		// A stream can outlast the token that began it.
+		if err := s.check(ctx, httpapi.Generate, w.name); err != nil {
 			return err
 		}
 		a, err := s.take(ctx, "Stream", w, int(n))

@@ -21,7 +21,7 @@ import (
 func (s *Server) admin(ctx context.Context, need httpapi.Need, name string, named bool) (httpapi.Administrator, error) {
 	if named {
 		if err := httpapi.CheckName(name); err != nil {
-			return nil, fail(codes.InvalidArgument, "bad-name", err.Error(), 0)
+			return nil, badName("name", err)
 		}
 	}
 	if err := s.check(ctx, need, name); err != nil {
@@ -60,8 +60,10 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 	if err != nil {
 		return nil, err
 	}
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
 	r := new(firnv1.ListResponse)
-	err = a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+	err = a.Sequencers(limited, func(name string, info grant.Info, err error) bool {
 		if err != nil {
 			r.Sequencers = append(r.Sequencers, &firnv1.Sequencer{Name: name, Error: err.Error()})
 		} else {
@@ -81,12 +83,14 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 	if err != nil {
 		return nil, err
 	}
-	info, err := a.Lookup(ctx, q.GetName())
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	info, err := a.Lookup(limited, q.GetName())
 	if err != nil {
 		return nil, s.failedOn(ctx, "Get", q.GetName(), err)
 	}
 	r := &firnv1.GetResponse{Sequencer: toProto(info)}
-	err = a.Nodes(ctx, q.GetName(), func(n grant.NodeInfo, err error) bool {
+	err = a.Nodes(limited, q.GetName(), func(n grant.NodeInfo, err error) bool {
 		if err == nil {
 			r.Nodes = append(r.Nodes, &firnv1.Node{Node: n.Node, Host: n.Host, Held: n.Held, Until: timestamppb.New(n.Until), Written: timestamppb.New(n.Wall)})
 		}
@@ -107,11 +111,11 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	layout := firn.Default()
 	if q.GetLayout() != "" {
 		if layout, err = firn.ParseLayout(q.GetLayout()); err != nil {
-			return nil, invalid(err.Error())
+			return nil, invalid("layout", err.Error())
 		}
 	}
 	if layout.ReadOnly() {
-		return nil, invalid(fmt.Sprintf("layout %s is for reading only", layout))
+		return nil, invalid("layout", fmt.Sprintf("layout %s is for reading only", layout))
 	}
 	c := grant.NewConfig(layout, 0)
 	duration := func(what string, d *durationpb.Duration, to *time.Duration) error {
@@ -119,7 +123,7 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 			return nil
 		}
 		if err := d.CheckValid(); err != nil || d.AsDuration() < 0 {
-			return invalid(what + " is no duration of 0 or more")
+			return invalid(what, what+" is no duration of 0 or more")
 		}
 		*to = d.AsDuration()
 		return nil
@@ -136,9 +140,11 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 		check.Window = c.Window
 	}
 	if err := check.Check(); err != nil {
-		return nil, invalid(err.Error())
+		return nil, invalid("window", err.Error())
 	}
-	info, err := a.Create(ctx, q.GetName(), c)
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	info, err := a.Create(limited, q.GetName(), c)
 	if err != nil {
 		return nil, s.failedOn(ctx, "Create", q.GetName(), err)
 	}
@@ -168,7 +174,18 @@ func (s *Server) change(ctx context.Context, method, name string, do func(httpap
 	if err != nil {
 		return nil, err
 	}
-	info, err := do(a, ctx, name)
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	info, err := do(a, limited, name)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		// It goes on: what it is now says how far it is. Attach never waits for windows,
+		// so that its error stands.
+		later, cancel := context.WithTimeout(ctx, readyLimit)
+		defer cancel()
+		if now, e := a.Lookup(later, name); e == nil && (now.State == grant.Detaching || now.State == grant.Destroying) {
+			return toProto(now), nil
+		}
+	}
 	if err != nil {
 		return nil, s.failedOn(ctx, method, name, err)
 	}

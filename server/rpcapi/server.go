@@ -10,20 +10,22 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/firnid/firn/server/httpapi"
@@ -66,7 +68,8 @@ type Config struct {
 // Limits of a connection and a call.
 const (
 	maxMessage  = 64 << 10 // of a request; answers have no limit but MaxCount
-	maxStreams  = 1000     // at once in a connection
+	maxStreams  = 250      // at once in a connection; each may hold an answer that is not read
+	maxHeaders  = 16 << 10
 	helloLimit  = 10 * time.Second
 	pingLeast   = 5 * time.Second  // between pings of a client
 	pingEvery   = 30 * time.Second // of the server, when it is silent
@@ -78,9 +81,12 @@ const (
 type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
-	c      Config
-	grpc   *grpc.Server
-	health *health.Server
+	c    Config
+	grpc *grpc.Server
+	h    healthy
+
+	drain, stop   sync.Once
+	drains, stops chan struct{} // closed by Drain and by Shutdown
 }
 
 // NewServer makes a Server. It panics if c has no Backend.
@@ -94,11 +100,14 @@ func NewServer(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{c: c, health: health.NewServer()}
+	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
+	s.h = healthy{s: s, turn: make(chan struct{}, 1)}
 	s.grpc = grpc.NewServer(
 		grpc.Creds(begun{c.TLSState}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.WaitForHandlers(true),
 		grpc.ConnectionTimeout(helloLimit),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
@@ -107,7 +116,7 @@ func NewServer(c Config) *Server {
 	)
 	firnv1.RegisterIDsServer(s.grpc, s)
 	firnv1.RegisterSequencersServer(s.grpc, s)
-	healthpb.RegisterHealthServer(s.grpc, s.health)
+	healthpb.RegisterHealthServer(s.grpc, &s.h)
 	reflection.Register(s.grpc)
 	return s
 }
@@ -116,10 +125,13 @@ func NewServer(c Config) *Server {
 func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
 
 // Drain makes the health service say that the server is about to stop.
-func (s *Server) Drain() { s.health.Shutdown() }
+func (s *Server) Drain() { s.drain.Do(func() { close(s.drains) }) }
 
-// Shutdown lets calls finish until ctx is done, and then ends them.
+// Shutdown ends streams after what they send at this moment, lets calls finish until
+// ctx is done, and then ends them. When it returns, none runs any more.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.Drain()
+	s.stop.Do(func() { close(s.stops) })
 	done := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()
@@ -172,23 +184,26 @@ func open(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection.")
 }
 
-// unary and stream see who asks, and how a call ends.
-func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	begin := time.Now()
-	answer, err := handle(ctx, req)
-	if s.c.Observe != nil && !open(info.FullMethod) {
-		s.c.Observe(info.FullMethod, status.Code(err), time.Since(begin))
-	}
-	return answer, err
+// unary and stream see how a call ends.
+func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
+	defer s.ended(info.FullMethod, time.Now(), &err)
+	return handle(ctx, req)
 }
 
-func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-	begin := time.Now()
-	err := handle(srv, stream)
-	if s.c.Observe != nil && !open(info.FullMethod) {
-		s.c.Observe(info.FullMethod, status.Code(err), time.Since(begin))
+func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
+	defer s.ended(info.FullMethod, time.Now(), &err)
+	return handle(srv, stream)
+}
+
+// ended is deferred for every call. As in net/http, a panic ends only the call it is in.
+func (s *Server) ended(method string, begin time.Time, err *error) {
+	if what := recover(); what != nil {
+		s.c.Log.Error("call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
+		*err = fail(codes.Internal, "internal", "the server's log says what happened", 0)
 	}
-	return err
+	if s.c.Observe != nil && !open(method) {
+		s.c.Observe(method, status.Code(*err), time.Since(begin))
+	}
 }
 
 // check asks the Guard.
@@ -196,12 +211,11 @@ func (s *Server) check(ctx context.Context, need httpapi.Need, name string) erro
 	if s.c.Guard == nil {
 		return nil
 	}
+	// Of two it would not be known which one counts.
 	var token string
-	if md, ok := metadata.FromIncomingContext(ctx); ok {
-		for _, v := range md.Get("authorization") {
-			if t, ok := strings.CutPrefix(v, "Bearer "); ok {
-				token = t
-			}
+	if all := metadata.ValueFromIncomingContext(ctx, "authorization"); len(all) == 1 {
+		if scheme, t, _ := strings.Cut(all[0], " "); strings.EqualFold(scheme, "Bearer") {
+			token = t
 		}
 	}
 	var state *tls.ConnectionState
@@ -222,29 +236,47 @@ func (s *Server) check(ctx context.Context, need httpapi.Need, name string) erro
 
 // fail is an error of a call, with the kind that HTTP has for it too.
 func fail(code codes.Code, kind, text string, retry time.Duration) error {
-	st := status.New(code, text)
-	with, err := st.WithDetails(&errdetails.ErrorInfo{Reason: kind, Domain: "firn"})
-	if err == nil && retry > 0 {
-		with, err = with.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retry)})
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: kind, Domain: "firn"}}
+	if retry > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retry)})
 	}
-	if err != nil {
-		return st.Err()
-	}
-	return with.Err()
+	return failWith(code, text, details...)
 }
 
-func invalid(text string) error { return fail(codes.InvalidArgument, "bad-parameter", text, 0) }
+func failWith(code codes.Code, text string, details ...protoadapt.MessageV1) error {
+	st := status.New(code, text)
+	if with, err := st.WithDetails(details...); err == nil {
+		return with.Err()
+	}
+	return st.Err()
+}
+
+// invalid is what is wrong with a field of a request, and badName with one that names
+// a sequencer.
+func invalid(field, text string) error      { return invalidAs("bad-parameter", field, text) }
+func badName(field string, err error) error { return invalidAs("bad-name", field, err.Error()) }
+
+func invalidAs(kind, field, text string) error {
+	return failWith(codes.InvalidArgument, text,
+		&errdetails.ErrorInfo{Reason: kind, Domain: "firn"},
+		&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}}})
+}
+
+// draining is what a call is told that the server ends because it stops itself.
+func draining() error {
+	return fail(codes.Unavailable, "draining", "the server stops: ask another one", 0)
+}
 
 // failed is what an error of a Backend or its sources is to a client. The context is
 // that of the call.
 func (s *Server) failed(ctx context.Context, method string, err error) error {
-	switch ctx.Err() {
+	f := httpapi.FaultOf(err, s.c.Limit, errors.Is(err, context.DeadlineExceeded))
+	switch ctx.Err() { // of the client: the server's limit is another context
 	case context.Canceled:
 		return status.FromContextError(context.Canceled).Err()
-	case context.DeadlineExceeded: // the client's own, as the server's is another
-		return fail(codes.DeadlineExceeded, "busy", "no ID was free before the call's deadline; none was taken", 0)
+	case context.DeadlineExceeded:
+		return fail(codes.DeadlineExceeded, f.Kind, "the call's deadline has passed: "+f.Detail, 0)
 	}
-	f := httpapi.FaultOf(err, s.c.Limit, errors.Is(err, context.DeadlineExceeded))
 	if f.Cause != nil {
 		s.c.Log.Error("call failed", "method", method, "error", f.Cause)
 	}

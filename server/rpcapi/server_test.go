@@ -259,7 +259,7 @@ func TestStream(t *testing.T) {
 
 	for what, requests := range map[string][]*firnv1.StreamRequest{
 		"no request":  {},
-		"batch":       {{Batch: httpapi.MaxCount + 1}},
+		"batch":       {{Batch: maxBatch + 1}},
 		"credit":      {{Credit: maxCredit + 1}},
 		"late credit": {{}, {Credit: maxCredit + 1}},
 		"renamed":     {{Sequencer: "a"}, {Sequencer: "b"}},

@@ -8,8 +8,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -26,104 +28,91 @@ import (
 // Members is how many there are.
 const Members = 3
 
-// clients is where a connection comes from that is of no member.
-const clients = Members
+// patience is for what must happen some time; it is no measure of how long that takes.
+const patience = 2 * time.Minute
 
 // A Cluster is an etcd of three members. What clients and members say to a member
-// goes through a proxy, which can be cut. Its methods are safe for use by many
-// goroutines at once, but for Kill and Start of one member.
+// goes through proxies, which can be cut. Its methods are safe for use by many
+// goroutines at once, but for Kill, Start and Ready.
 type Cluster struct {
+	// Clients is the way of all clients that use URL.
+	Clients *Link
+
 	t       testing.TB
 	dir     string
 	binary  string
 	members [Members]member
 	web     http.Client
+	rules   [Members][Members]*gate // what one member says to another
+	done    chan struct{}           // closed when the test is over
+	proxies sync.WaitGroup
 
-	mu    sync.Mutex
-	rules [Members + 1][Members]*gate // from, to
-	names map[string]int              // X-Server-From of a member
+	mu        sync.Mutex // guards what follows
+	names     map[string]int
+	listeners []net.Listener
 }
 
 type member struct {
-	peer, client           string // as others see them: the proxies
+	peer                   string // as others see it: a proxy
 	listenPeer, listenHTTP string // where it listens
 	cmd                    *exec.Cmd
 	ended                  chan struct{}
-	log                    *bytes.Buffer
+	log                    *bytes.Buffer // to be read once it has ended
 }
 
-// A gate lets bytes pass, or holds them until it is opened again: they come late
-// then, as on a network.
-type gate struct {
-	mu     sync.Mutex
-	opened chan struct{} // closed while it is open
-	open   bool
-}
-
-func newGate() *gate {
-	c := make(chan struct{})
-	close(c)
-	return &gate{opened: c, open: true}
-}
-
-func (g *gate) set(open bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if open && !g.open {
-		close(g.opened)
-	} else if !open && g.open {
-		g.opened = make(chan struct{})
+var binary = sync.OnceValues(func() (string, error) {
+	// The test's directory may be that of any package of the module.
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
 	}
-	g.open = open
-}
-
-func (g *gate) wait(done <-chan struct{}) bool {
-	g.mu.Lock()
-	c := g.opened
-	g.mu.Unlock()
-	select {
-	case <-c:
-		return true
-	case <-done:
-		return false
+	for ; ; dir = filepath.Dir(dir) {
+		script := filepath.Join(dir, "scripts", "etcd.sh")
+		if _, err := os.Stat(script); err != nil {
+			if dir == filepath.Dir(dir) {
+				return "", errors.New("there is no scripts/etcd.sh: the module stands alone")
+			}
+			continue
+		}
+		var stderr bytes.Buffer
+		build := exec.Command("sh", script)
+		build.Stderr = &stderr
+		out, err := build.Output()
+		if err != nil {
+			return "", fmt.Errorf("%s: %w: %s", script, err, stderr.String())
+		}
+		return strings.TrimSpace(string(out)), nil
 	}
-}
+})
 
 // Start starts an etcd that ends with the test. It skips the test where etcd cannot
 // be built.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	script := filepath.Join("..", "..", "scripts", "etcd.sh")
-	if _, err := os.Stat(script); err != nil {
-		script = filepath.Join("..", script)
-	}
-	var stderr bytes.Buffer
-	build := exec.Command("sh", script)
-	build.Stderr = &stderr
-	out, err := build.Output()
+	etcd, err := binary()
 	if err != nil {
-		t.Skipf("SKIPPED: etcd does not build: %v: %s", err, stderr.String())
+		t.Skipf("SKIPPED: NO ETCD TO TEST WITH, AND NONE CAN BE BUILT: %v", err)
 	}
+	// Not t.TempDir, which fails the test when a file is still being written.
 	dir, err := os.MkdirTemp("", "firn-etcd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{t: t, dir: dir, binary: strings.TrimSpace(string(out)), names: make(map[string]int)}
+	c := &Cluster{t: t, dir: dir, binary: etcd, done: make(chan struct{}), names: make(map[string]int)}
 	c.web.Timeout = 2 * time.Second
-	done := make(chan struct{})
-	var proxies sync.WaitGroup
-	var listeners []net.Listener
 	t.Cleanup(func() {
 		for i := range c.members {
 			if c.members[i].cmd != nil {
 				c.Kill(i)
 			}
 		}
-		close(done)
-		for _, l := range listeners {
+		close(c.done)
+		c.mu.Lock()
+		for _, l := range c.listeners {
 			_ = l.Close()
 		}
-		proxies.Wait()
+		c.mu.Unlock()
+		c.proxies.Wait()
 		c.web.CloseIdleConnections()
 		_ = os.RemoveAll(dir)
 	})
@@ -132,23 +121,13 @@ func Start(t testing.TB) *Cluster {
 			c.rules[from][to] = newGate()
 		}
 	}
+	host := ownAddress()
 	for i := range c.members {
 		m := &c.members[i]
-		m.listenPeer, m.listenHTTP = free(t), free(t)
-		for _, p := range []struct {
-			at, to string
-			peer   bool
-			seen   *string
-		}{{"peer", m.listenPeer, true, &m.peer}, {"client", m.listenHTTP, false, &m.client}} {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			listeners = append(listeners, l)
-			*p.seen = l.Addr().String()
-			proxies.Go(func() { c.proxy(l, p.to, i, p.peer, done) })
-		}
+		m.listenPeer, m.listenHTTP = free(t, host), free(t, host)
+		m.peer = c.listen(m.listenPeer, func(in net.Conn) (pipe, error) { return c.fromMember(in, i) })
 	}
+	c.Clients = c.NewLink()
 	for i := range c.members {
 		c.Start(i)
 	}
@@ -156,10 +135,23 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
-// free is an address on loopback that nobody listens on at this moment.
-func free(t testing.TB) string {
+// ownAddress is one of loopback that nobody else uses, where there is more than one:
+// the ports of members that are down stay theirs then. Otherwise a connection that
+// somebody makes meanwhile may take one.
+func ownAddress() string {
+	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return "127.0.0.1"
+	}
+	_ = l.Close()
+	return host
+}
+
+// free is a port that nobody listens on at this moment.
+func free(t testing.TB, host string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,19 +159,8 @@ func free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// URL is that of a store in it.
-func (c *Cluster) URL(prefix string) string {
-	return "etcd://" + strings.Join(c.Endpoints(), ",") + "/" + prefix
-}
-
-// Endpoints are where clients find the members.
-func (c *Cluster) Endpoints() []string {
-	var all []string
-	for i := range c.members {
-		all = append(all, c.members[i].client)
-	}
-	return all
-}
+// URL is that of a store in it, by way of Clients.
+func (c *Cluster) URL(prefix string) string { return c.Clients.URL(prefix) }
 
 // Start starts a member that does not run.
 func (c *Cluster) Start(i int) {
@@ -192,10 +173,10 @@ func (c *Cluster) Start(i int) {
 	m.cmd = exec.Command(c.binary, "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(c.dir, strconv.Itoa(i)),
 		"--log-level", "error", "--heartbeat-interval", "50", "--election-timeout", "500",
 		"--listen-peer-urls", "http://"+m.listenPeer, "--initial-advertise-peer-urls", "http://"+m.peer,
-		"--listen-client-urls", "http://"+m.listenHTTP, "--advertise-client-urls", "http://"+m.client,
+		"--listen-client-urls", "http://"+m.listenHTTP, "--advertise-client-urls", "http://"+c.Clients.endpoints[i],
 		"--initial-cluster", strings.Join(peers, ","))
 	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
-	endWithParent(m.cmd)
+	EndWithParent(m.cmd)
 	if err := m.cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
@@ -218,7 +199,7 @@ func (c *Cluster) Stop(i int) { _ = c.members[i].cmd.Process.Signal(syscall.SIGS
 // Go lets a stopped member go on.
 func (c *Cluster) Go(i int) { _ = c.members[i].cmd.Process.Signal(syscall.SIGCONT) }
 
-// CutMember holds what a member says on connections of its own to another one.
+// CutMember holds what a member says to another one, whoever made the connection.
 func (c *Cluster) CutMember(from, to int, cut bool) { c.rules[from][to].set(!cut) }
 
 // Isolate holds all that a member and the two others say to each other.
@@ -231,16 +212,13 @@ func (c *Cluster) Isolate(i int, cut bool) {
 	}
 }
 
-// CutClients holds what clients and a member say to each other.
-func (c *Cluster) CutClients(to int, cut bool) { c.rules[clients][to].set(!cut) }
-
-// post asks a member past its proxy.
-func (c *Cluster) post(i int, path string, request, answer any) error {
+// post asks a member past its proxies, unless there is another address to ask.
+func (c *Cluster) post(address, path string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	r, err := c.web.Post("http://"+c.members[i].listenHTTP+path, "application/json", bytes.NewReader(body))
+	r, err := c.web.Post("http://"+address+path, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -252,169 +230,124 @@ func (c *Cluster) post(i int, path string, request, answer any) error {
 	return json.NewDecoder(r.Body).Decode(answer)
 }
 
+// put writes a key by way of an address.
+func (c *Cluster) put(address, key, value string) error {
+	in64 := base64.StdEncoding.EncodeToString
+	var answer struct{}
+	return c.post(address, "/v3/kv/put", map[string]string{"key": in64([]byte(key)), "value": in64([]byte(value))}, &answer)
+}
+
 type status struct {
 	Header struct {
 		MemberID string `json:"member_id"`
 		Revision string `json:"revision"`
 	} `json:"header"`
 	Leader string `json:"leader"`
+	Term   string `json:"raftTerm"`
 }
 
 // Leader finds which member is the leader, and the revision it is at; -1 if it is
-// not known at this moment.
+// not known at this moment. One that is cut off may take itself for the leader still;
+// of two the newer is meant.
 func (c *Cluster) Leader() (leader int, revision int64) {
+	var found [Members]status
+	var errs [Members]error
+	var all sync.WaitGroup
 	for i := range c.members {
-		var s status
-		if c.post(i, "/v3/maintenance/status", struct{}{}, &s) == nil && s.Leader == s.Header.MemberID {
-			n, _ := strconv.ParseInt(s.Header.Revision, 10, 64)
-			return i, n
+		all.Go(func() {
+			errs[i] = c.post(c.members[i].listenHTTP, "/v3/maintenance/status", struct{}{}, &found[i])
+		})
+	}
+	all.Wait()
+	leader = -1
+	var newest uint64
+	for i, s := range found {
+		if errs[i] != nil || s.Leader != s.Header.MemberID {
+			continue
+		}
+		if term, _ := strconv.ParseUint(s.Term, 10, 64); term > newest {
+			leader, newest = i, term
+			revision, _ = strconv.ParseInt(s.Header.Revision, 10, 64)
 		}
 	}
-	return -1, 0
+	return leader, revision
 }
 
-// Compact forgets all revisions but the last ones, and gives the space back.
-func (c *Cluster) Compact() error {
-	leader, revision := c.Leader()
-	if leader < 0 {
-		return fmt.Errorf("there is no leader")
-	}
+// WaitLeader is Leader, once there is one.
+func (c *Cluster) WaitLeader() (leader int, revision int64) {
+	c.t.Helper()
+	c.until("a leader", func() error {
+		if leader, revision = c.Leader(); leader < 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	return leader, revision
+}
+
+// Compact forgets all revisions but the last ones. It needs a majority.
+func (c *Cluster) Compact() {
+	c.t.Helper()
 	var nothing struct{}
-	if err := c.post(leader, "/v3/kv/compaction", map[string]any{"revision": strconv.FormatInt(revision, 10), "physical": true}, &nothing); err != nil {
-		return err
+	c.until("compaction", func() error {
+		leader, revision := c.WaitLeader()
+		return c.post(c.members[leader].listenHTTP, "/v3/kv/compaction",
+			map[string]any{"revision": strconv.FormatInt(revision, 10), "physical": true}, &nothing)
+	})
+}
+
+// Defragment has a member write its database anew, which it stands still for.
+func (c *Cluster) Defragment(i int) {
+	c.t.Helper()
+	var nothing struct{}
+	c.until("defragmentation", func() error {
+		return c.post(c.members[i].listenHTTP, "/v3/maintenance/defragment", struct{}{}, &nothing)
+	})
+}
+
+// until does something until it succeeds, or the test's patience ends.
+func (c *Cluster) until(what string, do func() error) {
+	c.t.Helper()
+	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		err := do()
+		if err == nil {
+			return
+		}
+		if time.Since(begin) > patience {
+			c.t.Fatalf("etcd: %s: nothing for %v: %v", what, patience, err)
+		}
 	}
-	return c.post((leader+1)%Members, "/v3/maintenance/defragment", struct{}{}, &nothing)
 }
 
 // Ready waits until every member takes writes.
 func (c *Cluster) Ready() {
 	c.t.Helper()
-	key := base64.StdEncoding.EncodeToString([]byte("ready"))
 	for i := range c.members {
-		for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-			var answer struct {
-				Header status `json:"-"`
-			}
-			err := c.post(i, "/v3/kv/put", map[string]string{"key": key, "value": key}, &answer)
-			if err == nil {
-				break
-			}
+		m := &c.members[i]
+		c.until(fmt.Sprintf("member %d is ready", i), func() error {
 			select {
-			case <-c.members[i].ended:
-				c.t.Fatalf("etcd %d ended: %v: %s", i, err, c.members[i].log)
+			case <-m.ended:
+				if !strings.Contains(m.log.String(), "address already in use") {
+					c.t.Fatalf("etcd %d ended: %s", i, m.log)
+				}
+				c.Start(i) // whoever has the port may go
 			default:
 			}
-			if time.Since(begin) > time.Minute {
-				c.t.Fatalf("etcd %d is not ready: %v: %s", i, err, c.members[i].log)
+			if err := c.put(m.listenHTTP, "ready", "ready"); err != nil {
+				return err
 			}
-		}
-		var s status
-		if c.post(i, "/v3/maintenance/status", struct{}{}, &s) == nil {
-			id, _ := strconv.ParseUint(s.Header.MemberID, 10, 64)
+			var s status
+			if err := c.post(m.listenHTTP, "/v3/maintenance/status", struct{}{}, &s); err != nil {
+				return err
+			}
+			id, err := strconv.ParseUint(s.Header.MemberID, 10, 64)
+			if err != nil {
+				return err
+			}
 			c.mu.Lock()
+			defer c.mu.Unlock()
 			c.names[strconv.FormatUint(id, 16)] = i
-			c.mu.Unlock()
-		}
-	}
-}
-
-// proxy passes the connections to one address of a member.
-func (c *Cluster) proxy(l net.Listener, target string, to int, peer bool, done chan struct{}) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	for {
-		in, err := l.Accept()
-		if err != nil {
-			return
-		}
-		all.Go(func() { c.pass(in, target, to, peer, done) })
-	}
-}
-
-// pass copies both ways, through the gates of where the connection comes from.
-func (c *Cluster) pass(in net.Conn, target string, to int, peer bool, done chan struct{}) {
-	defer in.Close()
-	var first []byte
-	gateOf := func() *gate { return c.rules[clients][to] }
-	if peer {
-		// The first request says which member it is. Its ID is known a moment after
-		// the first start.
-		var err error
-		var name string
-		if first, name, err = sender(in); err != nil {
-			return
-		}
-		gateOf = func() *gate {
-			c.mu.Lock()
-			from, ok := c.names[name]
-			c.mu.Unlock()
-			if !ok {
-				return newGate()
-			}
-			return c.rules[from][to]
-		}
-	}
-	if !gateOf().wait(done) {
-		return
-	}
-	out, err := net.DialTimeout("tcp", target, 5*time.Second)
-	if err != nil {
-		return
-	}
-	defer out.Close()
-	if _, err := out.Write(first); err != nil {
-		return
-	}
-	var both sync.WaitGroup
-	ended := make(chan struct{})
-	var once sync.Once
-	end := func() { once.Do(func() { close(ended); in.Close(); out.Close() }) }
-	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
-		both.Go(func() {
-			defer end()
-			buf := make([]byte, 32<<10)
-			for {
-				n, err := way[0].Read(buf)
-				if !gateOf().wait(ended) {
-					return
-				}
-				if n > 0 {
-					if _, err := way[1].Write(buf[:n]); err != nil {
-						return
-					}
-				}
-				if err != nil {
-					return
-				}
-			}
+			return nil
 		})
 	}
-	go func() {
-		select {
-		case <-done:
-			end()
-		case <-ended:
-		}
-	}()
-	both.Wait()
-}
-
-// sender reads the head of the first request of a member, and who has sent it.
-func sender(in net.Conn) (head []byte, name string, err error) {
-	_ = in.SetReadDeadline(time.Now().Add(10 * time.Second))
-	defer func() { _ = in.SetReadDeadline(time.Time{}) }()
-	buf := make([]byte, 4096)
-	for !bytes.Contains(head, []byte("\r\n\r\n")) && len(head) < 64<<10 {
-		n, err := in.Read(buf)
-		head = append(head, buf[:n]...)
-		if err != nil {
-			return nil, "", err
-		}
-	}
-	for line := range strings.SplitSeq(string(head), "\r\n") {
-		if key, value, ok := strings.Cut(line, ": "); ok && strings.EqualFold(key, "X-Server-From") {
-			return head, value, nil
-		}
-	}
-	return head, "", nil
 }

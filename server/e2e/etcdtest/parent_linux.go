@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// endWithParent has the process killed should the test be.
-func endWithParent(cmd *exec.Cmd) {
+// EndWithParent has a process killed should the test be, also one that is stopped.
+func EndWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

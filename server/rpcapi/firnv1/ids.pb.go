@@ -74,14 +74,16 @@ func (Form) EnumDescriptor() ([]byte, []int) {
 	return file_firn_v1_ids_proto_rawDescGZIP(), []int{0}
 }
 
+// NextRequest asks for IDs. An empty one asks for one ID of the sequencer "default".
 type NextRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer's name, of 1 to 128 characters: ASCII letters, digits and . _ - :
 	// of which the first is a letter or a digit. Empty means "default".
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	// How many IDs, 1 to 100,000. 0 means 1.
-	Count         uint32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	Form          Form   `protobuf:"varint,3,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
+	Count uint32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// How they are sent.
+	Form          Form `protobuf:"varint,3,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -137,13 +139,16 @@ func (x *NextRequest) GetForm() Form {
 	return Form_FORM_UNSPECIFIED
 }
 
+// NextResponse has as many IDs as were asked for, in the order they were made, in one of
+// ids, ids128 and runs.
 type NextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// IDs of 64 bits, unsigned.
+	// IDs of 64 bits, unsigned, none of them 0.
 	Ids []uint64 `protobuf:"fixed64,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
 	// IDs of 128 bits: 16 bytes each, big-endian, nothing between them.
 	Ids128 []byte `protobuf:"bytes,2,opt,name=ids128,proto3" json:"ids128,omitempty"`
-	Runs   []*Run `protobuf:"bytes,3,rep,name=runs,proto3" json:"runs,omitempty"`
+	// Where the form is FORM_RUNS: 1 or more.
+	Runs []*Run `protobuf:"bytes,3,rep,name=runs,proto3" json:"runs,omitempty"`
 	// The text of the sequencer's layout, such as "default".
 	Layout        string `protobuf:"bytes,4,opt,name=layout,proto3" json:"layout,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -208,14 +213,16 @@ func (x *NextResponse) GetLayout() string {
 	return ""
 }
 
-// Run is count IDs that begin with first and go up by step.
+// Run is count IDs that begin with first and go up by step: first, first+step and so on.
 type Run struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The first ID, where it has 64 bits.
 	First uint64 `protobuf:"fixed64,1,opt,name=first,proto3" json:"first,omitempty"`
 	// The first ID, where it has 128 bits: 16 bytes, big-endian.
-	First128      []byte `protobuf:"bytes,2,opt,name=first128,proto3" json:"first128,omitempty"`
-	Step          uint64 `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"`
+	First128 []byte `protobuf:"bytes,2,opt,name=first128,proto3" json:"first128,omitempty"`
+	// From one ID to the next, 1 or more. It does not matter where count is 1.
+	Step uint64 `protobuf:"varint,3,opt,name=step,proto3" json:"step,omitempty"`
+	// How many IDs, 1 to 100,000.
 	Count         uint32 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -279,16 +286,17 @@ func (x *Run) GetCount() uint32 {
 	return 0
 }
 
+// StreamRequest gives credit. The first one also says for what.
 type StreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in NextRequest. It counts in the first message only, and is empty in others.
+	// As in NextRequest. It is empty in all messages but the first.
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// How many more IDs may be sent than those before, up to 1,000,000,000 at a time.
+	// How many more IDs may be sent than those before, 0 to 1,000,000,000 at a time.
 	Credit uint64 `protobuf:"varint,2,opt,name=credit,proto3" json:"credit,omitempty"`
-	// How many IDs a response has at most, 1 to 100,000. 0 means 1,000. It counts in the
-	// first message only.
+	// How many IDs a response has at most, 1 to 10,000. 0 means 1,000. It is 0 in all
+	// messages but the first.
 	Batch uint32 `protobuf:"varint,3,opt,name=batch,proto3" json:"batch,omitempty"`
-	// It counts in the first message only.
+	// As in NextRequest. It is not set in any message but the first.
 	Form          Form `protobuf:"varint,4,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -352,12 +360,14 @@ func (x *StreamRequest) GetForm() Form {
 	return Form_FORM_UNSPECIFIED
 }
 
+// StreamResponse has 1 or more IDs, and never more than there is credit for.
 type StreamResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in NextResponse.
 	Ids []uint64 `protobuf:"fixed64,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
 	// As in NextResponse.
-	Ids128        []byte `protobuf:"bytes,2,opt,name=ids128,proto3" json:"ids128,omitempty"`
+	Ids128 []byte `protobuf:"bytes,2,opt,name=ids128,proto3" json:"ids128,omitempty"`
+	// As in NextResponse.
 	Runs          []*Run `protobuf:"bytes,3,rep,name=runs,proto3" json:"runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

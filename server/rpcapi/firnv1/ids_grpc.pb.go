@@ -33,7 +33,8 @@ type IDsClient interface {
 	// Next makes some IDs at once.
 	Next(ctx context.Context, in *NextRequest, opts ...grpc.CallOption) (*NextResponse, error)
 	// Stream makes as many IDs as the client gives credit for, and ends when the client
-	// has closed its side and all credit is used.
+	// has closed its side and all credit is used. It also ends when the server stops, with
+	// UNAVAILABLE, and with any error that Next has; what was sent before stays good.
 	Stream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRequest, StreamResponse], error)
 }
 
@@ -78,7 +79,8 @@ type IDsServer interface {
 	// Next makes some IDs at once.
 	Next(context.Context, *NextRequest) (*NextResponse, error)
 	// Stream makes as many IDs as the client gives credit for, and ends when the client
-	// has closed its side and all credit is used.
+	// has closed its side and all credit is used. It also ends when the server stops, with
+	// UNAVAILABLE, and with any error that Next has; what was sent before stays good.
 	Stream(grpc.BidiStreamingServer[StreamRequest, StreamResponse]) error
 	mustEmbedUnimplementedIDsServer()
 }

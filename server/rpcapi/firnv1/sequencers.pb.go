@@ -23,20 +23,24 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Sequencer is a named space of IDs.
 type Sequencer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Its name, of 1 to 128 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// attached, detaching, detached, destroying, destroyed or purged.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// The text of its layout.
 	Layout string `protobuf:"bytes,3,opt,name=layout,proto3" json:"layout,omitempty"`
-	// How far IDs may run ahead of the clock.
+	// How far IDs may run ahead of the clock: 0 or more, in whole milliseconds.
 	MaxAhead *durationpb.Duration `protobuf:"bytes,4,opt,name=max_ahead,json=maxAhead,proto3" json:"max_ahead,omitempty"`
-	// How long a node number is held without a word from the store.
+	// How long a node number is held without a word from the store: 100 ms or more, in
+	// whole milliseconds.
 	Window *durationpb.Duration `protobuf:"bytes,5,opt,name=window,proto3" json:"window,omitempty"`
-	// Grows with every creation and every fence.
-	Incarnation uint64                 `protobuf:"varint,6,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	Created     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created,proto3" json:"created,omitempty"`
+	// Grows with every creation and every fence. It begins with 1.
+	Incarnation uint64 `protobuf:"varint,6,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// By the clock of whoever created it.
+	Created *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created,proto3" json:"created,omitempty"`
 	// Not set where the record can be read; else what is wrong with it, and nothing but
 	// name is set.
 	Error         string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
@@ -133,10 +137,12 @@ func (x *Sequencer) GetError() string {
 // Node is what the store has of one node number.
 type Node struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Node  uint64                 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The number, 0 to the layout's greatest.
+	Node uint64 `protobuf:"varint,1,opt,name=node,proto3" json:"node,omitempty"`
 	// The machine of the process that holds or held it.
 	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
-	Held bool   `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
+	// False where it was given back.
+	Held bool `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
 	// The end of its last window.
 	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
 	// When its owner wrote this, by the owner's clock.
@@ -210,6 +216,7 @@ func (x *Node) GetWritten() *timestamppb.Timestamp {
 	return nil
 }
 
+// ListRequest has nothing to say.
 type ListRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -246,9 +253,11 @@ func (*ListRequest) Descriptor() ([]byte, []int) {
 	return file_firn_v1_sequencers_proto_rawDescGZIP(), []int{2}
 }
 
+// ListResponse has all sequencers of the store.
 type ListResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequencers    []*Sequencer           `protobuf:"bytes,1,rep,name=sequencers,proto3" json:"sequencers,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of their names.
+	Sequencers    []*Sequencer `protobuf:"bytes,1,rep,name=sequencers,proto3" json:"sequencers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -290,9 +299,11 @@ func (x *ListResponse) GetSequencers() []*Sequencer {
 	return nil
 }
 
+// GetRequest names a sequencer.
 type GetRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 1 to 128 characters, as in NextRequest; never empty.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,10 +345,13 @@ func (x *GetRequest) GetName() string {
 	return ""
 }
 
+// GetResponse is a sequencer with its node numbers.
 type GetResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequencer     *Sequencer             `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	Nodes         []*Node                `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With all that the store has of it.
+	Sequencer *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	// Those that were ever used, ascending.
+	Nodes         []*Node `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -386,14 +400,16 @@ func (x *GetResponse) GetNodes() []*Node {
 	return nil
 }
 
+// CreateRequest says what a sequencer is to be.
 type CreateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Of 1 to 128 characters, as in NextRequest; never empty.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Empty means "default".
 	Layout string `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"`
-	// Not set means the layout's.
+	// 0 or more, in whole milliseconds. Not set means the layout's.
 	MaxAhead *durationpb.Duration `protobuf:"bytes,3,opt,name=max_ahead,json=maxAhead,proto3" json:"max_ahead,omitempty"`
-	// Not set means what is usual: 30 s in a directory, 60 s elsewhere, or more where the
+	// In whole milliseconds, and twice max_ahead or more. Not set means what is usual: 30 s in a directory, 60 s elsewhere, or more where the
 	// layout asks for it.
 	Window        *durationpb.Duration `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -458,9 +474,11 @@ func (x *CreateRequest) GetWindow() *durationpb.Duration {
 	return nil
 }
 
+// CreateResponse is the sequencer as it is.
 type CreateResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequencer     *Sequencer             `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With all that the store has of it.
+	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -502,9 +520,11 @@ func (x *CreateResponse) GetSequencer() *Sequencer {
 	return nil
 }
 
+// AttachRequest names a sequencer.
 type AttachRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 1 to 128 characters, as in NextRequest; never empty.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -546,9 +566,11 @@ func (x *AttachRequest) GetName() string {
 	return ""
 }
 
+// AttachResponse is the sequencer as it is.
 type AttachResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequencer     *Sequencer             `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With all that the store has of it.
+	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -590,9 +612,11 @@ func (x *AttachResponse) GetSequencer() *Sequencer {
 	return nil
 }
 
+// DetachRequest names a sequencer.
 type DetachRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 1 to 128 characters, as in NextRequest; never empty.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -634,9 +658,11 @@ func (x *DetachRequest) GetName() string {
 	return ""
 }
 
+// DetachResponse is the sequencer as it is.
 type DetachResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequencer     *Sequencer             `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With all that the store has of it.
+	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -678,9 +704,11 @@ func (x *DetachResponse) GetSequencer() *Sequencer {
 	return nil
 }
 
+// DestroyRequest names a sequencer.
 type DestroyRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of 1 to 128 characters, as in NextRequest; never empty.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -722,9 +750,11 @@ func (x *DestroyRequest) GetName() string {
 	return ""
 }
 
+// DestroyResponse is the sequencer as it is.
 type DestroyResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sequencer     *Sequencer             `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With all that the store has of it.
+	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

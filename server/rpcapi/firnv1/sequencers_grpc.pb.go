@@ -44,9 +44,10 @@ type SequencersClient interface {
 	// Attach lets all servers use it again after Detach.
 	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachResponse, error)
 	// Detach has all servers give their node numbers back. It waits for their windows
-	// until the call's deadline; repeat it to go on.
+	// until the limit of a request, 10 s unless the server is told otherwise; then the
+	// state is detaching. It goes on; repeat it to see it through.
 	Detach(ctx context.Context, in *DetachRequest, opts ...grpc.CallOption) (*DetachResponse, error)
-	// Destroy is Detach for good. IDs that were handed out stay unique.
+	// Destroy is Detach for good, by way of the state destroying. IDs that were handed out stay unique.
 	Destroy(ctx context.Context, in *DestroyRequest, opts ...grpc.CallOption) (*DestroyResponse, error)
 }
 
@@ -135,9 +136,10 @@ type SequencersServer interface {
 	// Attach lets all servers use it again after Detach.
 	Attach(context.Context, *AttachRequest) (*AttachResponse, error)
 	// Detach has all servers give their node numbers back. It waits for their windows
-	// until the call's deadline; repeat it to go on.
+	// until the limit of a request, 10 s unless the server is told otherwise; then the
+	// state is detaching. It goes on; repeat it to see it through.
 	Detach(context.Context, *DetachRequest) (*DetachResponse, error)
-	// Destroy is Detach for good. IDs that were handed out stay unique.
+	// Destroy is Detach for good, by way of the state destroying. IDs that were handed out stay unique.
 	Destroy(context.Context, *DestroyRequest) (*DestroyResponse, error)
 	mustEmbedUnimplementedSequencersServer()
 }

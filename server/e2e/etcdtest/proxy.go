@@ -1,0 +1,222 @@
+//go:build unix
+
+package etcdtest
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A gate lets bytes pass, or holds them until it is opened again: they come late
+// then, as on a network, or never, if the connection is given up meanwhile.
+type gate struct {
+	mu     sync.Mutex
+	opened chan struct{} // closed while it is open
+	open   bool
+}
+
+func newGate() *gate {
+	c := make(chan struct{})
+	close(c)
+	return &gate{opened: c, open: true}
+}
+
+func (g *gate) set(open bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if open && !g.open {
+		close(g.opened)
+	} else if !open && g.open {
+		g.opened = make(chan struct{})
+	}
+	g.open = open
+}
+
+func (g *gate) wait(done <-chan struct{}) bool {
+	g.mu.Lock()
+	c := g.opened
+	g.mu.Unlock()
+	select {
+	case <-c:
+		return true
+	case <-done:
+		return false
+	}
+}
+
+// always lets all pass.
+var always = newGate()
+
+// A Link is a way of clients to the members, which can be cut for them alone.
+type Link struct {
+	endpoints []string
+	requests  [Members]*gate
+	answers   [Members]*gate
+}
+
+// NewLink is another way to the members. It ends with the test.
+func (c *Cluster) NewLink() *Link {
+	l := new(Link)
+	for i := range Members {
+		requests, answers := newGate(), newGate()
+		l.requests[i], l.answers[i] = requests, answers
+		l.endpoints = append(l.endpoints, c.listen(c.members[i].listenHTTP, func(net.Conn) (pipe, error) {
+			return pipe{
+				request: func() *gate { return requests },
+				answer:  func() *gate { return answers },
+			}, nil
+		}))
+	}
+	return l
+}
+
+// URL is that of a store, by this way.
+func (l *Link) URL(prefix string) string {
+	return "etcd://" + strings.Join(l.endpoints, ",") + "/" + prefix
+}
+
+// Cut holds all that clients and a member say to each other.
+func (l *Link) Cut(i int, cut bool) {
+	l.requests[i].set(!cut)
+	l.answers[i].set(!cut)
+}
+
+// CutAnswers holds what a member says to clients; what they say arrives.
+func (l *Link) CutAnswers(i int, cut bool) { l.answers[i].set(!cut) }
+
+// A pipe is a connection to a member: the gates of both directions, which may become
+// others, and what has been read of it.
+type pipe struct {
+	head            []byte
+	request, answer func() *gate
+}
+
+// listen passes connections on to a member. begin says which gates they go through.
+func (c *Cluster) listen(target string, begin func(net.Conn) (pipe, error)) (address string) {
+	c.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.mu.Lock()
+	c.listeners = append(c.listeners, l)
+	c.mu.Unlock()
+	c.proxies.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.proxies.Go(func() { c.pass(in, target, begin) })
+		}
+	})
+	return l.Addr().String()
+}
+
+// pass copies both ways, through the gates.
+func (c *Cluster) pass(in net.Conn, target string, begin func(net.Conn) (pipe, error)) {
+	defer in.Close()
+	p, err := begin(in)
+	if err != nil || !p.request().wait(c.done) {
+		return
+	}
+	out, err := net.DialTimeout("tcp", target, 5*time.Second)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	if _, err := out.Write(p.head); err != nil {
+		return
+	}
+	ended := make(chan struct{})
+	var once sync.Once
+	end := func() { once.Do(func() { close(ended); in.Close(); out.Close() }) }
+	var both sync.WaitGroup
+	carry := func(to, from net.Conn, through func() *gate) {
+		defer end()
+		b := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(b)
+			if !through().wait(ended) {
+				return
+			}
+			if n > 0 {
+				if _, err := to.Write(b[:n]); err != nil {
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	both.Go(func() { carry(out, in, p.request) })
+	both.Go(func() { carry(in, out, p.answer) })
+	both.Go(func() {
+		select {
+		case <-c.done:
+			end()
+		case <-ended:
+		}
+	})
+	both.Wait()
+}
+
+var errProbe = errors.New("a probe")
+
+// fromMember begins a connection to the peer port of a member. What the members of
+// etcd say to each other begins with a request that has the sender's ID. There are
+// two kinds of others: questions for versions and the like, on connections of their
+// own; and probes, which only measure and are logged, but whose connections may be used
+// again for messages. They are refused, so that no message goes past the gates.
+func (c *Cluster) fromMember(in net.Conn, to int) (pipe, error) {
+	head, err := firstHead(in)
+	if err != nil {
+		return pipe{}, err
+	}
+	name := ""
+	lines := strings.Split(string(head), "\r\n")
+	for _, line := range lines {
+		if key, value, ok := strings.Cut(line, ": "); ok && strings.EqualFold(key, "X-Server-From") {
+			name = value
+		}
+	}
+	if name == "" && strings.Contains(lines[0], " /raft") {
+		return pipe{}, errProbe
+	}
+	// Its ID is known when the cluster is ready for the first time.
+	between := func(rule func(from int) *gate) func() *gate {
+		return func() *gate {
+			c.mu.Lock()
+			from, ok := c.names[name]
+			c.mu.Unlock()
+			if !ok {
+				return always
+			}
+			return rule(from)
+		}
+	}
+	return pipe{
+		head:    head,
+		request: between(func(from int) *gate { return c.rules[from][to] }),
+		answer:  between(func(from int) *gate { return c.rules[to][from] }),
+	}, nil
+}
+
+// firstHead reads the head of the first request, and what comes with it.
+func firstHead(in net.Conn) (head []byte, err error) {
+	_ = in.SetReadDeadline(time.Now().Add(10 * time.Second))
+	b := make([]byte, 4096)
+	for !bytes.Contains(head, []byte("\r\n\r\n")) && len(head) < 64<<10 {
+		n, err := in.Read(b)
+		head = append(head, b[:n]...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return head, in.SetReadDeadline(time.Time{})
+}

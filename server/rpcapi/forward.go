@@ -1,0 +1,464 @@
+package rpcapi
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/bits"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+// Errors of a Forwarder that no server has answered with.
+var (
+	// ErrUnreachable means that a target did not answer, or is about to stop:
+	// another one may. It matches sequencer.ErrUnavailable.
+	ErrUnreachable = fmt.Errorf("%w: another server that was asked does not answer", sequencer.ErrUnavailable)
+
+	// ErrForwarded means that the call came from another server, so that it is
+	// not given to a third one. It matches grant.ErrNodesExhausted, which is why
+	// it would have been.
+	ErrForwarded = fmt.Errorf("%w: and the call was forwarded here already, so that it goes no further", grant.ErrNodesExhausted)
+)
+
+// requestKey is the metadata that ties the log lines of a call together.
+const requestKey = "firn-request-id"
+
+// A Target is a server to forward to.
+type Target struct {
+	Address string // HOST:PORT, as in members.Member
+	TLS     bool
+}
+
+// ForwarderConfig says how a Forwarder reaches other servers. Its zero value means
+// what the fields say.
+type ForwarderConfig struct {
+	// TLS is for targets with TLS: authorities and, for mTLS, the certificate of
+	// this server. nil means the system's authorities. A target is verified by the
+	// host of its address, unless ServerName is set.
+	TLS *tls.Config
+
+	// Token returns the token that is sent, "" for none; nil means none. It is
+	// asked for every call, so that it can change.
+	Token func() string
+
+	// PlainToken lets the token be sent without TLS. Else a call that would do so
+	// fails, and nothing is sent.
+	PlainToken bool
+
+	// Limit is how long a call may take, where its context's deadline is not
+	// before; 0 means httpapi.DefaultLimit.
+	Limit time.Duration
+
+	// MaxTargets is how many targets a connection is kept to; 0 means
+	// DefaultMaxTargets. That of the target that was not used for longest is closed.
+	MaxTargets int
+
+	// Dial opens connections; nil means TCP, and no proxy.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+}
+
+// DefaultMaxTargets is ForwarderConfig.MaxTargets where it is 0.
+const DefaultMaxTargets = 64
+
+// Connections of a Forwarder.
+const (
+	forwardConnect = 3 * time.Second  // for one to be made
+	forwardBackoff = 3 * time.Second  // longest, before the next try
+	forwardPing    = 30 * time.Second // when it is silent; a server allows one every pingLeast
+	forwardIdle    = 10 * time.Minute // after which it is closed
+)
+
+// A Forwarder takes IDs from other servers, for a server that has no node number
+// itself. It keeps one connection for each, which all calls share.
+//
+// A call that was forwarded is not forwarded again (see Forwarded). IDs of an answer
+// that is lost on its way are never used; none is given twice.
+//
+// It is safe for use by many goroutines at once. It must be made by NewForwarder, and
+// ends with Close.
+type Forwarder struct {
+	c ForwarderConfig
+
+	mu     sync.Mutex // guards what follows, and all links
+	links  map[Target]*link
+	calls  uint64 // so far: the time of a link's last use
+	closed bool
+}
+
+// A link is the connection to a target.
+type link struct {
+	conn  *grpc.ClientConn
+	users int    // calls under way
+	last  uint64 // call
+}
+
+// NewForwarder makes a Forwarder. It connects to nobody yet.
+func NewForwarder(c ForwarderConfig) *Forwarder {
+	if c.Limit == 0 {
+		c.Limit = httpapi.DefaultLimit
+	}
+	if c.MaxTargets == 0 {
+		c.MaxTargets = DefaultMaxTargets
+	}
+	return &Forwarder{c: c, links: make(map[Target]*link)}
+}
+
+// Close closes all connections. Calls under way fail.
+func (f *Forwarder) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	links := f.links
+	f.links = nil
+	f.mu.Unlock()
+	var errs []error
+	for _, l := range links {
+		errs = append(errs, l.conn.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Sequencer is a sequencer whose IDs come from a target. The layout is that of the
+// store: IDs of another are an error.
+func (f *Forwarder) Sequencer(t Target, name string, l firn.Layout) httpapi.Sequencer {
+	if l.Bits() == 128 {
+		return httpapi.Sequencer{Layout: l, Source128: forwarding128{f, t, name, l}}
+	}
+	return httpapi.Sequencer{Layout: l, Source: forwarding{f, t, name, l}}
+}
+
+type forwarding struct {
+	f    *Forwarder
+	t    Target
+	name string
+	l    firn.Layout
+}
+
+func (s forwarding) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
+	return s.f.Forward(ctx, s.t, s.name, s.l, n)
+}
+
+type forwarding128 forwarding
+
+func (s forwarding128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) {
+	return s.f.Forward128(ctx, s.t, s.name, s.l, n)
+}
+
+// Forward takes n IDs, 1 to httpapi.MaxCount, of a sequencer from a target. An error
+// that the target has answered with is a *ForwardError; errors.Is sees in it what it
+// is at the target. If the target did not answer it is ErrUnreachable.
+func (f *Forwarder) Forward(ctx context.Context, t Target, name string, l firn.Layout, n int) (firn.Batch, error) {
+	return forward(ctx, f, t, name, l, n, 64, func(r *firnv1.NextResponse) ([]firn.Run, error) {
+		if len(r.GetIds128()) > 0 {
+			return nil, errors.New("it sent IDs of 128 bits")
+		}
+		runs := make([]firn.Run, 0, len(r.GetIds())+len(r.GetRuns()))
+		for _, id := range r.GetIds() {
+			runs = append(runs, firn.Run{First: firn.ID(id), Step: 1, Count: 1})
+		}
+		for _, q := range r.GetRuns() {
+			over, way := wayOf(q)
+			if _, carry := bits.Add64(q.GetFirst(), way, 0); over || carry != 0 || len(q.GetFirst128()) > 0 {
+				return nil, fmt.Errorf("it sent a run of %d IDs that is none", q.GetCount())
+			}
+			runs = append(runs, firn.Run{First: firn.ID(q.GetFirst()), Step: q.GetStep(), Count: int(q.GetCount())})
+		}
+		return runs, nil
+	})
+}
+
+// Forward128 is Forward for IDs of 128 bits.
+func (f *Forwarder) Forward128(ctx context.Context, t Target, name string, l firn.Layout, n int) (firn.Batch128, error) {
+	return forward(ctx, f, t, name, l, n, 128, func(r *firnv1.NextResponse) ([]firn.Run128, error) {
+		packed := r.GetIds128()
+		if len(r.GetIds()) > 0 || len(packed)%16 != 0 {
+			return nil, errors.New("it sent IDs that do not have 128 bits")
+		}
+		runs := make([]firn.Run128, 0, len(packed)/16+len(r.GetRuns()))
+		for ; len(packed) > 0; packed = packed[16:] {
+			runs = append(runs, firn.Run128{First: firn.ID128(packed[:16]), Step: 1, Count: 1})
+		}
+		for _, q := range r.GetRuns() {
+			over, way := wayOf(q)
+			if over || len(q.GetFirst128()) != 16 {
+				return nil, fmt.Errorf("it sent a run of %d IDs that is none", q.GetCount())
+			}
+			first := firn.ID128(q.GetFirst128())
+			hi, lo := first.Uint64s()
+			if _, carry := bits.Add64(lo, way, 0); carry != 0 && hi == ^uint64(0) {
+				return nil, fmt.Errorf("it sent a run of %d IDs that is none", q.GetCount())
+			}
+			runs = append(runs, firn.Run128{First: first, Step: q.GetStep(), Count: int(q.GetCount())})
+		}
+		return runs, nil
+	})
+}
+
+// wayOf is how far it is from the first ID of a run to its last. A run that repeats an
+// ID, or whose way has more than 64 bits, is over.
+func wayOf(q *firnv1.Run) (over bool, way uint64) {
+	if q.GetCount() == 0 || q.GetCount() > 1 && q.GetStep() == 0 {
+		return true, 0
+	}
+	hi, lo := bits.Mul64(q.GetStep(), uint64(q.GetCount()-1))
+	return hi != 0, lo
+}
+
+// forward is Forward for one size of IDs; read reads them.
+func forward[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, name string, l firn.Layout, n, size int, read func(*firnv1.NextResponse) ([]firn.RunOf[I], error)) (b firn.BatchOf[I], err error) {
+	if l.Bits() != size {
+		return b, fmt.Errorf("layout %s has %d bits, not %d", l, l.Bits(), size)
+	}
+	if n < 1 || n > httpapi.MaxCount {
+		return b, fmt.Errorf("%d IDs cannot be forwarded at once: 1 to %d can", n, httpapi.MaxCount)
+	}
+	r, err := f.next(ctx, t, name, l, n)
+	if err != nil {
+		return b, err
+	}
+	if text := r.GetLayout(); text != l.String() {
+		// A text of another version can be of the same layout.
+		if have, err := firn.ParseLayout(text); err != nil || have != l {
+			return b, &ForwardError{Target: t, Kind: "recreated", cause: grant.ErrMismatch,
+				Detail: fmt.Sprintf("it has layout %.100q for sequencer %s, not %s", text, name, l)}
+		}
+	}
+	runs, err := read(r)
+	if b = firn.BatchFromRuns(runs...); err == nil && b.Len() != n {
+		err = fmt.Errorf("it sent %d IDs, not %d", b.Len(), n)
+	}
+	if err != nil {
+		return firn.BatchOf[I]{}, &ForwardError{Target: t, Code: codes.Internal, Kind: "internal", Detail: err.Error()}
+	}
+	return b, nil
+}
+
+// next calls IDs.Next of a target.
+func (f *Forwarder) next(ctx context.Context, t Target, name string, l firn.Layout, n int) (*firnv1.NextResponse, error) {
+	if Forwarded(ctx) {
+		return nil, ErrForwarded
+	}
+	q := &firnv1.NextRequest{Sequencer: name, Count: uint32(n), Form: firnv1.Form_FORM_IDS}
+	if n > 1 && l.HasRuns() {
+		q.Form = firnv1.Form_FORM_RUNS
+	}
+	headers := []string{hopKey, "1", requestKey, requestID(ctx)}
+	if f.c.Token != nil {
+		if token := f.c.Token(); token != "" {
+			if !t.TLS && !f.c.PlainToken {
+				return nil, &ForwardError{Target: t, Code: codes.Unauthenticated, Kind: "unauthorized", Detail: "this server's token is not sent to one without TLS"}
+			}
+			headers = append(headers, "authorization", "Bearer "+token)
+		}
+	}
+	k, err := f.link(t)
+	if err != nil {
+		return nil, err
+	}
+	defer f.unlink(k)
+	limited, cancel := context.WithTimeout(ctx, f.c.Limit)
+	defer cancel()
+	r, err := firnv1.NewIDsClient(k.conn).Next(metadata.NewOutgoingContext(limited, metadata.Pairs(headers...)), q)
+	if err != nil {
+		return nil, failedAt(ctx, t, err)
+	}
+	return r, nil
+}
+
+// requestID is that of the call which is forwarded, or a new one.
+func requestID(ctx context.Context) string {
+	if ids := metadata.ValueFromIncomingContext(ctx, requestKey); len(ids) == 1 && isRequestID(ids[0]) {
+		return ids[0]
+	}
+	return rand.Text()
+}
+
+// isRequestID reports whether a text has 1 to 128 visible ASCII characters.
+func isRequestID(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 128
+}
+
+// link returns the connection to a target; unlink must follow.
+func (f *Forwarder) link(t Target) (*link, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, fmt.Errorf("%w: the server stops", sequencer.ErrClosed)
+	}
+	k := f.links[t]
+	if k == nil {
+		conn, err := f.dial(t)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		f.makeRoom()
+		k = &link{conn: conn}
+		f.links[t] = k
+	}
+	f.calls++
+	k.users, k.last = k.users+1, f.calls
+	return k, nil
+}
+
+func (f *Forwarder) unlink(k *link) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k.users--
+}
+
+// makeRoom closes the connection that was not used for longest, where there are
+// too many. Those with calls under way stay: they are as few as the calls. Its caller
+// holds f.mu.
+func (f *Forwarder) makeRoom() {
+	for len(f.links) >= f.c.MaxTargets {
+		var oldest Target
+		var found *link
+		for t, k := range f.links {
+			if k.users == 0 && (found == nil || k.last < found.last) {
+				oldest, found = t, k
+			}
+		}
+		if found == nil {
+			return
+		}
+		delete(f.links, oldest)
+		go found.conn.Close() // nobody uses it; it may wait for its goroutines
+	}
+}
+
+// dial makes a connection, which connects when it is first used.
+func (f *Forwarder) dial(t Target) (*grpc.ClientConn, error) {
+	creds := insecure.NewCredentials()
+	if t.TLS {
+		c := f.c.TLS.Clone()
+		if c == nil {
+			c = new(tls.Config)
+		}
+		c.NextProtos = nil // h2 alone: with http/1.1 beside it a server chooses that
+		creds = credentials.NewTLS(c)
+	}
+	slow := backoff.DefaultConfig
+	slow.BaseDelay, slow.MaxDelay = 100*time.Millisecond, forwardBackoff
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(creds),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: slow, MinConnectTimeout: forwardConnect}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: forwardPing, Timeout: forwardConnect}),
+		grpc.WithIdleTimeout(forwardIdle),
+	}
+	if f.c.Dial != nil {
+		options = append(options, grpc.WithContextDialer(f.c.Dial))
+	}
+	return grpc.NewClient("passthrough:///"+t.Address, options...)
+}
+
+// A ForwardError is what another server has answered with. errors.Is and As see in it
+// what it is at that server, so that it is told to clients as if it were this one's.
+type ForwardError struct {
+	Target Target // its text does not name it: clients see that
+	Code   codes.Code
+	Kind   string        // as of a problem of HTTP
+	Detail string        // what is wrong, and what would be right
+	Retry  time.Duration // when it may be otherwise; 0 where that is not known
+
+	cause error
+}
+
+func (e *ForwardError) Error() string { return "another server that was asked: " + e.Detail }
+
+// Unwrap is what the error is at the other server; nil where it is not known here.
+func (e *ForwardError) Unwrap() error { return e.cause }
+
+// causeOf is the one table from the kinds of another server to errors of this one: what
+// httpapi.FaultOf makes the kind of. What is wrong between the two servers, as with
+// tokens, has none: clients can do nothing about it.
+func causeOf(kind string, retry time.Duration) error {
+	switch kind {
+	case "nodes-exhausted":
+		return grant.ErrNodesExhausted
+	case "store-rolled-back":
+		return grant.ErrRolledBack
+	case "detached":
+		return grant.ErrDetached
+	case "destroyed":
+		return grant.ErrDestroyed
+	case "bad-record":
+		return grant.ErrDamaged
+	case "store-unavailable":
+		return sequencer.ErrUnavailable
+	case "recreated":
+		return grant.ErrMismatch
+	case "draining", "cancelled":
+		return ErrUnreachable
+	case "batch-too-large":
+		return firn.ErrBatchTooLarge
+	case "busy":
+		return &firn.WaitError{Wait: max(retry, 1)}
+	case "clock":
+		return &firn.ClockError{Wait: retry}
+	case "no-grant":
+		return firn.ErrGrantOver
+	case "time-over":
+		return firn.ErrTimeOver
+	case "too-many-names":
+		return httpapi.ErrTooManyNames
+	}
+	return nil
+}
+
+// failedAt is what the error of a call to a target is. The context is that of whoever
+// called the Forwarder.
+func failedAt(ctx context.Context, t Target, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	st := status.Convert(err)
+	e := &ForwardError{Target: t, Code: st.Code(), Detail: st.Message()}
+	for _, d := range st.Details() {
+		switch d := d.(type) {
+		case *errdetails.ErrorInfo:
+			if d.GetDomain() == "firn" {
+				e.Kind = d.GetReason()
+			}
+		case *errdetails.RetryInfo:
+			e.Retry = max(0, d.GetRetryDelay().AsDuration())
+		}
+	}
+	if e.Kind == "" {
+		// Not from Firn: from the connection, or from whatever listens there.
+		switch e.Code {
+		case codes.DeadlineExceeded:
+			return fmt.Errorf("%w: %w", ErrUnreachable, context.DeadlineExceeded)
+		case codes.Unavailable, codes.Unimplemented, codes.Canceled:
+			return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		return fmt.Errorf("%s: %w", t.Address, err)
+	}
+	e.cause = causeOf(e.Kind, e.Retry)
+	return e
+}

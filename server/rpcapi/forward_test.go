@@ -1,0 +1,511 @@
+package rpcapi
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+// start serves on a listener, and returns its address.
+func start(t *testing.T, c Config, l net.Listener) Target {
+	t.Helper()
+	if l == nil {
+		l = newListener(t)
+	}
+	s := NewServer(c)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return Target{Address: l.Addr().String()}
+}
+
+func newListener(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func newForwarder(t *testing.T, c ForwarderConfig) *Forwarder {
+	t.Helper()
+	f := NewForwarder(c)
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// TestForward: what another server gives is what it would have given itself, for all
+// forms and sizes of IDs.
+func TestForward(t *testing.T) {
+	f := newForwarder(t, ForwarderConfig{})
+	for _, text := range []string{"default", "hazelcast", "boundary", "uuidv7"} {
+		l := firn.MustParseLayout(text)
+		s := f.Sequencer(start(t, Config{Backend: static(t, text)}, nil), "orders", l)
+		seen := make(map[string]bool)
+		for _, n := range []int{1, 2, 1000} {
+			if l.Bits() == 128 {
+				takeFrom(t, s.Source128, n, seen)
+			} else {
+				takeFrom(t, s.Source, n, seen)
+			}
+		}
+	}
+}
+
+func takeFrom[I firn.AnyID[I]](t *testing.T, s firn.SourceOf[I], n int, seen map[string]bool) {
+	t.Helper()
+	b, err := s.NextBatch(t.Context(), n)
+	if err != nil || b.Len() != n {
+		t.Fatalf("%d of %d IDs: %v", b.Len(), n, err)
+	}
+	for id := range b.All() {
+		if text := fmt.Sprint(id); seen[text] {
+			t.Fatalf("%s a second time", text)
+		} else {
+			seen[text] = true
+		}
+	}
+}
+
+// An assisted backend asks another server where it has no node number, as a server does.
+type assisted struct {
+	httpapi.Backend
+	f    *Forwarder
+	to   Target
+	l    firn.Layout
+	asks atomic.Int64
+}
+
+func (a *assisted) Sequencer(ctx context.Context, name string) (httpapi.Sequencer, error) {
+	s, err := a.Backend.Sequencer(ctx, name)
+	if errors.Is(err, grant.ErrNodesExhausted) {
+		a.asks.Add(1)
+		return a.f.Sequencer(a.to, name, a.l), nil // the layout is that of the store
+	}
+	if err != nil {
+		return s, err
+	}
+	own := s.Source
+	s.Source = sourceFunc(func(ctx context.Context, n int) (firn.Batch, error) {
+		b, err := own.NextBatch(ctx, n)
+		if errors.Is(err, grant.ErrNodesExhausted) {
+			a.asks.Add(1)
+			return a.f.Forward(ctx, a.to, name, a.l, n)
+		}
+		return b, err
+	})
+	return s, nil
+}
+
+type sourceFunc func(context.Context, int) (firn.Batch, error)
+
+func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }
+
+// TestForwardBetweenServers: two servers share a store with one node number. Whoever has
+// none asks the other, many at once, and no ID comes twice.
+func TestForwardBetweenServers(t *testing.T) {
+	store := new(memstore.Store)
+	cluster := func() *httpapi.Cluster {
+		c := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: sequencer.Config{Nodes: &sequencer.Range{Lo: 0, Hi: 0}}})
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		return c
+	}
+	f := newForwarder(t, ForwarderConfig{})
+	one := start(t, Config{Backend: cluster()}, nil)
+	has := func(at Target) []uint64 {
+		b, err := f.Forward(t.Context(), at, "orders", firn.Default(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []uint64
+		for id := range b.All() {
+			ids = append(ids, uint64(id))
+		}
+		return ids
+	}
+	all := has(one) // it has the number now
+	asking := &assisted{Backend: cluster(), f: f, to: one, l: firn.Default()}
+	two := start(t, Config{Backend: asking}, nil)
+
+	// A call that is forwarded already goes no further.
+	if _, err := f.Forward(t.Context(), two, "orders", firn.Default(), 1); !errors.Is(err, grant.ErrNodesExhausted) {
+		t.Errorf("forwarded twice: %v, want ErrNodesExhausted", err)
+	}
+	conn := dialTo(t, two)
+	var mu sync.Mutex
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() {
+			for range 50 {
+				r, err := firnv1.NewIDsClient(conn).Next(context.Background(), &firnv1.NextRequest{Sequencer: "orders", Count: 10})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				all = append(all, r.Ids...)
+				mu.Unlock()
+			}
+		})
+	}
+	calls.Wait()
+	seen := make(map[uint64]bool)
+	for _, id := range all {
+		if seen[id] {
+			t.Fatalf("%d a second time", id)
+		}
+		seen[id] = true
+	}
+	if len(seen) != 10+8*50*10 || asking.asks.Load() != 401 {
+		t.Errorf("%d IDs, and %d calls forwarded", len(seen), asking.asks.Load())
+	}
+}
+
+// TestForwardLoop: two servers that would ask each other for ever.
+func TestForwardLoop(t *testing.T) {
+	f := newForwarder(t, ForwarderConfig{})
+	nobody := sourceBackend{func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, grant.ErrNodesExhausted }}
+	a := &assisted{Backend: nobody, f: f, l: firn.Default()}
+	b := &assisted{Backend: nobody, f: f, l: firn.Default()}
+	at, bt := start(t, Config{Backend: a}, nil), start(t, Config{Backend: b}, nil)
+	a.to, b.to = bt, at
+	_, err := firnv1.NewIDsClient(dialTo(t, at)).Next(t.Context(), &firnv1.NextRequest{})
+	wantCode(t, "loop", err, codes.ResourceExhausted, "nodes-exhausted")
+	if a, b := a.asks.Load(), b.asks.Load(); a != 1 || b != 1 {
+		t.Errorf("%d and %d calls were forwarded, want 1 and 1 (which was refused)", a, b)
+	}
+}
+
+// A sourceBackend has one source for all names.
+type sourceBackend struct{ s sourceFunc }
+
+func (b sourceBackend) Sequencer(context.Context, string) (httpapi.Sequencer, error) {
+	return httpapi.Sequencer{Layout: firn.Default(), Source: b.s}, nil
+}
+
+func dialTo(t *testing.T, to Target) *grpc.ClientConn {
+	t.Helper()
+	f := newForwarder(t, ForwarderConfig{})
+	k, err := f.link(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.conn
+}
+
+// TestForwardErrors: what is wrong at the other server is told as what it is, and the
+// name of that server is not told.
+func TestForwardErrors(t *testing.T) {
+	f := newForwarder(t, ForwarderConfig{})
+	for _, err := range []error{
+		grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrDetached, grant.ErrDestroyed, grant.ErrDamaged,
+		grant.ErrMismatch, sequencer.ErrUnavailable, sequencer.ErrClosed, firn.ErrBatchTooLarge, firn.ErrExhausted,
+		&firn.WaitError{Wait: 1500 * time.Millisecond}, &firn.ClockError{Wait: time.Minute}, firn.ErrGrantOver, firn.ErrTimeOver,
+		httpapi.ErrTooManyNames, errors.New("the disk is on fire"),
+	} {
+		at := start(t, Config{Backend: sourceBackend{func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, err }}}, nil)
+		_, got := f.Forward(t.Context(), at, "orders", firn.Default(), 1)
+		var e *ForwardError
+		if !errors.As(got, &e) {
+			t.Errorf("%v: %T %v, want a ForwardError", err, got, got)
+			continue
+		}
+		if strings.Contains(got.Error(), at.Address) || e.Target != at {
+			t.Errorf("%q says where the target is, %v", got, e.Target)
+		}
+		want, have := httpapi.FaultOf(err, time.Second, false), httpapi.FaultOf(got, time.Second, false)
+		if want.Kind == "draining" {
+			want.Kind, want.Status, want.Retry = "store-unavailable", 503, have.Retry // another one may be asked
+			if !errors.Is(got, ErrUnreachable) {
+				t.Errorf("draining is %v, want ErrUnreachable", got)
+			}
+		}
+		if have.Kind != want.Kind || have.Status != want.Status || have.Retry != want.Retry {
+			t.Errorf("%v: %s %d %v, want %s %d %v", err, have.Kind, have.Status, have.Retry, want.Kind, want.Status, want.Retry)
+		}
+	}
+}
+
+// TestForwardUnreachable: nobody there, somebody else there, and one that says nothing.
+func TestForwardUnreachable(t *testing.T) {
+	silent, gone := newListener(t), newListener(t)
+	defer silent.Close()
+	_ = gone.Close()
+	f := newForwarder(t, ForwarderConfig{Limit: 300 * time.Millisecond})
+	for what, l := range map[string]net.Listener{"silent": silent, "gone": gone} {
+		begin := time.Now()
+		_, err := f.Forward(t.Context(), Target{Address: l.Addr().String()}, "orders", firn.Default(), 1)
+		if !errors.Is(err, ErrUnreachable) || !errors.Is(err, sequencer.ErrUnavailable) {
+			t.Errorf("%s: %v, want ErrUnreachable", what, err)
+		}
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Errorf("%s: it took %v", what, d)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := f.Forward(ctx, Target{Address: silent.Addr().String()}, "orders", firn.Default(), 1); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnreachable) {
+		t.Errorf("%v, want the context's error", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Forward(t.Context(), Target{}, "orders", firn.Default(), 1); !errors.Is(err, sequencer.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// A liar answers what it likes.
+type liar struct {
+	firnv1.UnimplementedIDsServer
+	r *firnv1.NextResponse
+}
+
+func (l *liar) Next(context.Context, *firnv1.NextRequest) (*firnv1.NextResponse, error) {
+	return l.r, nil
+}
+
+// TestForwardDistrusts: answers that are not what was asked for are errors.
+func TestForwardDistrusts(t *testing.T) {
+	lies := new(liar)
+	s := grpc.NewServer()
+	firnv1.RegisterIDsServer(s, lies)
+	l := newListener(t)
+	go s.Serve(l)
+	defer s.Stop()
+	f := newForwarder(t, ForwarderConfig{})
+	to := Target{Address: l.Addr().String()}
+	def, wide := firn.Default(), firn.MustParseLayout("boundary")
+	ids := func(i ...uint64) *firnv1.NextResponse {
+		return &firnv1.NextResponse{Layout: def.String(), Ids: i}
+	}
+	runs := func(l firn.Layout, r ...*firnv1.Run) *firnv1.NextResponse {
+		return &firnv1.NextResponse{Layout: l.String(), Runs: r}
+	}
+	last := make([]byte, 16)
+	for i := range last {
+		last[i] = 0xff
+	}
+	for what, r := range map[string]*firnv1.NextResponse{
+		"nothing": {Layout: def.String()}, "too few": ids(1), "too many": ids(1, 2, 3),
+		"wide":     {Layout: def.String(), Ids128: make([]byte, 32)},
+		"layout":   {Layout: "hazelcast", Ids: []uint64{1, 2}},
+		"no text":  {Layout: "", Ids: []uint64{1, 2}},
+		"repeats":  runs(def, &firnv1.Run{First: 1, Step: 0, Count: 2}),
+		"empty":    runs(def, &firnv1.Run{First: 1, Step: 1, Count: 0}, &firnv1.Run{First: 1, Step: 1, Count: 2}),
+		"overflow": runs(def, &firnv1.Run{First: ^uint64(0), Step: 1, Count: 2}),
+		"way":      runs(def, &firnv1.Run{First: 1, Step: ^uint64(0), Count: 4_000_000_000}),
+		"long":     runs(def, &firnv1.Run{First: 1, Step: 1, Count: 4_000_000_000}),
+		"both":     runs(def, &firnv1.Run{First: 1, First128: make([]byte, 16), Step: 1, Count: 2}),
+	} {
+		lies.r = r
+		if b, err := f.Forward(t.Context(), to, "orders", def, 2); err == nil {
+			t.Errorf("%s: %d IDs, want an error", what, b.Len())
+		}
+	}
+	for what, r := range map[string]*firnv1.NextResponse{
+		"narrow":   {Layout: wide.String(), Ids: []uint64{1, 2}},
+		"cut":      {Layout: wide.String(), Ids128: make([]byte, 31)},
+		"short":    runs(wide, &firnv1.Run{First128: make([]byte, 15), Step: 1, Count: 2}),
+		"overflow": runs(wide, &firnv1.Run{First128: last, Step: 1, Count: 2}),
+	} {
+		lies.r = r
+		if b, err := f.Forward128(t.Context(), to, "orders", wide, 2); err == nil {
+			t.Errorf("%s: %d IDs of 128 bits, want an error", what, b.Len())
+		}
+	}
+	lies.r = runs(def, &firnv1.Run{First: 7, Step: 4096, Count: 2})
+	b, err := f.Forward(t.Context(), to, "orders", def, 2)
+	if err != nil || b.Len() != 2 || b.Runs()[0] != (firn.Run{First: 7, Step: 4096, Count: 2}) {
+		t.Errorf("%v, %v", b.Runs(), err)
+	}
+	for _, n := range []int{0, -1, httpapi.MaxCount + 1} {
+		if _, err := f.Forward(t.Context(), to, "orders", def, n); err == nil {
+			t.Errorf("%d IDs: no error", n)
+		}
+	}
+	if _, err := f.Forward(t.Context(), to, "orders", wide, 1); err == nil {
+		t.Error("64 bits of a layout with 128: no error")
+	}
+}
+
+// TestForwardConnections: calls share one connection, and few are kept.
+func TestForwardConnections(t *testing.T) {
+	var dials atomic.Int64
+	f := newForwarder(t, ForwarderConfig{MaxTargets: 2, Dial: func(ctx context.Context, address string) (net.Conn, error) {
+		dials.Add(1)
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}})
+	var to []Target
+	for range 3 {
+		to = append(to, start(t, Config{Backend: static(t, "default")}, nil))
+	}
+	ask := func(at Target) {
+		t.Helper()
+		if _, err := f.Forward(t.Context(), at, "orders", firn.Default(), 1); err != nil {
+			t.Error(err)
+		}
+	}
+	var calls sync.WaitGroup
+	for range 20 {
+		calls.Go(func() { ask(to[0]) })
+	}
+	calls.Wait()
+	if n := dials.Load(); n != 1 {
+		t.Errorf("%d connections for 20 calls, want 1", n)
+	}
+	for _, at := range []Target{to[1], to[0], to[2], to[0]} {
+		ask(at)
+	}
+	if n := dials.Load(); n != 3 || len(f.links) != 2 || f.links[to[1]] != nil {
+		t.Errorf("%d connections made and %d kept, want 3 and 2", n, len(f.links))
+	}
+}
+
+// TestForwardMetadata: what is sent beside a call.
+func TestForwardMetadata(t *testing.T) {
+	got := make(chan metadata.MD, 1)
+	at := start(t, Config{Backend: sourceBackend{func(ctx context.Context, n int) (firn.Batch, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		got <- md
+		if !Forwarded(ctx) {
+			t.Error("the call is not known as forwarded")
+		}
+		return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n}), nil
+	}}}, nil)
+	token := ""
+	f := newForwarder(t, ForwarderConfig{Token: func() string { return token }})
+	if _, err := f.Forward(t.Context(), at, "orders", firn.Default(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if md := <-got; md.Get("authorization") != nil || len(md.Get(requestKey)) != 1 || !isRequestID(md.Get(requestKey)[0]) {
+		t.Errorf("%v", md)
+	}
+	token = "firn_secret"
+	_, err := f.Forward(t.Context(), at, "orders", firn.Default(), 1)
+	if e := new(ForwardError); !errors.As(err, &e) || e.Kind != "unauthorized" {
+		t.Errorf("a token without TLS: %v", err)
+	}
+	if fault := httpapi.FaultOf(err, time.Second, false); fault.Kind != "internal" || fault.Cause == nil {
+		t.Errorf("a token without TLS is %+v to clients, want internal", fault)
+	}
+	f = newForwarder(t, ForwarderConfig{Token: func() string { return token }, PlainToken: true})
+	incoming := metadata.NewIncomingContext(t.Context(), metadata.Pairs(requestKey, "order-17"))
+	if _, err := f.Forward(incoming, at, "orders", firn.Default(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if md := <-got; md.Get("authorization")[0] != "Bearer firn_secret" || md.Get(requestKey)[0] != "order-17" {
+		t.Errorf("%v", md)
+	}
+	for _, bad := range []string{"", "a b", "a\nb", "é", strings.Repeat("x", 129)} {
+		if isRequestID(bad) {
+			t.Errorf("%q is a request ID", bad)
+		}
+	}
+}
+
+// TestForwardTLS: certificates of both ends, as between servers with mTLS.
+func TestForwardTLS(t *testing.T) {
+	pair, pool := certificate(t)
+	peers := make(chan string, 1)
+	secure := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"}}
+	at := start(t, Config{
+		Backend: static(t, "default"),
+		TLSState: func(c net.Conn) *tls.ConnectionState {
+			if err := c.(*tls.Conn).Handshake(); err != nil {
+				return nil
+			}
+			s := c.(*tls.Conn).ConnectionState()
+			return &s
+		},
+		Guard: guardFunc(func(token string, state *tls.ConnectionState) error {
+			if state == nil || len(state.VerifiedChains) == 0 {
+				return httpapi.ErrUnauthorized
+			}
+			peers <- state.PeerCertificates[0].Subject.CommonName + token
+			return nil
+		}),
+	}, tls.NewListener(newListener(t), secure))
+	at.TLS = true
+	f := newForwarder(t, ForwarderConfig{TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, Token: func() string { return "+token" }})
+	if _, err := f.Forward(t.Context(), at, "orders", firn.Default(), 3); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-peers; got != "member+token" {
+		t.Errorf("the peer is %q", got)
+	}
+	stranger := newForwarder(t, ForwarderConfig{TLS: &tls.Config{Certificates: []tls.Certificate{pair}}})
+	if _, err := stranger.Forward(t.Context(), at, "orders", firn.Default(), 1); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("an authority that is not known: %v, want ErrUnreachable", err)
+	}
+}
+
+type guardFunc func(token string, state *tls.ConnectionState) error
+
+func (g guardFunc) CheckToken(token string, state *tls.ConnectionState, _ httpapi.Need, _ string) error {
+	return g(token, state)
+}
+
+// certificate makes a certificate of 127.0.0.1 that is its own authority.
+func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "member"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(c)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}

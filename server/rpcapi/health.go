@@ -1,0 +1,121 @@
+package rpcapi
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+// How the Backend is asked whether it is ready.
+const (
+	readyLimit = 800 * time.Millisecond // as for /readyz
+	readyAge   = time.Second            // for which an answer counts, whoever asks
+	watchEvery = 5 * time.Second
+)
+
+// A healthy is the health service. It says what /readyz says.
+type healthy struct {
+	healthpb.UnimplementedHealthServer
+	s *Server
+
+	turn  chan struct{} // of size 1: holds whoever asks the Backend or sees what it said
+	ready bool
+	asked time.Time
+}
+
+func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
+	select {
+	case <-h.s.drains:
+		return healthpb.HealthCheckResponse_NOT_SERVING
+	default:
+	}
+	b, ok := h.s.c.Backend.(httpapi.Readier)
+	if !ok {
+		return healthpb.HealthCheckResponse_SERVING
+	}
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return healthpb.HealthCheckResponse_NOT_SERVING // nobody reads it
+	}
+	if time.Since(h.asked) >= readyAge {
+		// The answer is for all, so that one who gives up does not spoil it.
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyLimit)
+		err := b.Ready(limited)
+		cancel()
+		if err != nil {
+			h.s.c.Log.Debug("not ready", "error", err)
+		}
+		h.ready, h.asked = err == nil, time.Now()
+	}
+	if h.ready {
+		return healthpb.HealthCheckResponse_SERVING
+	}
+	return healthpb.HealthCheckResponse_NOT_SERVING
+}
+
+// services are those that can be asked for; "" is the server.
+func services() []string {
+	return []string{"", firnv1.IDs_ServiceDesc.ServiceName, firnv1.Sequencers_ServiceDesc.ServiceName}
+}
+
+func isService(name string) bool {
+	for _, s := range services() {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Check says whether a service takes calls.
+func (h *healthy) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	if !isService(r.GetService()) {
+		return nil, status.Error(codes.NotFound, "there is no such service")
+	}
+	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
+}
+
+// List says so of all.
+func (h *healthy) List(ctx context.Context, _ *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
+	all := make(map[string]*healthpb.HealthCheckResponse)
+	for _, s := range services() {
+		all[s] = &healthpb.HealthCheckResponse{Status: h.status(ctx)}
+	}
+	return &healthpb.HealthListResponse{Statuses: all}, nil
+}
+
+// Watch says so again whenever it has changed, until the server stops.
+func (h *healthy) Watch(r *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	last := healthpb.HealthCheckResponse_UNKNOWN
+	for drains := h.s.drains; ; {
+		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN // not an error, as the protocol says
+		if isService(r.GetService()) {
+			now = h.status(stream.Context())
+		}
+		if now != last {
+			if err := stream.Send(&healthpb.HealthCheckResponse{Status: now}); err != nil {
+				return err
+			}
+			last = now
+		}
+		select {
+		case <-tick.C:
+		case <-drains:
+			drains = nil // closed: once is enough
+		case <-h.s.stops:
+			return draining()
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		}
+	}
+}
