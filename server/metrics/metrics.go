@@ -104,6 +104,7 @@ func All() []Metric {
 		{"firn_alarms_total", Counter, ofSequencer, "Alarms: a clone of this process, or a store that went back. The log says more.", stored(func(s *Sequencer) float64 { return float64(s.Alarms) })},
 		{"firn_requests_total", Counter, []string{"protocol", "outcome"}, "Requests by their outcome: ok, refused (the client's fault) or failed (the server's).", nil},
 		{"firn_request_seconds", Histogram, ofProtocol, "How long requests took.", nil},
+		{"firn_forwards_total", Counter, []string{"result"}, "Calls that another server was asked for, as this one had no node number: ok or failed.", nil},
 		{"firn_connections", Gauge, ofProtocol, "Connections that are open.", nil},
 		{"firn_build_info", Gauge, []string{"version"}, "Always 1.", nil},
 	}
@@ -138,6 +139,10 @@ type Config struct {
 	// Sequencers returns what each sequencer has done. It is called at every scrape.
 	Sequencers func() []Sequencer
 
+	// Forwards is how many calls others have answered, and how many nobody; nil where none
+	// is forwarded.
+	Forwards func() (answered, failed uint64)
+
 	// Connections is how many of a protocol are open; nil if that is not known.
 	Connections func(protocol string) int64
 }
@@ -170,6 +175,20 @@ func New(c Config) *Set {
 				s.seconds[p] = v.WithLabelValues(p)
 			}
 			s.registry.MustRegister(v)
+		case m.Name == "firn_forwards_total":
+			if c.Forwards == nil {
+				continue
+			}
+			for _, result := range []string{"ok", "failed"} {
+				s.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: m.Name, Help: m.Help, ConstLabels: prometheus.Labels{"result": result}},
+					func() float64 {
+						answered, failed := c.Forwards()
+						if result == "ok" {
+							return float64(answered)
+						}
+						return float64(failed)
+					}))
+			}
 		case m.Name == "firn_connections":
 			if c.Connections == nil {
 				continue

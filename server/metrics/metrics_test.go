@@ -31,7 +31,7 @@ func TestScrape(t *testing.T) {
 		{Name: "users", IDs: 1, Stored: true},
 		{Name: "static", IDs: 2},
 	}
-	s := New(Config{Version: "v9", Protocols: []string{"http", "resp"}, Sequencers: func() []Sequencer { return append([]Sequencer(nil), all...) }, Connections: func(p string) int64 { return int64(len(p)) }})
+	s := New(Config{Version: "v9", Protocols: []string{"http", "resp"}, Sequencers: func() []Sequencer { return append([]Sequencer(nil), all...) }, Connections: func(p string) int64 { return int64(len(p)) }, Forwards: func() (uint64, uint64) { return 21, 22 }})
 	s.Observe("http", OK, 30*time.Microsecond)
 	s.Observe("http", Refused, time.Millisecond)
 	s.Observe("nothing", OK, time.Millisecond) // is not there, and does no harm
@@ -44,7 +44,7 @@ func TestScrape(t *testing.T) {
 		`firn_nodes_released_total{sequencer="orders"} 10`, `firn_nodes_lost_total{sequencer="orders"} 11`, `firn_alarms_total{sequencer="orders"} 13`,
 		`firn_requests_total{outcome="ok",protocol="http"} 1`, `firn_requests_total{outcome="refused",protocol="http"} 1`, `firn_requests_total{outcome="failed",protocol="resp"} 0`,
 		`firn_request_seconds_bucket{protocol="http",le="5e-05"} 1`, `firn_request_seconds_count{protocol="http"} 2`,
-		`firn_connections{protocol="http"} 4`, `firn_build_info{version="v9"} 1`, "go_goroutines", `firn_ids_total{sequencer="static"} 2`,
+		`firn_connections{protocol="http"} 4`, `firn_build_info{version="v9"} 1`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, "go_goroutines", `firn_ids_total{sequencer="static"} 2`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %s", want)

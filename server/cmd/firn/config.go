@@ -40,6 +40,8 @@ var configKeys = []struct{ key, flag string }{
 	{"tls.client-ca", "client-ca"},
 	{"tls.require-client-cert", "require-client-cert"},
 	{"tokens", "tokens"},
+	{"forward", "forward"},
+	{"member-token", "member-token"},
 	{"insecure", "insecure"},
 	{"limits.connections", "max-connections"},
 	{"limits.sequencers", "max-sequencers"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/metrics"
@@ -21,12 +22,12 @@ func figures(backend httpapi.Backend) (all []metrics.Sequencer) {
 	made := func(name string, s firn.Stats) metrics.Sequencer {
 		return metrics.Sequencer{Name: name, IDs: s.IDs, Batches: s.Batches, Waits: s.Waits, Waited: s.TotalWait, Lead: s.Lead}
 	}
-	switch b := backend.(type) {
-	case *httpapi.Static:
+	if b, ok := backend.(*httpapi.Static); ok {
 		b.Stats(func(name string, s firn.Stats) { all = append(all, made(name, s)) })
-	case *httpapi.Cluster:
+	}
+	if c := clusterOf(backend); c != nil {
 		now := time.Now()
-		b.Stats(func(name string, s sequencer.Stats) {
+		c.Stats(func(name string, s sequencer.Stats) {
 			m := made(name, s.Stats)
 			k := s.Keeper
 			m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(s.State, now), s.State.Node, s.State.Until.Sub(now)
@@ -36,6 +37,17 @@ func figures(backend httpapi.Backend) (all []metrics.Sequencer) {
 		})
 	}
 	return all
+}
+
+// clusterOf is the Cluster of a backend, or nil.
+func clusterOf(backend httpapi.Backend) *httpapi.Cluster {
+	switch b := backend.(type) {
+	case *httpapi.Cluster:
+		return b
+	case *forwarding.Backend:
+		return b.Cluster
+	}
+	return nil
 }
 
 // holds reports whether a node number is held now.
@@ -66,7 +78,7 @@ func outcomeOfCode(code codes.Code) metrics.Outcome {
 }
 
 // describe says what this server tells the others about itself.
-func (s *serving) describe(c *httpapi.Cluster, endpoints []*endpoint) func() members.Member {
+func (s *serving) describe(backend httpapi.Backend, c *httpapi.Cluster, endpoints []*endpoint) func() members.Member {
 	m := members.Member{Version: version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.tls.Cert != ""}
 	m.Host, _ = os.Hostname()
 	m.Address = s.advertise
@@ -81,6 +93,9 @@ func (s *serving) describe(c *httpapi.Cluster, endpoints []*endpoint) func() mem
 	return func() members.Member {
 		m := m
 		m.Holds = []members.Held{}
+		if f, ok := backend.(*forwarding.Backend); ok {
+			m.Forwarded, _ = f.Forwarded()
+		}
 		now := time.Now()
 		c.Stats(func(name string, q sequencer.Stats) {
 			m.IDs += q.IDs

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -236,4 +238,41 @@ func (a respAccess) MayGenerate(name string) bool {
 func (a respAccess) MayRead() bool {
 	p, ok := a.now()
 	return ok && p.MayInspect()
+}
+
+// forwarderConfig is how this server asks others of its store.
+func (s *serving) forwarderConfig() (c rpcapi.ForwarderConfig, err error) {
+	if s.memberToken != "" {
+		text, err := os.ReadFile(s.memberToken)
+		if err == nil && strings.TrimSpace(string(text)) == "" {
+			err = errors.New("the file is empty")
+		}
+		if err != nil {
+			return c, failed("it is a file with one token, such as firn token new prints", "--member-token: %w", err)
+		}
+		token := strings.TrimSpace(string(text))
+		c.Token = func() string { return token }
+		c.PlainToken = s.insecure
+	}
+	if s.tls.Cert == "" {
+		return c, nil
+	}
+	// Others have certificates of the same authority, or of one that everybody trusts.
+	pair, err := tls.LoadX509KeyPair(s.tls.Cert, s.tls.Key)
+	if err != nil {
+		return c, failed("", "%w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if s.tls.ClientCA != "" {
+		pem, err := os.ReadFile(s.tls.ClientCA)
+		if err != nil {
+			return c, failed("", "%w", err)
+		}
+		roots.AppendCertsFromPEM(pem)
+	}
+	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}
+	return c, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/listen"
 	"github.com/firnid/firn/server/members"
@@ -46,6 +47,9 @@ type serving struct {
 	config         string
 	file           atomic.Pointer[settings.File] // what it says; nil without one
 	create         bool
+	forward        bool
+	memberToken    string                 // the file
+	memberID       atomic.Pointer[string] // what the server is listed as
 	layout         firn.Layout
 	store          string
 	node           string
@@ -75,6 +79,7 @@ func newServing() *serving {
 		drainTimeout:   15 * time.Second,
 		logFormat:      "text",
 		create:         true,
+		forward:        true,
 	}
 }
 
@@ -168,6 +173,8 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.Var(&value[string]{&s.logFormat, parseLogFormat, func(s string) string { return s }, "FORMAT"}, "log-format", "text or json, on stderr")
 	complete(cmd, "log-format", func() []string { return []string{"text", "json"} })
 	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, also without TLS or tokens")
+	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store where this one has no node number")
+	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with the token that other servers of the store let this one in with")
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; else it must exist")
 }
 
@@ -292,7 +299,26 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger) (backen
 		return nil, nil, err
 	}
 	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template})
-	return cluster, func() {
+	backend = cluster
+	var forwarder *rpcapi.Forwarder
+	if s.forward {
+		fc, err := s.forwarderConfig()
+		if err != nil {
+			store.Close()
+			return nil, nil, err
+		}
+		forwarder = rpcapi.NewForwarder(fc)
+		backend = forwarding.New(cluster, forwarder, func() string {
+			if id := s.memberID.Load(); id != nil {
+				return *id
+			}
+			return ""
+		})
+	}
+	return backend, func() {
+		if forwarder != nil {
+			_ = forwarder.Close()
+		}
 		// Within what is left of the drain, and a moment in any case.
 		by := time.Now().Add(closing)
 		if !s.stopBy.IsZero() && s.stopBy.Before(by) {
@@ -341,8 +367,13 @@ func (s *serving) check() error {
 
 // serve answers requests until ctx is done, and then those that are under way.
 func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *guard, backend httpapi.Backend, endpoints []*endpoint) error {
+	var forwards func() (uint64, uint64)
+	if f, ok := backend.(*forwarding.Backend); ok {
+		forwards = f.Forwarded
+	}
 	set := metrics.New(metrics.Config{
-		Version: version, Protocols: []string{"http", "grpc", "resp"},
+		Forwards: forwards,
+		Version:  version, Protocols: []string{"http", "grpc", "resp"},
 		Sequencers: func() []metrics.Sequencer { return figures(backend) },
 		Connections: func(protocol string) (n int64) {
 			for _, p := range endpoints {
@@ -409,8 +440,10 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	watching, stopWatching := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
 	watchers.Go(func() { guard.watch(watching, log, s.reload) })
-	if cluster, ok := backend.(*httpapi.Cluster); ok {
-		announcer := members.New(cluster.Store(), s.describe(cluster, endpoints), members.Options{Log: log})
+	if cluster := clusterOf(backend); cluster != nil {
+		announcer := members.New(cluster.Store(), s.describe(backend, cluster, endpoints), members.Options{Log: log})
+		id := announcer.ID()
+		s.memberID.Store(&id)
 		watchers.Go(func() { announcer.Run(watching) })
 	}
 	defer func() { stopWatching(); watchers.Wait() }()
