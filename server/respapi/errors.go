@@ -1,15 +1,10 @@
 package respapi
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
 )
 
@@ -40,65 +35,18 @@ type failure struct {
 	cause error // what to log, where it is the server that has failed
 }
 
-// failureOf is the one table from the errors of a Backend and its sources to
-// failures. Texts begin with the kind of problem that HTTP has for the error; see
-// package httpapi. Late is whether the limit of the command has passed.
+// failureOf is what an error of a Backend or its sources is to a client. Texts begin with
+// the kind of problem that HTTP has for the error. Late is whether the limit of the
+// command has passed.
 func failureOf(err error, limit time.Duration, late bool) failure {
-	f := failure{code: codeErr}
-	kind, detail := "internal", detailOf(err)
-	var (
-		wait  *firn.WaitError
-		clock *firn.ClockError
-	)
-	switch {
-	case errors.Is(err, context.Canceled):
-		f.code, kind = codeUnavailable, "cancelled"
-	case errors.Is(err, grant.ErrNodesExhausted):
-		f.code, kind = codeTryAgain, "nodes-exhausted"
-	case errors.Is(err, grant.ErrRolledBack):
-		f.code, kind, f.cause = codeUnavailable, "store-rolled-back", err
-	case errors.Is(err, grant.ErrDetached):
-		kind = "detached"
-	case errors.Is(err, grant.ErrDestroyed):
-		kind = "destroyed"
-	case errors.Is(err, grant.ErrClockBehind):
-		f.code, kind, f.cause = codeUnavailable, "clock", err
-	case errors.Is(err, grant.ErrDamaged), errors.Is(err, grant.ErrNewerVersion), errors.Is(err, grant.ErrNotFound):
-		kind, f.cause = "bad-record", err
-	case errors.Is(err, sequencer.ErrUnavailable):
-		// The log has what the store said; that may name hosts.
-		f.code, kind, f.cause = codeUnavailable, "store-unavailable", err
-		detail = "node numbers are kept in a store that did not answer in time; the server's log says more"
-	case errors.Is(err, grant.ErrMismatch):
-		f.code, kind = codeTryAgain, "recreated"
-	case errors.Is(err, sequencer.ErrClosed):
-		f.code, kind = codeUnavailable, "draining"
-	case errors.Is(err, firn.ErrBatchTooLarge):
-		kind = "batch-too-large"
-		detail += fmt.Sprintf(": it must be done in %v; ask for fewer IDs at a time", limit)
-	case errors.As(err, &wait):
-		f.code, kind = codeTryAgain, "busy"
-	case errors.As(err, &clock):
-		f.code, kind = codeUnavailable, "clock"
-	case errors.Is(err, firn.ErrExhausted), errors.Is(err, context.DeadlineExceeded):
-		f.code, kind = codeTryAgain, "busy"
-	case errors.Is(err, firn.ErrGrantOver), errors.Is(err, firn.ErrSealed):
-		f.code, kind = codeTryAgain, "no-grant"
-	case errors.Is(err, firn.ErrTimeOver):
-		kind = "time-over"
-	case errors.Is(err, httpapi.ErrNoSequencer):
-		kind = "no-sequencer"
-	case errors.Is(err, httpapi.ErrTemplate):
-		kind, f.cause = "bad-config", err
-	case errors.Is(err, httpapi.ErrTooManyNames):
-		kind = "too-many-names"
-	default:
-		detail, f.cause = "the server's log says what happened", err
+	fault := httpapi.FaultOf(err, limit, late)
+	f := failure{code: codeErr, text: fault.Kind + ": " + fault.Detail, cause: fault.Cause}
+	switch fault.Kind {
+	case "busy", "nodes-exhausted", "no-grant", "recreated":
+		f.code = codeTryAgain
+	case "cancelled", "clock", "draining", "store-rolled-back", "store-unavailable":
+		f.code = codeUnavailable
 	}
-	if late && f.code != codeErr {
-		detail = fmt.Sprintf("the limit of %v for a command has passed: %s", limit, detail)
-	}
-	f.text = kind + ": " + detail
 	return f
 }
 
