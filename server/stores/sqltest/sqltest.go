@@ -280,13 +280,15 @@ func MariaDB(t testing.TB, settings ...string) *Server {
 	client := find(t, "mariadb", "mariadb-client")
 	dir, as := directory(t, "mariadb", "mysql")
 	data := filepath.Join(dir, "data")
-	run(t, dir, as, "", install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
+	// Each has temporary files of its own: servers that start at one time may give
+	// them the same names, and one then takes away those of another.
+	run(t, dir, as, "", install, "--no-defaults", "--datadir="+data, "--tmpdir="+dir, "--auth-root-authentication-method=normal", "--skip-test-db")
 	s := &Server{t: t, scheme: "mysql"}
 	var port string
 	s.address, port = freeAddress(t)
 	socket := filepath.Join(dir, "s")
 	s.start = func() *exec.Cmd {
-		args := []string{"--no-defaults", "--datadir=" + data, "--bind-address=127.0.0.1", "--port=" + port, "--socket=" + socket,
+		args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--bind-address=127.0.0.1", "--port=" + port, "--socket=" + socket,
 			"--pid-file=" + filepath.Join(dir, "pid"), "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M"}
 		for _, setting := range settings {
 			args = append(args, "--"+setting)
