@@ -127,6 +127,8 @@ type wideSpan struct{ hi, first, last uint64 }
 
 // A loader is one connection's work.
 type loader struct {
+	server *url.URL
+	t      taker // nil while there is no connection
 	spans  []wideSpan
 	times  *hdr.Histogram // of requests, in microseconds
 	failed uint64
@@ -141,16 +143,20 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, b.duration)
-	defer cancel()
 	loaders := make([]*loader, b.connections)
 	var requests, ids atomic.Uint64
 	var all sync.WaitGroup
-	begin := time.Now()
+	// What is measured is not how long it takes to connect.
 	for i := range loaders {
-		l := &loader{times: hdr.New(1, longest, 3)}
+		l := &loader{server: servers[i%len(servers)], times: hdr.New(1, longest, 3)}
 		loaders[i] = l
-		all.Go(func() { b.load(within, l, servers[i%len(servers)], &requests, &ids) })
+		defer l.close()
+		all.Go(func() { b.request(ctx, l) })
+	}
+	all.Wait()
+	begin := time.Now()
+	for _, l := range loaders {
+		all.Go(func() { b.load(ctx, l, begin.Add(b.duration), &requests, &ids) })
 	}
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()
@@ -172,7 +178,7 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 	}
 	if requests.Load() == 0 {
 		if failure == nil {
-			failure = errors.New("no request was answered in time")
+			failure = context.Cause(ctx) // it was interrupted
 		}
 		return failed("is firn serve running there, and does it speak "+b.protocol+"?", "no IDs: %w", failure)
 	}
@@ -186,45 +192,58 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 	return nil
 }
 
-// load takes IDs until ctx is done.
-func (b *bencher) load(ctx context.Context, l *loader, server *url.URL, requests, ids *atomic.Uint64) {
-	var t taker
-	defer func() {
-		if t != nil {
-			t.close()
-		}
-	}()
-	for ctx.Err() == nil {
-		if t == nil {
-			var err error
-			if t, err = b.connect(ctx, server); err != nil {
-				t = nil
-				l.fail(ctx, err)
-				continue
-			}
-		}
+// patience is how long a request may take, with connecting.
+const patience = 10 * time.Second
+
+// load makes requests until end, and at least one.
+func (b *bencher) load(ctx context.Context, l *loader, end time.Time, requests, ids *atomic.Uint64) {
+	for more := true; more && ctx.Err() == nil; more = time.Now().Before(end) {
 		begin := time.Now()
-		packed, err := t.take(ctx)
-		if err != nil {
-			// What the end of the time has cut off is no failure; some servers see it first.
-			if end, _ := ctx.Deadline(); ctx.Err() == nil && time.Until(end) > 20*time.Millisecond {
-				l.fail(ctx, err)
-			}
-			t.close()
-			t = nil
+		n, answers := b.request(ctx, l)
+		if answers == 0 {
 			continue
 		}
 		micros := min(max(time.Since(begin).Microseconds(), 1), longest)
-		for _, p := range packed {
-			n, err := l.note(p, int(b.count))
-			if err != nil {
-				l.fail(ctx, err)
-				return
-			}
-			_ = l.times.RecordValue(micros)
-			requests.Add(1)
-			ids.Add(uint64(n))
+		_ = l.times.RecordValues(micros, int64(answers))
+		requests.Add(uint64(answers))
+		ids.Add(uint64(n))
+	}
+}
+
+// request makes as many requests as the pipeline has, and notes the IDs. Without an
+// answer it counts a failure, and waits a little.
+func (b *bencher) request(ctx context.Context, l *loader) (ids, answers int) {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var packed [][]byte
+	var err error
+	if l.t == nil {
+		l.t, err = b.connect(within, l.server)
+	}
+	if err == nil {
+		packed, err = l.t.take(within)
+	}
+	for _, p := range packed {
+		if err == nil {
+			var n int
+			n, err = l.note(p, int(b.count))
+			ids += n
 		}
+	}
+	if err == nil {
+		return ids, len(packed)
+	}
+	l.close()
+	if ctx.Err() == nil { // what an interrupt cuts off is no failure
+		l.fail(ctx, err)
+	}
+	return 0, 0
+}
+
+func (l *loader) close() {
+	if l.t != nil {
+		l.t.close()
+		l.t = nil
 	}
 }
 
@@ -453,12 +472,11 @@ type respTaker struct {
 	in      *bufio.Reader
 	request []byte
 	bufs    [][]byte
-	stop    func() bool
 }
 
 func newRESPTaker(ctx context.Context, b *bencher, conn net.Conn) (*respTaker, error) {
 	t := &respTaker{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), bufs: make([][]byte, b.pipeline)}
-	t.stop = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer t.until(ctx)()
 	if b.token != "" {
 		if _, err := fmt.Fprintf(conn, "*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n", len(b.token), b.token); err != nil {
 			t.close()
@@ -479,7 +497,13 @@ func newRESPTaker(ctx context.Context, b *bencher, conn net.Conn) (*respTaker, e
 	return t, nil
 }
 
-func (t *respTaker) take(context.Context) ([][]byte, error) {
+// until lets reading and writing fail once ctx is done, until what it returns is called.
+func (t *respTaker) until(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = t.conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+func (t *respTaker) take(ctx context.Context) ([][]byte, error) {
+	defer t.until(ctx)()
 	if _, err := t.conn.Write(t.request); err != nil {
 		return nil, err
 	}
@@ -501,7 +525,4 @@ func (t *respTaker) take(context.Context) ([][]byte, error) {
 	return t.bufs, nil
 }
 
-func (t *respTaker) close() {
-	t.stop()
-	_ = t.conn.Close()
-}
+func (t *respTaker) close() { _ = t.conn.Close() }
