@@ -40,6 +40,26 @@ func NewConfig(layout firn.Layout, window time.Duration) Config {
 	return c
 }
 
+// UsualConfig is NewConfig with the usual window of a store, and with a MaxAhead
+// and a Window of its own where these are not nil. A MaxAhead alone makes the
+// window longer where it must be. The error is that of Check. The store may be
+// nil.
+func UsualConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration) (Config, error) {
+	usual := time.Duration(0)
+	if w, ok := s.(interface{ Window() time.Duration }); ok {
+		usual = w.Window()
+	}
+	c := NewConfig(layout, usual)
+	if maxAhead != nil {
+		c.MaxAhead = *maxAhead
+		c.Window = max(c.Window, c.MinWindow())
+	}
+	if window != nil {
+		c.Window = *window
+	}
+	return c, c.Check()
+}
+
 // MinWindow is the shortest Window that goes with MaxAhead and the layout:
 // twice MaxAhead, four ticks, and no less than 100 ms.
 func (c Config) MinWindow() time.Duration {

@@ -167,19 +167,12 @@ func prepare(ctx context.Context, s grant.Store, name string, c *Config, bits in
 		if err := c.check(name, c.Layout, bits); err != nil {
 			return nil, grant.Info{}, err
 		}
-		usual := time.Duration(0)
-		if w, ok := s.(interface{ Window() time.Duration }); ok {
-			usual = w.Window()
-		}
-		g := grant.NewConfig(c.Layout, usual)
-		if c.MaxAhead != nil {
-			g.MaxAhead = *c.MaxAhead
-			g.Window = max(g.Window, g.MinWindow())
-		}
+		var window *time.Duration
 		if c.Window != 0 {
-			g.Window = c.Window
+			window = &c.Window
 		}
-		if err := g.Check(); err != nil {
+		g, err := grant.UsualConfig(s, c.Layout, c.MaxAhead, window)
+		if err != nil {
 			return nil, grant.Info{}, err
 		}
 		given = &g

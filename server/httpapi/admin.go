@@ -25,8 +25,10 @@ type Administrator interface {
 	// Lookup returns one, or an error that is grant.ErrNotFound.
 	Lookup(ctx context.Context, name string) (grant.Info, error)
 
-	// Create creates one, or creates it again. A Config without Window has the store's
-	// usual one.
+	// Configure is grant.UsualConfig with its store.
+	Configure(layout firn.Layout, maxAhead, window *time.Duration) (grant.Config, error)
+
+	// Create creates one, or creates it again.
 	Create(ctx context.Context, name string, c grant.Config) (grant.Info, error)
 
 	// Attach, Detach and Destroy are those of package grant. The last two wait for
@@ -44,9 +46,9 @@ type Lister interface {
 	Members(ctx context.Context) ([]members.Member, error)
 }
 
-// sequencerJSON is a sequencer on the wire. Durations are as Go writes them, times as
-// RFC 3339.
-type sequencerJSON struct {
+// SequencerJSON is a sequencer on the wire. Durations are as Go writes them, times as
+// Stamp does.
+type SequencerJSON struct {
 	Name        string `json:"name"`
 	State       string `json:"state"`
 	Layout      string `json:"layout"`
@@ -58,19 +60,21 @@ type sequencerJSON struct {
 	Error       string `json:"error,omitempty"`
 }
 
-func toJSON(i grant.Info) sequencerJSON {
-	j := sequencerJSON{
+// InJSON is a sequencer as it goes on the wire.
+func InJSON(i grant.Info) SequencerJSON {
+	j := SequencerJSON{
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
 		MaxAhead: i.Config.MaxAhead.String(), Window: i.Config.Window.String(),
-		Incarnation: i.Incarnation, Created: stamp(i.Created),
+		Incarnation: i.Incarnation, Created: Stamp(i.Created),
 	}
 	if !i.Floor.IsZero() {
-		j.Floor = stamp(i.Floor)
+		j.Floor = Stamp(i.Floor)
 	}
 	return j
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+// Stamp is a time in RFC 3339 and UTC, to the millisecond, which is what records have.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // maxAdminBody bounds the body of a request that creates a sequencer.
 const maxAdminBody = 16 << 10
@@ -109,12 +113,12 @@ func (h *Handler) sequencers(w http.ResponseWriter, r *http.Request) *problem {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
 	defer cancel()
-	all := []sequencerJSON{}
+	all := []SequencerJSON{}
 	err := a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
 		if err != nil {
-			all = append(all, sequencerJSON{Name: name, Error: detailOf(err)})
+			all = append(all, SequencerJSON{Name: name, Error: detailOf(err)})
 		} else {
-			all = append(all, toJSON(info))
+			all = append(all, InJSON(info))
 		}
 		return true
 	})
@@ -156,12 +160,12 @@ func (h *Handler) sequencer(w http.ResponseWriter, r *http.Request) *problem {
 		Wall  string `json:"written"`
 	}
 	answer := struct {
-		sequencerJSON
+		SequencerJSON
 		Nodes []node `json:"nodes"`
-	}{toJSON(info), []node{}}
+	}{InJSON(info), []node{}}
 	err = a.Nodes(ctx, name, func(n grant.NodeInfo, err error) bool {
 		if err == nil {
-			answer.Nodes = append(answer.Nodes, node{n.Node, n.Held, n.Host, stamp(n.Until), stamp(n.Wall)})
+			answer.Nodes = append(answer.Nodes, node{n.Node, n.Held, n.Host, Stamp(n.Until), Stamp(n.Wall)})
 		}
 		return true
 	})
@@ -199,29 +203,22 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 			f.add("layout: %s is for reading only", layout)
 		}
 	}
-	duration := func(key string, text *string) (d time.Duration) {
-		if text != nil {
-			if d, err = time.ParseDuration(*text); err != nil || d < 0 {
-				f.add("%s is %q: it is a duration such as 200ms or 60s", key, *text)
-			}
+	duration := func(key string, text *string) *time.Duration {
+		if text == nil {
+			return nil
 		}
-		return d
+		d, err := time.ParseDuration(*text)
+		if err != nil || d < 0 {
+			f.add("%s is %q: it is a duration such as 200ms or 60s", key, *text)
+		}
+		return &d
 	}
 	ahead, window := duration("max_ahead", body.MaxAhead), duration("window", body.Window)
 	if len(f) > 0 {
 		return problemf(badBody, "%s", f.problem().detail)
 	}
-	c := grant.NewConfig(layout, 0)
-	if body.MaxAhead != nil {
-		c.MaxAhead = ahead
-	}
-	check := c
-	if c.Window = 0; body.Window != nil {
-		c.Window, check.Window = window, window
-	} else {
-		check.Window = max(check.Window, check.MinWindow())
-	}
-	if err := check.Check(); err != nil {
+	c, err := a.Configure(layout, ahead, window)
+	if err != nil {
 		return problemf(badBody, "%s", detailOf(err))
 	}
 	before, lookup := a.Lookup(ctx, name)
@@ -237,7 +234,7 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if lookup != nil || before.Incarnation != info.Incarnation {
 		status = http.StatusCreated
 	}
-	return writeJSON(w, status, toJSON(info))
+	return writeJSON(w, status, InJSON(info))
 }
 
 // attach and detach do so for all members.
@@ -250,7 +247,7 @@ func (h *Handler) attach(w http.ResponseWriter, r *http.Request) *problem {
 		if err != nil {
 			return problemOf(err, h.limit, ctx.Err() != nil)
 		}
-		return writeJSON(w, http.StatusOK, toJSON(info))
+		return writeJSON(w, http.StatusOK, InJSON(info))
 	})
 }
 
@@ -287,13 +284,13 @@ func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		later, cancel := context.WithTimeout(r.Context(), readyLimit)
 		defer cancel()
 		if info, err = a.Lookup(later, name); err == nil {
-			return writeJSON(w, http.StatusAccepted, toJSON(info))
+			return writeJSON(w, http.StatusAccepted, InJSON(info))
 		}
 		return problemOf(err, h.limit, true)
 	case err != nil:
 		return problemOf(err, h.limit, ctx.Err() != nil)
 	}
-	return writeJSON(w, http.StatusOK, toJSON(info))
+	return writeJSON(w, http.StatusOK, InJSON(info))
 }
 
 // members answers with the servers of the store.
@@ -353,15 +350,13 @@ func (c *Cluster) Lookup(ctx context.Context, name string) (grant.Info, error) {
 	return info, ofStore(ctx, err)
 }
 
+// Configure is the configuration of one that is to be created.
+func (c *Cluster) Configure(layout firn.Layout, maxAhead, window *time.Duration) (grant.Config, error) {
+	return grant.UsualConfig(c.c.Store, layout, maxAhead, window)
+}
+
 // Create creates a sequencer, or creates it again.
 func (c *Cluster) Create(ctx context.Context, name string, config grant.Config) (grant.Info, error) {
-	if config.Window == 0 {
-		usual := time.Duration(0)
-		if s, ok := c.c.Store.(interface{ Window() time.Duration }); ok {
-			usual = s.Window()
-		}
-		config.Window = max(grant.NewConfig(config.Layout, usual).Window, config.MinWindow())
-	}
 	info, err := grant.Create(ctx, c.c.Store, name, config, time.Now())
 	return info, ofStore(ctx, err)
 }

@@ -51,7 +51,7 @@ func TestAdmin(t *testing.T) {
 
 	want := func(w *httptest.ResponseRecorder, status int, state string) {
 		t.Helper()
-		var got sequencerJSON
+		var got SequencerJSON
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != status || got.State != state || got.Name != "orders" || got.Layout != "hazelcast" || got.Window != "45s" {
 			t.Errorf("status %d and %s (%v), want %d and the state %s", w.Code, w.Body, err, status, state)
 		}

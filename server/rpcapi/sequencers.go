@@ -117,29 +117,19 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 	if layout.ReadOnly() {
 		return nil, invalid("layout", fmt.Sprintf("layout %s is for reading only", layout))
 	}
-	c := grant.NewConfig(layout, 0)
-	duration := func(what string, d *durationpb.Duration, to *time.Duration) error {
-		if d == nil {
-			return nil
-		}
-		if err := d.CheckValid(); err != nil || d.AsDuration() < 0 {
-			return invalid(what, what+" is no duration of 0 or more")
-		}
-		*to = d.AsDuration()
-		return nil
-	}
-	if err := duration("max_ahead", q.GetMaxAhead(), &c.MaxAhead); err != nil {
+	ahead, err := duration("max_ahead", q.GetMaxAhead())
+	if err != nil {
 		return nil, err
 	}
-	check := c
-	check.Window, c.Window = max(c.Window, c.MinWindow()), 0
-	if err := duration("window", q.GetWindow(), &c.Window); err != nil {
+	window, err := duration("window", q.GetWindow())
+	if err != nil {
 		return nil, err
 	}
-	if c.Window != 0 {
-		check.Window = c.Window
+	if window != nil && *window == 0 {
+		window = nil // as if it were not given
 	}
-	if err := check.Check(); err != nil {
+	c, err := a.Configure(layout, ahead, window)
+	if err != nil {
 		return nil, invalid("window", err.Error())
 	}
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
@@ -149,6 +139,18 @@ func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.C
 		return nil, s.failedOn(ctx, "Create", q.GetName(), err)
 	}
 	return &firnv1.CreateResponse{Sequencer: toProto(info)}, nil
+}
+
+// duration is one that may be left out.
+func duration(field string, d *durationpb.Duration) (*time.Duration, error) {
+	if d == nil {
+		return nil, nil
+	}
+	v := d.AsDuration()
+	if d.CheckValid() != nil || v < 0 {
+		return nil, invalid(field, field+" is no duration of 0 or more")
+	}
+	return &v, nil
 }
 
 // Attach lets all servers use a sequencer again.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/httpapi"
 )
 
 // newNode makes the commands about node numbers.
@@ -130,11 +131,11 @@ the future, that clock is ahead of this one.
 						case asJSON:
 							written = a.printJSON(nodeJSON{
 								Sequencer: name, Node: n.Node, State: state, Host: n.Host, Owner: n.Owner,
-								Until: stampOf(n.Until), Left: max(0, n.Until.Sub(now).Seconds()),
-								Written: stampOf(n.Wall), Ahead: max(0, n.Wall.Sub(now).Seconds()),
+								Until: httpapi.Stamp(n.Until), Left: max(0, n.Until.Sub(now).Seconds()),
+								Written: httpapi.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(now).Seconds()),
 							})
 						default:
-							t.add(name, strconv.FormatUint(n.Node, 10), state, n.Host, stampOf(n.Until), left(n.Until.Sub(now)), ago(now.Sub(n.Wall)))
+							t.add(name, strconv.FormatUint(n.Node, 10), state, n.Host, httpapi.Stamp(n.Until), left(n.Until.Sub(now)), ago(now.Sub(n.Wall)))
 						}
 						return written == nil
 					})
@@ -270,7 +271,7 @@ func (a *app) printFence(r grant.FenceReport, applied, asJSON bool) error {
 			Records   int    `json:"records"`
 			Held      int    `json:"held"`
 			Damaged   int    `json:"damaged"`
-		}{r.Sequencer, applied, stampOf(r.Floor), r.Nodes, len(r.Held), len(r.Damaged)})
+		}{r.Sequencer, applied, httpapi.Stamp(r.Floor), r.Nodes, len(r.Held), len(r.Damaged)})
 	}
 	var t rows
 	t.add("sequencer", "%s", r.Sequencer)
@@ -279,9 +280,9 @@ func (a *app) printFence(r grant.FenceReport, applied, asJSON bool) error {
 		t.values[len(t.values)-1] = fmt.Sprintf("%d rewritten, %d of them were held", r.Nodes, len(r.Held))
 	}
 	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
-	t.add("floor", "%s: members take numbers again about %v from now", stampOf(r.Floor), wait)
+	t.add("floor", "%s: members take numbers again about %v from now", httpapi.Stamp(r.Floor), wait)
 	if !applied {
-		t.values[len(t.values)-1] = fmt.Sprintf("%s: members would wait about %v for a number", stampOf(r.Floor), wait)
+		t.values[len(t.values)-1] = fmt.Sprintf("%s: members would wait about %v for a number", httpapi.Stamp(r.Floor), wait)
 	}
 	for _, err := range r.Damaged {
 		t.add("damaged", "%s, and left as it is: nobody can take that number", strings.TrimPrefix(err.Error(), "grant: "))

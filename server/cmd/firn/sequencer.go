@@ -12,6 +12,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/httpapi"
 )
 
 // newSequencer makes the commands that act on whole sequencers.
@@ -95,19 +96,14 @@ func newSequencerCreate(a *app) *cobra.Command {
 				return misuse("firn layout lists what can be made", "%w", errReadOnly(layout))
 			}
 			return a.withStore(cmd.Context(), store, true, func(s grant.Store) error {
-				usual := time.Duration(0)
-				if w, ok := s.(interface{ Window() time.Duration }); ok {
-					usual = w.Window()
+				given := func(flag string, d *time.Duration) *time.Duration {
+					if !cmd.Flags().Changed(flag) {
+						return nil
+					}
+					return d
 				}
-				c := grant.NewConfig(layout, usual)
-				if cmd.Flags().Changed("max-ahead") {
-					c.MaxAhead = maxAhead
-					c.Window = max(c.Window, c.MinWindow())
-				}
-				if cmd.Flags().Changed("window") {
-					c.Window = window
-				}
-				if err := c.Check(); err != nil {
+				c, err := grant.UsualConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
+				if err != nil {
 					return misuse("", "%w", err)
 				}
 				info, err := grant.Create(cmd.Context(), s, args[0], c, a.now())
@@ -126,34 +122,6 @@ func newSequencerCreate(a *app) *cobra.Command {
 	return cmd
 }
 
-// infoJSON is a sequencer in JSON.
-type infoJSON struct {
-	Name        string `json:"name"`
-	State       string `json:"state"`
-	Layout      string `json:"layout"`
-	MaxAhead    string `json:"max_ahead"`
-	Window      string `json:"window"`
-	Incarnation uint64 `json:"incarnation"`
-	Floor       string `json:"floor,omitempty"`
-	Created     string `json:"created"`
-	Error       string `json:"error,omitempty"`
-}
-
-func jsonOf(i grant.Info) infoJSON {
-	j := infoJSON{
-		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
-		MaxAhead: i.Config.MaxAhead.String(), Window: i.Config.Window.String(),
-		Incarnation: i.Incarnation, Created: stampOf(i.Created),
-	}
-	if !i.Floor.IsZero() {
-		j.Floor = stampOf(i.Floor)
-	}
-	return j
-}
-
-// stampOf is a time to the millisecond, which is what records have.
-func stampOf(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
-
 func (a *app) printJSON(v any) error {
 	e := json.NewEncoder(a.stdout)
 	e.SetEscapeHTML(false)
@@ -163,7 +131,7 @@ func (a *app) printJSON(v any) error {
 // printInfo prints a sequencer.
 func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	if asJSON {
-		return a.printJSON(jsonOf(i))
+		return a.printJSON(httpapi.InJSON(i))
 	}
 	var r rows
 	r.add("sequencer", "%s", i.Name)
@@ -172,9 +140,9 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("nodes", "%s", group(i.Config.Layout.MaxNode()+1))
 	r.add("max ahead", "%v", i.Config.MaxAhead)
 	r.add("window", "%v", i.Config.Window)
-	r.add("created", "%s, incarnation %d", stampOf(i.Created), i.Incarnation)
+	r.add("created", "%s, incarnation %d", httpapi.Stamp(i.Created), i.Incarnation)
 	if !i.Floor.IsZero() {
-		r.add("fenced", "no grant begins before %s", stampOf(i.Floor))
+		r.add("fenced", "no grant begins before %s", httpapi.Stamp(i.Floor))
 	}
 	r.print(a.stdout, a.lookOf(a.stdout))
 	return nil
@@ -201,7 +169,7 @@ func newSequencerList(a *app) *cobra.Command {
 							Error string `json:"error"`
 						}{name, err.Error()})
 					case asJSON:
-						written = a.printJSON(jsonOf(i))
+						written = a.printJSON(httpapi.InJSON(i))
 					case err != nil:
 						a.complain(name, err)
 					default:
@@ -314,7 +282,7 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 							a.note("… and %d more", len(waiting)-i)
 							break
 						}
-						a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, stampOf(n.Until))
+						a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, httpapi.Stamp(n.Until))
 					}
 				}})
 				if ctx.Err() != nil && err != nil && info.Name != "" {
