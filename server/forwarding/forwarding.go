@@ -54,10 +54,13 @@ const (
 	mostOut = 10_000          // names that are remembered
 )
 
-// New makes a Backend over a Cluster. self returns this server's ID as a member, which is
-// not asked.
-func New(c *httpapi.Cluster, f *rpcapi.Forwarder, self func() string) *Backend {
-	return &Backend{Cluster: c, f: f, self: self, away: make(map[string]absence)}
+// New makes a Backend over a Cluster of this configuration, whose Wrap it sets. self
+// returns this server's ID as a member, which is not asked.
+func New(c httpapi.ClusterConfig, f *rpcapi.Forwarder, self func() string) *Backend {
+	b := &Backend{f: f, self: self, away: make(map[string]absence)}
+	c.Wrap = b.orElsewhere
+	b.Cluster = httpapi.NewCluster(c)
+	return b
 }
 
 // Forwarded is how many calls were answered by others, and how many by nobody.
@@ -78,9 +81,6 @@ func (b *Backend) Sequencer(ctx context.Context, name string) (httpapi.Sequencer
 	}
 	s, err := b.Cluster.Sequencer(ctx, name)
 	if err == nil || here || !errors.Is(err, grant.ErrNodesExhausted) {
-		if err == nil && !here {
-			s = b.orElsewhere(strings.Clone(name), s)
-		}
 		return s, err
 	}
 	info, lookup := b.Lookup(ctx, name)
@@ -128,7 +128,7 @@ func (s source128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) 
 }
 
 // orElsewhere is a sequencer of this server's that others have too, should it lose its
-// number.
+// number. It is this server's alone for calls that another one has forwarded.
 func (b *Backend) orElsewhere(name string, s httpapi.Sequencer) httpapi.Sequencer {
 	a := absence{layout: s.Layout}
 	if s.Source != nil {
@@ -147,7 +147,7 @@ type both[I firn.AnyID[I]] struct {
 
 func (s both[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
 	batch, err := s.here.NextBatch(ctx, n)
-	if errors.Is(err, grant.ErrNodesExhausted) {
+	if errors.Is(err, grant.ErrNodesExhausted) && !rpcapi.Forwarded(ctx) {
 		return s.there(err).NextBatch(ctx, n)
 	}
 	return batch, err

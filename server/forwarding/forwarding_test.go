@@ -24,23 +24,23 @@ type server struct {
 
 func start(t *testing.T, s grant.Store, layout string) *server {
 	t.Helper()
-	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: s, Config: sequencer.Config{
-		Layout: firn.MustParseLayout(layout), Nodes: &sequencer.Range{Lo: 0, Hi: 0}, // one number for all
-	}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	var b *Backend
 	announcer := members.New(s, func() members.Member {
 		m := members.Member{Host: "h", Address: l.Addr().String()}
-		cluster.Stats(func(name string, q sequencer.Stats) {
+		b.Stats(func(name string, q sequencer.Stats) {
 			m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until})
 		})
 		return m
 	}, members.Options{Every: 50 * time.Millisecond})
 	f := rpcapi.NewForwarder(rpcapi.ForwarderConfig{})
-	b := New(cluster, f, announcer.ID)
+	b = New(httpapi.ClusterConfig{Store: s, Config: sequencer.Config{
+		Layout: firn.MustParseLayout(layout), Nodes: &sequencer.Range{Lo: 0, Hi: 0}, // one number for all
+	}}, f, announcer.ID)
 	rpc := rpcapi.NewServer(rpcapi.Config{Backend: b})
 	served, announced := make(chan struct{}), make(chan struct{})
 	go func() { defer close(served); _ = rpc.Serve(l) }()
@@ -58,7 +58,7 @@ func start(t *testing.T, s grant.Store, layout string) *server {
 		stop()
 		<-announced
 		_ = f.Close()
-		_ = cluster.Close(late)
+		_ = b.Close(late)
 	}}
 	t.Cleanup(v.stop)
 	return v

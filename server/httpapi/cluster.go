@@ -47,6 +47,10 @@ type ClusterConfig struct {
 	// Template says how the sequencer of a name is created and used; nil means as
 	// Config says. It is asked when a name is first used.
 	Template func(name string) (Template, error)
+
+	// Wrap changes what Sequencer returns for a name, if it is not nil. It is called
+	// once, when the sequencer is open.
+	Wrap func(name string, s Sequencer) Sequencer
 }
 
 // A Template says in what a sequencer is not as ClusterConfig.Config says. Its zero value
@@ -209,6 +213,9 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		}
 		source := firn.Source(&reopening[firn.ID]{q, c, name, o})
 		o.q, o.close, o.stats = Sequencer{Layout: q.Layout(), Source: source}, q.Close, q.Stats
+	}
+	if c.c.Wrap != nil {
+		o.q = c.c.Wrap(name, o.q)
 	}
 	c.mu.Lock()
 	stops := c.closed

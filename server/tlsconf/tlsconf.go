@@ -34,6 +34,7 @@ type Loader struct {
 	files Files
 	warn  func(string)
 	now   atomic.Pointer[tls.Config]
+	roots *x509.CertPool // of other servers: the system's and those of ClientCA; nil for the system's alone
 
 	mu     sync.Mutex // guards what follows
 	stamps [3]stamp
@@ -64,6 +65,19 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 	}
 	l.judge(leaf)
 	return l, nil
+}
+
+// Client is the configuration for connections to servers with certificates of the
+// authorities in ClientCA, or of those that the system trusts. It shows the certificate
+// that was read last; the authorities are those that were there at Load.
+func (l *Loader) Client() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		RootCAs:    l.roots,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &l.now.Load().Certificates[0], nil
+		},
+	}
 }
 
 // judge warns of what is dangerous and can be used. Windows has no modes of files.
@@ -147,6 +161,12 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 		}
 		if c.ClientCAs, err = authorities(text); err != nil {
 			return nil, fmt.Errorf("%s: %w", l.files.ClientCA, err)
+		}
+		if l.roots == nil {
+			if l.roots, err = x509.SystemCertPool(); err != nil {
+				l.roots = x509.NewCertPool() // the system has none that can be read
+			}
+			l.roots.AppendCertsFromPEM(text)
 		}
 		c.ClientAuth = tls.VerifyClientCertIfGiven
 		if l.files.Require {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"log/slog"
 	"net"
@@ -241,7 +240,7 @@ func (a respAccess) MayRead() bool {
 }
 
 // forwarderConfig is how this server asks others of its store.
-func (s *serving) forwarderConfig() (c rpcapi.ForwarderConfig, err error) {
+func (s *serving) forwarderConfig(certificates *tlsconf.Loader) (c rpcapi.ForwarderConfig, err error) {
 	if s.memberToken != "" {
 		text, err := os.ReadFile(s.memberToken)
 		if err == nil && strings.TrimSpace(string(text)) == "" {
@@ -254,25 +253,8 @@ func (s *serving) forwarderConfig() (c rpcapi.ForwarderConfig, err error) {
 		c.Token = func() string { return token }
 		c.PlainToken = s.insecure
 	}
-	if s.tls.Cert == "" {
-		return c, nil
+	if certificates != nil {
+		c.TLS = certificates.Client()
 	}
-	// Others have certificates of the same authority, or of one that everybody trusts.
-	pair, err := tls.LoadX509KeyPair(s.tls.Cert, s.tls.Key)
-	if err != nil {
-		return c, failed("", "%w", err)
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	if s.tls.ClientCA != "" {
-		pem, err := os.ReadFile(s.tls.ClientCA)
-		if err != nil {
-			return c, failed("", "%w", err)
-		}
-		roots.AppendCertsFromPEM(pem)
-	}
-	c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{pair}}
 	return c, nil
 }

@@ -197,7 +197,7 @@ func (s *serving) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer guard.close()
-	backend, end, err := s.backend(ctx, a, log)
+	backend, end, err := s.backend(ctx, a, log, guard)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func cause(err error) error {
 
 // backend makes the source of IDs, and finds what is wrong with the flags. end
 // gives back what it holds.
-func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger) (backend httpapi.Backend, end func(), err error) {
+func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *guard) (backend httpapi.Backend, end func(), err error) {
 	if err := s.check(); err != nil {
 		return nil, nil, err
 	}
@@ -287,33 +287,33 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger) (backen
 	if s.givenAhead {
 		c.MaxAhead = &s.maxAhead
 	}
-	if ahead := grant.NewConfig(s.layout, 0); s.givenAhead {
-		ahead.MaxAhead = s.maxAhead
-		ahead.Window = max(ahead.Window, ahead.MinWindow())
-		if err := ahead.Check(); err != nil {
-			return nil, nil, misuse("", "--max-ahead: %w", err)
-		}
+	if _, err := grant.UsualConfig(nil, s.layout, c.MaxAhead, nil); err != nil {
+		return nil, nil, misuse("", "--max-ahead: %w", err)
 	}
 	store, err := a.openStore(ctx, s.store, false, func(text string) { log.Warn("store: " + text) })
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template})
-	backend = cluster
+	config := httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template}
 	var forwarder *rpcapi.Forwarder
+	var cluster *httpapi.Cluster
 	if s.forward {
-		fc, err := s.forwarderConfig()
+		fc, err := s.forwarderConfig(guard.tls)
 		if err != nil {
 			store.Close()
 			return nil, nil, err
 		}
 		forwarder = rpcapi.NewForwarder(fc)
-		backend = forwarding.New(cluster, forwarder, func() string {
+		f := forwarding.New(config, forwarder, func() string {
 			if id := s.memberID.Load(); id != nil {
 				return *id
 			}
 			return ""
 		})
+		backend, cluster = f, f.Cluster
+	} else {
+		cluster = httpapi.NewCluster(config)
+		backend = cluster
 	}
 	return backend, func() {
 		if forwarder != nil {

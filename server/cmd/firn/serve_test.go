@@ -165,7 +165,7 @@ func TestServeDrain(t *testing.T) {
 				drainTimeout:   row.drain,
 				logFormat:      "text",
 			}
-			backend, _, err := s.backend(t.Context(), a, s.logger(a))
+			backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +211,7 @@ func TestServeDrainDelay(t *testing.T) {
 			drainDelay:     10 * time.Second,
 			drainTimeout:   time.Second,
 		}
-		backend, _, err := s.backend(t.Context(), a, s.logger(a))
+		backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
 		if err != nil {
 			t.Fatal(err)
 		}
