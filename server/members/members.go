@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,24 +214,18 @@ func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error
 			found = append(found, free{n, nil})
 		}
 		// Any of the first ones, so that many that start at once do not all want one.
-		for i := range min(8, len(found)) {
-			at := i + int(randomByte())%(min(8, len(found))-i)
-			found[i], found[at] = found[at], found[i]
-			ok, err := a.store.CAS(ctx, key(found[i].slot), found[i].old, value)
+		found = found[:min(8, len(found))]
+		mathrand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
+		for _, f := range found {
+			ok, err := a.store.CAS(ctx, key(f.slot), f.old, value)
 			if err != nil {
 				return err
 			}
 			if ok {
-				a.slot = found[i].slot
+				a.slot = f.slot
 				return nil
 			}
 		}
 	}
 	return errors.New("members: others were faster, again and again")
-}
-
-func randomByte() byte {
-	var b [1]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return b[0]
 }

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
@@ -74,43 +75,48 @@ func (s *Server) take(ctx context.Context, method string, w want, n int) (a answ
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()
 	if w.s.Source128 != nil {
-		b, err := w.s.Source128.NextBatch(limited, n)
-		switch {
-		case err != nil:
-			return a, s.failed(ctx, method, err)
-		case b.Len() != n:
-			return a, s.failed(ctx, method, fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n))
-		}
-		if w.runs {
-			for _, r := range b.Runs() {
-				a.runs = append(a.runs, &firnv1.Run{First128: r.First[:], Step: r.Step, Count: uint32(r.Count)})
+		err = takeOf(limited, w.s.Source128, n, func(b firn.Batch128) {
+			if w.runs {
+				for _, r := range b.Runs() {
+					a.runs = append(a.runs, &firnv1.Run{First128: r.First[:], Step: r.Step, Count: uint32(r.Count)})
+				}
+				return
 			}
-			return a, nil
-		}
-		a.ids128 = make([]byte, 0, 16*n)
-		for id := range b.All() {
-			a.ids128 = append(a.ids128, id[:]...)
-		}
-		return a, nil
+			a.ids128 = make([]byte, 0, 16*n)
+			for id := range b.All() {
+				a.ids128 = append(a.ids128, id[:]...)
+			}
+		})
+	} else {
+		err = takeOf(limited, w.s.Source, n, func(b firn.Batch) {
+			if w.runs {
+				for _, r := range b.Runs() {
+					a.runs = append(a.runs, &firnv1.Run{First: uint64(r.First), Step: r.Step, Count: uint32(r.Count)})
+				}
+				return
+			}
+			a.ids = make([]uint64, 0, n)
+			for id := range b.All() {
+				a.ids = append(a.ids, uint64(id))
+			}
+		})
 	}
-	b, err := w.s.Source.NextBatch(limited, n)
-	switch {
-	case err != nil:
-		return a, s.failed(ctx, method, err)
-	case b.Len() != n:
-		return a, s.failed(ctx, method, fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n))
-	}
-	if w.runs {
-		for _, r := range b.Runs() {
-			a.runs = append(a.runs, &firnv1.Run{First: uint64(r.First), Step: r.Step, Count: uint32(r.Count)})
-		}
-		return a, nil
-	}
-	a.ids = make([]uint64, 0, n)
-	for id := range b.All() {
-		a.ids = append(a.ids, uint64(id))
+	if err != nil {
+		return answer{}, s.failed(ctx, method, err)
 	}
 	return a, nil
+}
+
+// takeOf takes IDs of a source for use. All or an error.
+func takeOf[I firn.AnyID[I]](ctx context.Context, source firn.SourceOf[I], n int, use func(firn.BatchOf[I])) error {
+	b, err := source.NextBatch(ctx, n)
+	if err == nil && b.Len() != n {
+		err = fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n)
+	}
+	if err == nil {
+		use(b)
+	}
+	return err
 }
 
 // Next makes some IDs at once.

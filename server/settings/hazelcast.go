@@ -145,7 +145,9 @@ func (i *Import) add(b *strings.Builder, f flake, file string) error {
 		}
 		fmt.Fprintf(b, "    nodes: %d..%d # node-id-offset; give the other cluster 0..%d, or less\n", offset, last, offset-1)
 	}
-	if _, ok := f.values["prefetch-count"]; ok || hasKey(f, "prefetch-validity-millis") {
+	_, count := f.values["prefetch-count"]
+	_, validity := f.values["prefetch-validity-millis"]
+	if count || validity {
 		i.Left = append(i.Left, fmt.Sprintf("%s: prefetch-count %d and prefetch-validity-millis %d are settings of clients: firn.PrefetchOptions{Count: %d, Validity: %v} in client.Config",
 			f.name, number["prefetch-count"], number["prefetch-validity-millis"], number["prefetch-count"], time.Duration(min(number["prefetch-validity-millis"], math.MaxInt64/int64(time.Millisecond)))*time.Millisecond))
 	}
@@ -154,8 +156,6 @@ func (i *Import) add(b *strings.Builder, f flake, file string) error {
 	}
 	return nil
 }
-
-func hasKey(f flake, key string) bool { _, ok := f.values[key]; return ok }
 
 // set notes a value of a generator.
 func (f *flake) set(key string, v value, left *[]string) {
