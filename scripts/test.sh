@@ -120,6 +120,7 @@ for module in $modules; do
 	step "without go.work: $module" check_alone "$module"
 done
 step 'check the model' check_model
+step 'check the proto files' sh scripts/proto.sh check
 step 'build etcd' build_etcd
 step 'install what tests start' install_packages
 for module in $modules; do
