@@ -1,6 +1,7 @@
 package firn
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -47,6 +48,55 @@ func TestRuns(t *testing.T) {
 	}
 	if b := (Batch{}); b.Len() != 0 || b.Runs() != nil || len(slices.Collect(b.All())) != 0 {
 		t.Error("the zero Batch has IDs")
+	}
+}
+
+// AppendRaw gives what All gives, whatever part is asked for, after what is there.
+func TestAppendRaw(t *testing.T) {
+	for _, layout := range []string{"default", "bits=time:40.seq:3.node:4", "bits=seq:1.const:1=0.seq:2.time:40", "bits=time~:2.seq:3"} {
+		l := MustParseLayout(layout)
+		testAppendRaw(t, layout, newBatch[ID](newComposer(&l, 0), 5, 20), Raw.Append)
+	}
+	for _, layout := range []string{"boundary", "uuidv7", "bits=seq:8.time:48.node:64"} {
+		l := MustParseLayout(layout)
+		testAppendRaw(t, layout, newBatch[ID128](newComposer(&l, 0), 5, 20), Raw.Append128)
+	}
+	testAppendRaw(t, "runs", BatchFromRuns(Run{1, 1, 3}, Run{9, 0, 1}, Run{math.MaxUint64 - 1, 1, 2}, Run{4, math.MaxUint64, 3}), Raw.Append)
+	testAppendRaw(t, "wide runs", BatchFromRuns(Run128{ID128FromUint64s(1, math.MaxUint64), 1, 3}, Run128{ID128FromUint64s(7, 9), 1 << 63, 5}), Raw.Append128)
+	testAppendRaw(t, "zero", Batch{}, Raw.Append)
+}
+
+func testAppendRaw[I AnyID[I]](t *testing.T, name string, b BatchOf[I], appendID func([]byte, I) []byte) {
+	t.Helper()
+	all := slices.Collect(b.All())
+	for lo := range b.Len() + 1 {
+		for hi := lo; hi <= b.Len(); hi++ {
+			want := []byte("before")
+			for _, id := range all[lo:hi] {
+				want = appendID(want, id)
+			}
+			if got := b.AppendRaw([]byte("before"), lo, hi); !bytes.Equal(got, want) {
+				t.Fatalf("%s: AppendRaw(%d, %d) = %x, want %x", name, lo, hi, got, want)
+			}
+		}
+	}
+	buf := make([]byte, 0, 1000)
+	if n := testing.AllocsPerRun(10, func() {
+		buf = b.AppendRaw(buf[:0], 0, b.Len())
+		for range b.All() {
+		}
+	}); n != 0 {
+		t.Errorf("%s: AppendRaw and All allocate %v times", name, n)
+	}
+	for _, wrong := range [][2]int{{-1, 0}, {1, 0}, {0, b.Len() + 1}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: AppendRaw(%d, %d) did not panic", name, wrong[0], wrong[1])
+				}
+			}()
+			b.AppendRaw(nil, wrong[0], wrong[1])
+		}()
 	}
 }
 

@@ -99,7 +99,7 @@ func stretchesOf[I AnyID[I]](batch BatchOf[I]) (all []stretch[I]) {
 	}
 	const short = 16
 	start := uint64(0)
-	for r := range batch.eachRun() {
+	for r := range batch.eachRun {
 		size := uint64(r.Count)
 		if over, _ := bits.Mul64(size-1, r.Step); over > 0 || len(all) > batch.n/short {
 			return nil

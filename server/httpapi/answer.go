@@ -24,9 +24,12 @@ type answer struct {
 // however slowly its client reads.
 const chunkSize = 32 << 10
 
+// packedAtOnce is how many IDs are packed before the size is looked at.
+const packedAtOnce = 256
+
 // answers keeps answers for their buffers. These are a little larger than
-// chunkSize, as an ID is appended before the size is looked at.
-var answers = sync.Pool{New: func() any { return &answer{buf: make([]byte, 0, chunkSize+512)} }}
+// chunkSize, as IDs are appended before the size is looked at.
+var answers = sync.Pool{New: func() any { return &answer{buf: make([]byte, 0, chunkSize+16*packedAtOnce)} }}
 
 // Content types, as header values that need no allocation.
 var contentTypes = [...][]string{

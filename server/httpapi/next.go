@@ -148,6 +148,14 @@ func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *
 		}
 		return nil
 	}
+	if q.media == mediaOctets {
+		for lo := 0; lo < q.count; lo += packedAtOnce {
+			if !a.end(b.AppendRaw(a.begin(), lo, min(lo+packedAtOnce, q.count))) {
+				break
+			}
+		}
+		return nil
+	}
 	for id := range b.All() {
 		if !a.end(appendID(a.begin(), id)) {
 			break

@@ -275,6 +275,10 @@ func (c *conn) answerFrom(ctx context.Context, s *httpapi.Sequencer, q request) 
 			return err
 		}
 		c.begin(q, 8)
+		if shape == shapePacked {
+			appendPacked(c, b)
+			return nil
+		}
 		for id := range b.All() {
 			if shape == shapeInt {
 				return c.answerInt(id)
@@ -289,16 +293,31 @@ func (c *conn) answerFrom(ctx context.Context, s *httpapi.Sequencer, q request) 
 			return err
 		}
 		c.begin(q, 16)
+		if shape == shapePacked {
+			appendPacked(c, b)
+			return nil
+		}
 		for id := range b.All() {
 			if !c.appendID(format.Append128(c.ids[:0], id), shape) {
 				break
 			}
 		}
 	}
-	if q.shape == shapePacked {
-		c.out = append(c.out, "\r\n"...)
-	}
 	return nil
+}
+
+// packedAtOnce is how many IDs are packed before what there is may be sent.
+const packedAtOnce = 256
+
+// appendPacked appends the IDs to the answer as what a packed bulk string holds.
+func appendPacked[I firn.AnyID[I]](c *conn, b firn.BatchOf[I]) {
+	for lo := 0; lo < b.Len() && c.err == nil; lo += packedAtOnce {
+		c.out = b.AppendRaw(c.out, lo, min(lo+packedAtOnce, b.Len()))
+		if len(c.out) >= flushAt {
+			c.flush()
+		}
+	}
+	c.out = append(c.out, "\r\n"...)
 }
 
 // answerOne is answerFrom for one ID of a sequencer that makes such, and does not

@@ -82,10 +82,7 @@ func (s *Server) take(ctx context.Context, method string, w want, n int) (a answ
 				}
 				return
 			}
-			a.ids128 = make([]byte, 0, 16*n)
-			for id := range b.All() {
-				a.ids128 = append(a.ids128, id[:]...)
-			}
+			a.ids128 = b.AppendRaw(nil, 0, n)
 		})
 	} else {
 		err = takeOf(limited, w.s.Source, n, func(b firn.Batch) {
