@@ -160,6 +160,9 @@ func (s both[I]) TryNext() (I, error) {
 
 // ask asks servers that may have a number, one after the other, while they do not answer.
 func ask[I firn.AnyID[I]](ctx context.Context, b *Backend, name string, why error, forward func(rpcapi.Target) (firn.BatchOf[I], error)) (batch firn.BatchOf[I], err error) {
+	if ctx.Err() != nil {
+		return batch, ctx.Err() // it was only seen whether there is one without waiting
+	}
 	all, err := b.candidates(ctx, name)
 	if err != nil {
 		b.failed.Add(1)

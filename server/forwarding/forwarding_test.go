@@ -126,6 +126,16 @@ func TestForwarding(t *testing.T) {
 			if answered, _ := a.Forwarded(); answered != 0 {
 				t.Errorf("the other one forwarded %d calls", answered)
 			}
+			// A call that must not wait asks nobody, and that is no failure.
+			_, failed := b.Forwarded()
+			done, cancelNow := context.WithCancel(ctx)
+			cancelNow()
+			if _, err := take(t, done, b, 1); !errors.Is(err, context.Canceled) {
+				t.Errorf("%v, want %v", err, context.Canceled)
+			}
+			if _, now := b.Forwarded(); now != failed {
+				t.Errorf("%d calls failed, want %d", now, failed)
+			}
 			a.stop() // gives its number back
 			for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 				before, _ := b.Forwarded()
