@@ -50,7 +50,7 @@ type Config struct {
 	Only []Protocol
 
 	// MaxConns is how many connections there may be at once, all protocols
-	// together; 0 means no limit. More wait in the system's queue.
+	// together; 0 means no limit. One more is told so in its protocol and closed.
 	MaxConns int
 
 	// Hello is how long a connection may take for its TLS handshake and its first
@@ -73,6 +73,10 @@ type Mux struct {
 	slots  chan struct{} // one for each connection; nil without a limit
 	open   [protocols]atomic.Int64
 	serves [protocols]bool
+
+	refusals chan struct{} // one for each connection that is being refused
+	refused  atomic.Uint64
+	warned   atomic.Int64 // when the log was told of it last, in Unix nanoseconds
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
@@ -101,6 +105,7 @@ func New(l net.Listener, c Config) *Mux {
 	}
 	if c.MaxConns > 0 {
 		m.slots = make(chan struct{}, c.MaxConns)
+		m.refusals = make(chan struct{}, maxRefusals)
 	}
 	return m
 }
@@ -114,6 +119,9 @@ func (m *Mux) Addr() net.Addr { return m.l.Addr() }
 // Open is how many connections of a protocol there are at this moment.
 func (m *Mux) Open(p Protocol) int64 { return m.open[p].Load() }
 
+// Refused is how many connections were one more than Config.MaxConns allows.
+func (m *Mux) Refused() uint64 { return m.refused.Load() }
+
 // Serve accepts connections until Close, and then returns net.ErrClosed, when all
 // connections that had not been told apart are closed. The servers of all protocols
 // that are served must accept meanwhile.
@@ -121,18 +129,8 @@ func (m *Mux) Serve() error {
 	defer m.hellos.Wait()
 	defer m.Close()
 	for {
-		if m.slots != nil {
-			select {
-			case m.slots <- struct{}{}:
-			case <-m.ctx.Done():
-				return net.ErrClosed
-			}
-		}
 		raw, err := m.l.Accept()
 		if err != nil {
-			if m.slots != nil {
-				<-m.slots
-			}
 			if m.ctx.Err() != nil {
 				return net.ErrClosed
 			}
@@ -150,11 +148,10 @@ func (m *Mux) Serve() error {
 			return err
 		}
 		conn := &limited{Conn: raw, m: m}
-		if !m.greet(conn) {
+		if !m.admit(conn) {
 			_ = conn.Close()
 			return net.ErrClosed
 		}
-		go m.hello(conn)
 	}
 }
 
@@ -305,9 +302,19 @@ func protocolOf(first []byte) (p Protocol, sure bool) {
 
 // refuse answers HTTP with an error, as far as that can be.
 func refuse(conn net.Conn, why string) {
-	body := "firn: " + why + "\n"
-	fmt.Fprintf(conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	// The client's bytes that were not read would make the system drop the answer.
+	answer(conn, "400 Bad Request", "text/plain; charset=utf-8", "firn: "+why+"\n")
+}
+
+// answer answers HTTP, and nothing comes after it.
+func answer(conn net.Conn, status, media, body string) {
+	if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Type: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, media, len(body), body); err == nil {
+		linger(conn)
+	}
+}
+
+// linger ends the half that is written, and reads for a moment what the other half still
+// brings: bytes that nobody has read would make the system drop the answer.
+func linger(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
@@ -380,6 +387,7 @@ func closeWrite(c net.Conn) error {
 type limited struct {
 	net.Conn
 	m        *Mux
+	slot     bool         // it holds one of the slots
 	protocol atomic.Int32 // 1 more than it, once it is known
 	once     sync.Once
 }
@@ -389,7 +397,7 @@ func (l *limited) Close() error {
 		if p := l.protocol.Load(); p > 0 {
 			l.m.open[p-1].Add(-1)
 		}
-		if l.m.slots != nil {
+		if l.slot {
 			<-l.m.slots
 		}
 	})

@@ -1,0 +1,149 @@
+package listen
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+)
+
+// get asks over a connection that stays.
+func get(t *testing.T, conn net.Conn) *http.Response {
+	t.Helper()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestFull: one more than there may be is told so, in its protocol. Those inside go on,
+// and when one of them leaves there is room again.
+func TestFull(t *testing.T) {
+	s := serve(t, Config{MaxConns: 2})
+	a, b := s.dial(t), s.dial(t)
+	defer a.Close()
+	for _, conn := range []net.Conn{a, b} {
+		if r := get(t, conn); r.StatusCode != 200 {
+			t.Fatal(r.Status)
+		}
+	}
+	if n := s.Open(HTTP); n != 2 {
+		t.Errorf("Open(HTTP) = %d, want 2", n)
+	}
+
+	c := s.dial(t)
+	r := get(t, c)
+	var p struct {
+		Type, Title, Detail string
+		Status              int
+	}
+	if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
+		t.Fatal(err)
+	}
+	if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" || !r.Close || r.Header.Get("Content-Type") != "application/problem+json" ||
+		p.Type != "about:blank" || p.Title != "Service Unavailable" || p.Status != 503 || !strings.Contains(p.Detail, "too many connections") {
+		t.Errorf("HTTP: %v, %v, %+v", r.Status, r.Header, p)
+	}
+	if _, err := io.Copy(io.Discard, c); err != nil { // until the end
+		t.Errorf("after it: %v", err)
+	}
+	c.Close()
+	for _, text := range []string{"PING\r\n", "*1\r\n$4\r\nPING\r\n", strings.Repeat("PING\r\n", 5000)} {
+		if got, want := ask(t, s.dial(t), text, 1<<20), "-ERR max number of clients reached\r\n"; got != want {
+			t.Errorf("RESP: %q, want %q", got, want)
+		}
+	}
+	conn, err := grpc.NewClient(s.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for range 3 {
+		_, err := healthpb.NewHealthClient(conn).Check(t.Context(), new(healthpb.HealthCheckRequest))
+		if status.Code(err) != codes.Unavailable || status.Convert(err).Message() != full {
+			t.Errorf("gRPC: %v, want UNAVAILABLE: %s", err, full)
+		}
+	}
+	if n := s.Refused(); n != 7 {
+		t.Errorf("Refused() = %d, want 7: one of HTTP and three each of the others", n)
+	}
+
+	for _, conn := range []net.Conn{a, b} {
+		if r := get(t, conn); r.StatusCode != 200 {
+			t.Errorf("one that is inside: %v", r.Status)
+		}
+	}
+	b.Close()
+	for deadline := time.Now().Add(20 * time.Second); s.Open(HTTP) > 1; {
+		if time.Now().After(deadline) {
+			t.Fatal("its slot is not given back")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if got := ask(t, s.dial(t), "PING\r\n", 1000); !strings.Contains(got, "resp false") {
+		t.Errorf("when one has left: %q", got)
+	}
+}
+
+// TestFullOfTheSilent: more than can be refused at a time, that say nothing, keep others
+// out no longer than Hello allows, and end with the Mux.
+func TestFullOfTheSilent(t *testing.T) {
+	s := serve(t, Config{MaxConns: 1, Hello: 50 * time.Millisecond})
+	first := s.dial(t)
+	if r := get(t, first); r.StatusCode != 200 {
+		t.Fatal(r.Status)
+	}
+	for range 2 * maxRefusals {
+		defer s.dial(t).Close()
+	}
+	first.Close()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if got := ask(t, s.dial(t), "PING\r\n", 1000); strings.Contains(got, "resp false") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody comes in any more")
+		}
+	}
+}
+
+func secured(conn net.Conn, pool *x509.CertPool) net.Conn {
+	return tls.Client(conn, &tls.Config{RootCAs: pool, ServerName: "localhost", NextProtos: []string{"http/1.1"}})
+}
+
+// TestFullWithTLS: the refusal is as private as all else, and says the same.
+func TestFullWithTLS(t *testing.T) {
+	config, pool := certificate(t)
+	config.NextProtos = []string{"http/1.1", "h2"}
+	s := serve(t, Config{TLS: config, MaxConns: 1})
+	inside := secured(s.dial(t), pool)
+	defer inside.Close()
+	if r := get(t, inside); r.StatusCode != 200 {
+		t.Fatal(r.Status)
+	}
+	outside := secured(s.dial(t), pool)
+	defer outside.Close()
+	if r := get(t, outside); r.StatusCode != 503 {
+		t.Errorf("%v, want 503", r.Status)
+	}
+	if r := get(t, inside); r.StatusCode != 200 {
+		t.Errorf("one that is inside: %v", r.Status)
+	}
+}
