@@ -1,0 +1,463 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+// idleMost is how many idle connections TestIdleConnections opens where the limits on
+// open files allow it.
+const idleMost = 10_000
+
+// idleFiles are open files of a process beside its connections.
+const idleFiles = 200
+
+// An idleConn is a connection that has said who it is, and then nothing.
+type idleConn struct {
+	net.Conn
+	kind string
+	in   *bufio.Reader
+}
+
+// idleKinds are what connections are before they are idle: three protocols, and nothing.
+var idleKinds = []string{"http", "resp", "grpc", "bare"}
+
+const h2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// h2Frame is a frame of HTTP/2.
+func h2Frame(kind, flags byte, payload string) []byte {
+	n := len(payload)
+	b := append([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}, 0, 0, 0, 0)
+	return append(b, payload...)
+}
+
+// dialIdle makes a connection, which has had an answer in its protocol.
+func dialIdle(addr, kind string) (*idleConn, error) {
+	conn, err := (&net.Dialer{Timeout: 30 * time.Second}).Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &idleConn{Conn: conn, kind: kind}
+	if kind != "bare" {
+		c.in = bufio.NewReaderSize(conn, 512)
+	}
+	if kind == "grpc" {
+		if _, err := conn.Write(append([]byte(h2Preface), h2Frame(4, 0, "")...)); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.check()
+}
+
+// check has a connection answer once more. One that never said anything shows only that
+// it is open, or was closed in order.
+func (c *idleConn) check() error {
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	defer c.SetDeadline(time.Time{})
+	switch c.kind {
+	case "http":
+		if _, err := io.WriteString(c, "POST /v1/sequencers/idle/next HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			return err
+		}
+		resp, err := http.ReadResponse(c.in, nil)
+		if err != nil {
+			return err
+		}
+		if body, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 200 {
+			return fmt.Errorf("status %d: %s, %v", resp.StatusCode, body, err)
+		}
+	case "resp":
+		if _, err := io.WriteString(c, "NEXT idle\r\n"); err != nil {
+			return err
+		}
+		for range 2 { // its length, and the ID
+			if line, err := c.in.ReadString('\n'); err != nil || line[0] == '-' {
+				return fmt.Errorf("%q, %w", line, err)
+			}
+		}
+	case "grpc":
+		const ping = "firnfirn"
+		if _, err := c.Write(h2Frame(6, 0, ping)); err != nil {
+			return err
+		}
+		for {
+			kind, flags, payload, err := c.frame()
+			if err != nil {
+				return err
+			}
+			if kind == 6 && flags == 1 && payload == ping {
+				return nil
+			}
+		}
+	case "bare":
+		_ = c.SetDeadline(time.Now().Add(time.Millisecond))
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("%w, want no byte", err)
+		}
+	}
+	return nil
+}
+
+// frame reads a frame of HTTP/2, and answers those that want it.
+func (c *idleConn) frame() (kind, flags byte, payload string, err error) {
+	var head [9]byte
+	if _, err := io.ReadFull(c.in, head[:]); err != nil {
+		return 0, 0, "", err
+	}
+	b := make([]byte, binary.BigEndian.Uint32(head[:4])>>8)
+	if _, err := io.ReadFull(c.in, b); err != nil {
+		return 0, 0, "", err
+	}
+	kind, flags, payload = head[3], head[4], string(b)
+	switch {
+	case kind == 4 && flags == 0:
+		_, err = c.Write(h2Frame(4, 1, ""))
+	case kind == 6 && flags == 0:
+		_, err = c.Write(h2Frame(6, 1, payload))
+	}
+	return kind, flags, payload, err
+}
+
+// end waits until the server has closed the connection, and says how.
+func (c *idleConn) end() string {
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	defer c.Close()
+	goAway := false
+	for {
+		var err error
+		if c.kind == "grpc" {
+			var kind byte
+			kind, _, _, err = c.frame()
+			goAway = goAway || kind == 7
+		} else {
+			_, err = c.Read(make([]byte, 1))
+			if err == nil {
+				return "was sent something"
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return "open"
+		case c.kind == "grpc" && !goAway:
+			return "closed without GOAWAY"
+		case errors.Is(err, io.EOF):
+			return "closed"
+		default:
+			return err.Error()
+		}
+	}
+}
+
+// TestIdleProcess is the process of the clients of TestIdleConnections. It does what the
+// lines of its input say, and answers each with a line.
+func TestIdleProcess(t *testing.T) {
+	addr, ok := os.LookupEnv("FIRN_TEST_IDLE")
+	if !ok {
+		t.Skip("it is run by TestIdleConnections, in a process of its own")
+	}
+	// Go has raised the limit by itself; it would not where the program had set one.
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
+		files.Cur = files.Max
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &files)
+	}
+	var conns []*idleConn
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var what, kind string
+		var n int
+		fmt.Sscan(lines.Text(), &what, &kind, &n)
+		var mu sync.Mutex
+		counts := make(map[string]int)
+		count := func(text string) {
+			mu.Lock()
+			defer mu.Unlock()
+			counts[text]++
+		}
+		work := func(n int, f func(i int)) {
+			var all sync.WaitGroup
+			at := make(chan int)
+			for range 32 {
+				all.Go(func() {
+					for i := range at {
+						f(i)
+					}
+				})
+			}
+			for i := range n {
+				at <- i
+			}
+			close(at)
+			all.Wait()
+		}
+		switch what {
+		case "open":
+			more := make([]*idleConn, n)
+			work(n, func(i int) {
+				var err error
+				if more[i], err = dialIdle(addr, kind); err != nil {
+					count(err.Error())
+				} else {
+					count("ok")
+				}
+			})
+			conns = append(conns, more...)
+		case "check":
+			work(len(conns), func(i int) {
+				if err := conns[i].check(); err != nil {
+					count(conns[i].kind + ": " + err.Error())
+				} else {
+					count("ok")
+				}
+			})
+		case "end":
+			var all sync.WaitGroup
+			for _, c := range conns {
+				all.Go(func() { count(c.end()) })
+			}
+			fmt.Println("ending") // the server may be told to stop
+			all.Wait()
+		}
+		fmt.Printf("done %q\n", fmt.Sprint(counts))
+	}
+}
+
+// An idleClient is that process.
+type idleClient struct {
+	t   *testing.T
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// tell gives it a line, and wants a line.
+func (c *idleClient) tell(line, want string) {
+	c.t.Helper()
+	if line != "" {
+		if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	got, err := c.out.ReadString('\n')
+	if err != nil || got != want+"\n" {
+		c.t.Fatalf("%s: the clients say %q, %v, want %s", line, got, err, want)
+	}
+}
+
+// rss is how much memory of a process is in RAM, in KiB, or 0 where that is not known.
+func rss(pid int) int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, _ := strconv.Atoi(strings.Fields(rest)[0])
+			return kib
+		}
+	}
+	return 0
+}
+
+// TestIdleConnections: firn serve holds as many idle connections as --max-connections
+// allows, of all protocols and of none, from a process of its own. One more is told so;
+// those inside go on; and all end in order when the server is told to stop.
+func TestIdleConnections(t *testing.T) {
+	notInProcess(t)
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	n := int(min(idleMost, uint64(files.Max)-idleFiles))
+	if testing.Short() {
+		n = min(n, 1000)
+	}
+	if uint64(files.Max) < 2*idleFiles {
+		t.Skipf("a process may have %d open files here, which is too few", files.Max)
+	}
+	n -= n % len(idleKinds)
+
+	// Three of the test's own are inside before the others, and ask at the end again.
+	server := firnCommand(context.Background(), fmt.Sprintf("serve --listen 127.0.0.1:0 --log-format json --node 7 --max-connections %d", n+3))
+	logs, err := server.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Process.Kill()
+	logLines := bufio.NewReader(logs)
+	url, err := urlIn(logLines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := strings.TrimPrefix(url, "http://")
+	var logText bytes.Buffer
+	logEnded := make(chan struct{})
+	go func() { defer close(logEnded); _, _ = io.Copy(&logText, logLines) }()
+
+	web := &http.Client{Transport: new(http.Transport), Timeout: time.Minute}
+	resp, err := dialIdle(addr, "resp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rpc, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(when string) {
+		t.Helper()
+		r, err := web.Post(url+"/v1/sequencers/idle/next?count=3", "", nil)
+		if err != nil {
+			t.Fatalf("%s: HTTP: %v", when, err)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		r.Body.Close()
+		if r.StatusCode != 200 {
+			t.Errorf("%s: HTTP: %s", when, r.Status)
+		}
+		if err := resp.check(); err != nil {
+			t.Errorf("%s: RESP: %v", when, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if a, err := firnv1.NewIDsClient(rpc).Next(ctx, &firnv1.NextRequest{Count: 3}); err != nil || len(a.Ids) != 3 {
+			t.Errorf("%s: gRPC: %v, %v", when, a, err)
+		}
+	}
+	ask("alone")
+
+	process := exec.Command(os.Args[0], "-test.run=^TestIdleProcess$")
+	process.Env = append(os.Environ(), "FIRN_TEST_IDLE="+addr, "GORACE=atexit_sleep_ms=0")
+	process.Stderr = os.Stderr
+	clients := &idleClient{t: t}
+	if clients.in, err = process.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients.out = bufio.NewReader(out)
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = process.Process.Kill(); _ = process.Wait() }()
+
+	each := n / len(idleKinds)
+	first := rss(server.Process.Pid)
+	begin := time.Now()
+	var cost []string
+	for before, i := first, 0; i < len(idleKinds); i++ {
+		clients.tell(fmt.Sprintf("open %s %d", idleKinds[i], each), fmt.Sprintf("done %q", fmt.Sprint(map[string]int{"ok": each})))
+		now := rss(server.Process.Pid)
+		cost = append(cost, fmt.Sprintf("%s %.1f KiB", idleKinds[i], float64(now-before)/float64(each)))
+		before = now
+	}
+	took := time.Since(begin)
+	last := rss(server.Process.Pid)
+	ask("among the idle")
+	clients.tell("check", fmt.Sprintf("done %q", fmt.Sprint(map[string]int{"ok": n})))
+
+	// Those that said nothing may have been closed by now, and make room: fill it.
+	var more []net.Conn
+	defer func() {
+		for _, c := range more {
+			c.Close()
+		}
+	}()
+	refused := func() bool {
+		c, err := dialIdle(addr, "resp")
+		if err == nil {
+			more = append(more, c)
+			return false
+		}
+		if !strings.Contains(err.Error(), "max number of clients") {
+			t.Fatalf("RESP beyond the limit: %v", err)
+		}
+		return true
+	}
+	for !refused() {
+		if len(more) > n {
+			t.Fatalf("%d connections are inside, and there may be %d", n+3+len(more), n+3)
+		}
+	}
+	r, err := (&http.Client{Transport: new(http.Transport)}).Post(url+"/v1/sequencers/idle/next", "", nil)
+	if err != nil {
+		t.Fatalf("HTTP beyond the limit: %v", err)
+	}
+	r.Body.Close()
+	if r.StatusCode != 503 && len(more) == 0 {
+		t.Errorf("HTTP beyond the limit: %s, want 503", r.Status)
+	}
+	outside, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outside.Close()
+	_, err = firnv1.NewIDsClient(outside).Next(t.Context(), new(firnv1.NextRequest))
+	if (status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "too many connections")) && len(more) == 0 {
+		t.Errorf("gRPC beyond the limit: %v, want UNAVAILABLE", err)
+	}
+	ask("at the limit")
+
+	clients.tell("end", "ending")
+	begin = time.Now()
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	clients.tell("", fmt.Sprintf("done %q", fmt.Sprint(map[string]int{"closed": n})))
+	web.CloseIdleConnections()
+	resp.Close()
+	_ = rpc.Close()
+	<-logEnded
+	if err := server.Wait(); err != nil {
+		t.Errorf("firn serve: %v\n%s", err, &logText)
+	}
+	ended := time.Since(begin)
+	if ended > 15*time.Second {
+		t.Errorf("it took %v to end, longer than --drain-timeout", ended)
+	}
+	if !strings.Contains(logText.String(), `"msg":"stopped"`) || !strings.Contains(logText.String(), "connections are refused") {
+		t.Errorf("the log ends with\n%s", &logText)
+	}
+	t.Logf("report: %d idle connections held, made in %.1f s; the server has %d MiB with them and %d MiB without: %s each; one more is refused over all protocols; on SIGTERM all are closed in order, in %.1f s",
+		n, took.Seconds(), last>>10, first>>10, strings.Join(cost, ", "), ended.Seconds())
+	most := 32.0
+	if raced() {
+		most *= 8
+	}
+	if kib := float64(last-first) / float64(n); kib > most && !testing.Short() {
+		t.Errorf("an idle connection costs %.1f KiB, want %v at most", kib, most)
+	}
+}
+
+// raced reports whether the race detector is on, under which all takes more memory.
+func raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
