@@ -1,0 +1,212 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A memConn is one end of a connection in memory, which a bubble of synctest can see. As
+// in TCP it has a buffer for each direction, halves that are closed one by one, and resets.
+type memConn struct {
+	pair *memPair
+	in   *memHalf // what this end reads
+	out  *memHalf
+}
+
+// A memPair is what both ends share.
+type memPair struct {
+	mu    sync.Mutex // guards the halves
+	cond  sync.Cond
+	reset bool
+}
+
+// A memHalf is one direction.
+type memHalf struct {
+	buf    []byte
+	most   int  // how much buf holds
+	ended  bool // nothing is written any more
+	closed bool // nobody reads any more
+	reads  memDeadline
+	writes memDeadline
+}
+
+type memDeadline struct {
+	at    time.Time
+	timer *time.Timer
+}
+
+// over reports whether the deadline has passed.
+func (d *memDeadline) over() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
+
+// set sets it, and wakes who waits when it has passed.
+func (d *memDeadline) set(p *memPair, at time.Time) {
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	d.at = at
+	if !at.IsZero() {
+		d.timer = time.AfterFunc(time.Until(at), func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.cond.Broadcast()
+		})
+	}
+	p.cond.Broadcast()
+}
+
+// newMemConn makes a connection; each direction holds so many bytes that were not read.
+func newMemConn(most int) (client, server *memConn) {
+	p := new(memPair)
+	p.cond.L = &p.mu
+	up, down := &memHalf{most: most}, &memHalf{most: most}
+	return &memConn{p, down, up}, &memConn{p, up, down}
+}
+
+func (c *memConn) Read(b []byte) (int, error) {
+	c.pair.mu.Lock()
+	defer c.pair.mu.Unlock()
+	for {
+		switch {
+		case c.in.closed:
+			return 0, net.ErrClosed
+		case c.pair.reset:
+			return 0, syscall.ECONNRESET
+		case c.in.reads.over():
+			return 0, os.ErrDeadlineExceeded
+		case len(c.in.buf) > 0:
+			n := copy(b, c.in.buf)
+			c.in.buf = c.in.buf[n:]
+			c.pair.cond.Broadcast()
+			return n, nil
+		case c.in.ended:
+			return 0, io.EOF
+		}
+		c.pair.cond.Wait()
+	}
+}
+
+func (c *memConn) Write(b []byte) (n int, err error) {
+	c.pair.mu.Lock()
+	defer c.pair.mu.Unlock()
+	for {
+		switch {
+		case c.out.ended:
+			return n, net.ErrClosed
+		case c.pair.reset:
+			return n, syscall.ECONNRESET
+		case c.out.closed:
+			return n, syscall.EPIPE
+		case c.out.writes.over():
+			return n, os.ErrDeadlineExceeded
+		case len(b) == 0:
+			return n, nil
+		}
+		if room := min(c.out.most-len(c.out.buf), len(b)); room > 0 {
+			c.out.buf = append(c.out.buf, b[:room]...)
+			b, n = b[room:], n+room
+			c.pair.cond.Broadcast()
+			continue
+		}
+		c.pair.cond.Wait()
+	}
+}
+
+// CloseWrite ends what this end writes.
+func (c *memConn) CloseWrite() error {
+	c.pair.mu.Lock()
+	defer c.pair.mu.Unlock()
+	c.out.ended = true
+	c.pair.cond.Broadcast()
+	return nil
+}
+
+// Close ends both halves. What the other end sent and nobody has read makes it a reset.
+func (c *memConn) Close() error { return c.end(false) }
+
+// Reset ends both halves at once, and what is on its way is lost.
+func (c *memConn) Reset() error { return c.end(true) }
+
+func (c *memConn) end(reset bool) error {
+	c.pair.mu.Lock()
+	defer c.pair.mu.Unlock()
+	if c.in.closed {
+		return net.ErrClosed
+	}
+	c.pair.reset = c.pair.reset || reset || len(c.in.buf) > 0
+	c.in.closed, c.out.ended = true, true
+	c.in.reads.set(c.pair, time.Time{})
+	c.out.writes.set(c.pair, time.Time{})
+	return nil
+}
+
+func (c *memConn) SetDeadline(at time.Time) error {
+	_ = c.SetReadDeadline(at)
+	return c.SetWriteDeadline(at)
+}
+
+func (c *memConn) SetReadDeadline(at time.Time) error {
+	c.pair.mu.Lock()
+	defer c.pair.mu.Unlock()
+	c.in.reads.set(c.pair, at)
+	return nil
+}
+
+func (c *memConn) SetWriteDeadline(at time.Time) error {
+	c.pair.mu.Lock()
+	defer c.pair.mu.Unlock()
+	c.out.writes.set(c.pair, at)
+	return nil
+}
+
+func (c *memConn) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (c *memConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2} }
+
+// TestMemConn: it does what TCP does, where the tests rest on it.
+func TestMemConn(t *testing.T) {
+	want := func(what string, got, want error) {
+		t.Helper()
+		if !errors.Is(got, want) || (got == nil) != (want == nil) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	b := make([]byte, 10)
+	client, server := newMemConn(4)
+	_ = client.SetWriteDeadline(time.Unix(1, 0))
+	_, err := client.Write([]byte("abcdef"))
+	want("write after the deadline", err, os.ErrDeadlineExceeded)
+	_ = client.SetWriteDeadline(time.Time{})
+	_, err = client.Write([]byte("ab"))
+	want("write", err, nil)
+	_ = client.CloseWrite()
+	_, err = client.Write([]byte("c"))
+	want("write after the end", err, net.ErrClosed)
+	n, err := server.Read(b)
+	want("read "+string(b[:n]), err, nil)
+	_, err = server.Read(b)
+	want("read at the end", err, io.EOF)
+	_, err = server.Write([]byte("xy"))
+	want("write into the other half", err, nil)
+	_ = client.Close() // with bytes unread
+	_, err = server.Write([]byte("z"))
+	want("write to who is gone", err, syscall.ECONNRESET)
+
+	client, server = newMemConn(4)
+	_ = client.Close()
+	_, err = server.Read(b)
+	want("read from who is gone", err, io.EOF)
+	_, err = server.Write(b)
+	want("write to who is gone", err, syscall.EPIPE)
+	_, err = client.Read(b)
+	want("read after Close", err, net.ErrClosed)
+	client, server = newMemConn(4)
+	_, _ = client.Write([]byte("abc"))
+	_ = client.Reset()
+	_, err = server.Read(b)
+	want("read after a reset", err, syscall.ECONNRESET)
+}
