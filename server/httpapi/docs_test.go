@@ -46,7 +46,7 @@ func TestDocs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := NewServer(NewHandler(Config{Backend: s}))
+		server := NewServer(NewHandler(Config{Backend: s, NewRequestID: func() string { return "9s2m7kq0v4xh1t3c" }}))
 		listener := newPipeListener()
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()

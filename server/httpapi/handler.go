@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/request"
 )
 
 // Config says what a Handler serves, and within which limits. Only the Backend
@@ -34,12 +35,21 @@ type Config struct {
 	// of its answer, and how long it took. nil means that nobody is.
 	Observe func(status int, d time.Duration)
 
+	// Trace is told of every request that Observe is told of, when it begins, with its
+	// path as a pattern. It returns the context of what is done for it, and a function
+	// that is told the status of the answer. nil means that nobody is.
+	Trace func(r *http.Request, pattern string) (ctx context.Context, end func(status int))
+
 	// Guard knows who may do what; nil lets everybody do everything.
 	Guard Guard
 
-	// Log is told of failures that are nobody's but the server's; nil means
-	// that nobody is.
+	// Log is told of failures that are nobody's but the server's, and of every request
+	// at the level debug; nil means that nobody is. The context of a line has the ID of
+	// the request, see package request.
 	Log *slog.Logger
+
+	// NewRequestID names a request whose client has not; nil means request.NewID.
+	NewRequestID func() string
 }
 
 // DefaultLimit is Config.Limit where it is 0: the time after which most clients
@@ -54,6 +64,7 @@ type Handler struct {
 	anyHost  bool
 	guard    Guard
 	log      *slog.Logger
+	newID    func() string
 	mux      *http.ServeMux
 	draining atomic.Bool
 }
@@ -91,7 +102,7 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, anyHost: c.AnyHost, guard: c.Guard, log: c.Log, mux: http.NewServeMux()}
+	h := &Handler{backend: c.Backend, limit: c.Limit, anyHost: c.AnyHost, guard: c.Guard, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	if h.limit == 0 {
 		h.limit = DefaultLimit
 	}
@@ -106,9 +117,9 @@ func NewHandler(c Config) *Handler {
 		}})
 	}
 	for _, r := range all {
-		observe := c.Observe
+		observe, trace := c.Observe, c.Trace
 		if r.need == Anything || r.path == "/metrics" {
-			observe = nil
+			observe, trace = nil, nil
 		}
 		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
 			if !slices.Contains(r.methods, req.Method) {
@@ -124,6 +135,12 @@ func NewHandler(c Config) *Handler {
 			var begin time.Time
 			if observe != nil {
 				begin = time.Now()
+			}
+			if trace != nil {
+				ctx, end := trace(req, r.path)
+				watched := &statusWriter{ResponseWriter: w}
+				defer func() { end(watched.sent()) }()
+				w, req = watched, req.WithContext(ctx)
 			}
 			p := h.check(req, need, req.PathValue("name"))
 			if p == nil {
@@ -162,6 +179,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		closeAfterBody(w)
 	}
+	ctx, id := request.Begin(r.Context(), r.Header[request.Header], h.newID)
+	header[request.Header] = id
+	r = r.WithContext(ctx)
+	if h.log.Enabled(r.Context(), slog.LevelDebug) {
+		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}
+		defer func(method, path string) {
+			h.log.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
+				slog.String("path", path), slog.Int("status", watched.sent()), slog.Duration("took", time.Since(begin)))
+		}(r.Method, r.URL.Path)
+		w = watched
+	}
 
 	if !h.anyHost && !isLoopbackHost(r.Host) {
 		h.fail(w, r, problemf(foreignHost, "Host is %s: this server answers only localhost, 127.0.0.0/8 and [::1], because it asks for no token", inspect.Quote(r.Host)))
@@ -173,6 +201,37 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.mux.ServeHTTP(w, r)
+}
+
+// A statusWriter knows the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 && status >= http.StatusOK { // those below come before the answer
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// sent is the status that was sent: 200 where nothing was said.
+func (w *statusWriter) sent() int {
+	if w.status == 0 {
+		return http.StatusOK
+	}
+	return w.status
 }
 
 // fail answers with a problem.

@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/request"
 )
 
 // A kind is a sort of problem: what a client can tell problems apart by. Its
@@ -192,12 +193,13 @@ func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false) // people read this too, and it is never HTML
 	enc.Encode(struct {      // strings and a number always do
-		Type     string `json:"type"`
-		Title    string `json:"title"`
-		Status   int    `json:"status"`
-		Detail   string `json:"detail"`
-		Instance string `json:"instance"`
-	}{"urn:firn:problem:" + p.name, p.title, p.status, p.detail, r.URL.EscapedPath()})
+		Type      string `json:"type"`
+		Title     string `json:"title"`
+		Status    int    `json:"status"`
+		Detail    string `json:"detail"`
+		Instance  string `json:"instance"`
+		RequestID string `json:"request_id,omitempty"`
+	}{"urn:firn:problem:" + p.name, p.title, p.status, p.detail, r.URL.EscapedPath(), request.ID(r.Context())})
 	w.WriteHeader(p.status)
 	w.Write(body.Bytes())
 }

@@ -2,6 +2,7 @@ package respapi
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -123,12 +124,12 @@ func isWord(arg []byte, word string) bool {
 // execute answers a command. Raw are the bytes it was read from.
 func (c *conn) execute(args [][]byte, raw []byte) {
 	var began time.Time
-	observe := c.s.c.Observe
-	if observe != nil {
+	observe, debug := c.s.c.Observe, c.s.c.Log.Enabled(c.s.ctx, slog.LevelDebug)
+	if observe != nil || debug {
 		began = time.Now()
 	}
 	name, ids, n := "unknown", 0, 1
-	c.failed = false
+	c.failed, c.request = false, ""
 	cmd := find(args[0])
 	switch {
 	case cmd == nil && isHTTP(args):
@@ -145,11 +146,18 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	}
 	c.counted.commands += uint64(n)
 	c.counted.ids += uint64(ids)
-	if observe == nil {
-		return
-	}
 	if cmd != nil {
 		name = cmd.name
+	}
+	if c.s.c.Trace != nil {
+		c.note(name, ids, n)
+	}
+	if debug {
+		c.s.c.Log.LogAttrs(c.requestContext(), slog.LevelDebug, "request", slog.String("protocol", "resp"), slog.String("command", name),
+			slog.Int("commands", n), slog.Int("ids", ids), slog.Bool("failed", c.failed), slog.Duration("took", time.Since(began)))
+	}
+	if observe == nil {
+		return
 	}
 	d := time.Since(began) / time.Duration(n)
 	for range n {

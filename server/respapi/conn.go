@@ -2,12 +2,15 @@ package respapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"sync"
 	"time"
+
+	requests "github.com/firnid/firn/server/request"
 )
 
 // Buffers of a connection.
@@ -30,6 +33,10 @@ type conn struct {
 	s  *Server
 	nc net.Conn
 	id int64
+
+	ctx     context.Context // of the commands that are answered, where they are traced; else nil
+	request string          // the ID of the one that is; "" as long as nobody needs it
+	traced  Answered        // where commands are traced
 
 	access Access // nil for who has not said who it is
 	name   string // as CLIENT SETNAME has it
@@ -60,7 +67,7 @@ type conn struct {
 // serve answers commands until the connection ends.
 func (c *conn) serve() {
 	for {
-		c.answer()
+		c.answerTraced()
 		c.flush()
 		if c.ending || c.err != nil {
 			break
@@ -73,6 +80,22 @@ func (c *conn) serve() {
 	if c.linger && c.err == nil {
 		c.discard()
 	}
+}
+
+// answerTraced is answer, of which the server's Trace is told where there is one.
+func (c *conn) answerTraced() {
+	if c.s.c.Trace == nil || c.r == c.w {
+		c.answer()
+		return
+	}
+	var end func(Answered)
+	c.ctx, end = c.s.c.Trace(c.s.ctx)
+	c.traced = Answered{}
+	defer func() {
+		c.ctx = nil
+		end(c.traced)
+	}()
+	c.answer()
 }
 
 // answer answers all commands that have arrived as a whole.
@@ -117,9 +140,34 @@ func (c *conn) repeats(raw []byte, most int) int {
 func (c *conn) refuse(err error) {
 	c.fail(codeErr, err.Error())
 	c.ending, c.linger = true, true
+	c.note("invalid", 0, 1)
 	if c.s.c.Observe != nil {
 		c.s.c.Observe("invalid", 0, 0, true)
 	}
+}
+
+// note notes what was answered, for Trace.
+func (c *conn) note(name string, ids, n int) {
+	if c.traced.Commands == 0 {
+		c.traced.First = name
+	}
+	c.traced.Commands += n
+	c.traced.IDs += ids
+	if c.failed {
+		c.traced.Errors += n
+	}
+}
+
+// requestContext is the context of the command that is answered, which has an ID.
+func (c *conn) requestContext() context.Context {
+	if c.request == "" {
+		c.request = requests.NewID()
+	}
+	ctx := c.ctx
+	if ctx == nil {
+		ctx = c.s.ctx
+	}
+	return requests.WithID(ctx, c.request)
 }
 
 // fail answers with an error.

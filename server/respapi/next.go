@@ -192,7 +192,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 	}
 	f := failureOf(err, c.s.c.Limit, late)
 	if f.cause != nil {
-		c.s.c.Log.LogAttrs(c.s.ctx, slog.LevelError, "command failed", slog.String("sequencer", name), slog.Any("err", f.cause))
+		c.s.c.Log.LogAttrs(c.requestContext(), slog.LevelError, "command failed", slog.String("sequencer", name), slog.Any("err", f.cause))
 	}
 	c.fail(f.code, f.text)
 	return 0
@@ -201,7 +201,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 // wait answers with IDs of a sequencer that is looked up, and waits for both. Late
 // is whether it has waited as long as it may.
 func (c *conn) wait(name string, q request) (late bool, err error) {
-	limited, cancel := context.WithTimeout(c.s.ctx, c.s.c.Limit)
+	limited, cancel := context.WithTimeout(c.requestContext(), c.s.c.Limit)
 	defer cancel()
 	ctx := flushContext{limited, c}
 	c.setWaiting(true)

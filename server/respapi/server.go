@@ -61,9 +61,17 @@ type Config struct {
 	// Version is Firn's, for INFO and HELLO; "" means "unknown".
 	Version string
 
-	// Log is told of failures that are nobody's but the server's; nil means that
-	// nobody is.
+	// Log is told of failures that are nobody's but the server's, and of every command
+	// at the level debug; nil means that nobody is. The context of a line has the ID of
+	// the request, see package request: RESP has no place for it, so that clients
+	// neither name requests nor learn their names.
 	Log *slog.Logger
+
+	// Trace is told when commands that have arrived together begin to be answered: with
+	// pipelining these are many, and a span for each would cost more than they do. It
+	// returns the context of what is done for them, and a function that is told what
+	// they were. nil means that nobody is.
+	Trace func(ctx context.Context) (_ context.Context, end func(Answered))
 
 	// Observe is told of every command: its name in lower case ("unknown" for all
 	// that there are not, "invalid" for what breaks the protocol), how many IDs it
@@ -72,6 +80,14 @@ type Config struct {
 	// quick and safe for use by many goroutines at once; nil means that nobody is
 	// told.
 	Observe func(command string, ids int, d time.Duration, err bool)
+}
+
+// An Answered is commands that arrived together, and were answered together.
+type Answered struct {
+	First    string // the name of the first, as Observe has it
+	Commands int
+	IDs      int
+	Errors   int
 }
 
 // What a Config means where it says nothing.

@@ -2,10 +2,10 @@ package rpcapi
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/bits"
 	"net"
 	"sync"
@@ -25,6 +25,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/request"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
@@ -39,9 +40,6 @@ var (
 	// it would have been.
 	ErrForwarded = fmt.Errorf("%w: and the call was forwarded here already, so that it goes no further", grant.ErrNodesExhausted)
 )
-
-// requestKey is the metadata that ties the log lines of a call together.
-const requestKey = "firn-request-id"
 
 // A Target is a server to forward to.
 type Target struct {
@@ -75,6 +73,12 @@ type ForwarderConfig struct {
 
 	// Dial opens connections; nil means TCP, and no proxy.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
+
+	// Options are further options of connections, such as a stats handler for traces.
+	Options []grpc.DialOption
+
+	// Log is told of every call at the level debug; nil means nobody is.
+	Log *slog.Logger
 }
 
 // DefaultMaxTargets is ForwarderConfig.MaxTargets where it is 0.
@@ -119,6 +123,9 @@ func NewForwarder(c ForwarderConfig) *Forwarder {
 	}
 	if c.MaxTargets == 0 {
 		c.MaxTargets = DefaultMaxTargets
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Forwarder{c: c, links: make(map[Target]*link)}
 }
@@ -261,7 +268,11 @@ func (f *Forwarder) next(ctx context.Context, t Target, name string, l firn.Layo
 	if n > 1 && l.HasRuns() {
 		q.Form = firnv1.Form_FORM_RUNS
 	}
-	headers := []string{hopKey, "1", requestKey, requestID(ctx)}
+	id := request.ID(ctx)
+	if id == "" {
+		id = request.NewID()
+	}
+	headers := []string{hopKey, "1", request.Metadata, id}
 	if f.c.Token != nil {
 		if token := f.c.Token(); token != "" {
 			if !t.TLS && !f.c.PlainToken {
@@ -277,29 +288,16 @@ func (f *Forwarder) next(ctx context.Context, t Target, name string, l firn.Layo
 	defer f.unlink(k)
 	limited, cancel := context.WithTimeout(ctx, f.c.Limit)
 	defer cancel()
+	begin := time.Now()
 	r, err := firnv1.NewIDsClient(k.conn).Next(metadata.NewOutgoingContext(limited, metadata.Pairs(headers...)), q)
+	if f.c.Log.Enabled(ctx, slog.LevelDebug) {
+		f.c.Log.LogAttrs(ctx, slog.LevelDebug, "forwarded", slog.String("sequencer", name), slog.Int("count", n), slog.String("to", t.Address),
+			slog.String("status", status.Code(err).String()), slog.Duration("took", time.Since(begin)))
+	}
 	if err != nil {
 		return nil, failedAt(ctx, t, err)
 	}
 	return r, nil
-}
-
-// requestID is that of the call which is forwarded, or a new one.
-func requestID(ctx context.Context) string {
-	if ids := metadata.ValueFromIncomingContext(ctx, requestKey); len(ids) == 1 && isRequestID(ids[0]) {
-		return ids[0]
-	}
-	return rand.Text()
-}
-
-// isRequestID reports whether a text has 1 to 128 visible ASCII characters.
-func isRequestID(s string) bool {
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 128
 }
 
 // link returns the connection to a target; unlink must follow.
@@ -374,6 +372,7 @@ func (f *Forwarder) dial(t Target) (*grpc.ClientConn, error) {
 	if f.c.Dial != nil {
 		options = append(options, grpc.WithContextDialer(f.c.Dial))
 	}
+	options = append(options, f.c.Options...)
 	return grpc.NewClient("passthrough:///"+t.Address, options...)
 }
 

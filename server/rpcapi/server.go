@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/request"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
@@ -61,8 +62,13 @@ type Config struct {
 	// nobody is.
 	Observe func(method string, code codes.Code, d time.Duration)
 
-	// Log is told of failures that are nobody's but the server's; nil means nobody is.
+	// Log is told of failures that are nobody's but the server's, and of every call at the
+	// level debug; nil means nobody is. The context of a line has the ID of the request,
+	// see package request.
 	Log *slog.Logger
+
+	// Options are further options of the server, such as a stats handler for traces.
+	Options []grpc.ServerOption
 }
 
 // Limits of a connection and a call.
@@ -102,7 +108,7 @@ func NewServer(c Config) *Server {
 	}
 	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
 	s.h = healthy{s: s, turn: make(chan struct{}, 1)}
-	s.grpc = grpc.NewServer(
+	s.grpc = grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(begun{c.TLSState}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -113,7 +119,7 @@ func NewServer(c Config) *Server {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
-	)
+	}, c.Options...)...)
 	firnv1.RegisterIDsServer(s.grpc, s)
 	firnv1.RegisterSequencersServer(s.grpc, s)
 	healthpb.RegisterHealthServer(s.grpc, &s.h)
@@ -184,26 +190,64 @@ func open(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection.")
 }
 
-// unary and stream see how a call ends.
+// unary and stream name a call, and see how it ends.
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
-	defer s.ended(info.FullMethod, time.Now(), &err)
+	ctx, id := named(ctx)
+	_ = grpc.SetHeader(ctx, id) // fails after the header was sent, which is not yet
+	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
 	return handle(ctx, req)
 }
 
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
-	defer s.ended(info.FullMethod, time.Now(), &err)
-	return handle(srv, stream)
+	ctx, id := named(stream.Context())
+	_ = stream.SetHeader(id)
+	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
+	return handle(srv, namedStream{stream, ctx})
 }
 
+// named is the context of a call with the ID of its request, and the header that tells it.
+func named(ctx context.Context) (context.Context, metadata.MD) {
+	ctx, id := request.Begin(ctx, metadata.ValueFromIncomingContext(ctx, request.Metadata), nil)
+	return ctx, metadata.MD{request.Metadata: id}
+}
+
+// A namedStream is a stream with the context of its request.
+type namedStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s namedStream) Context() context.Context { return s.ctx }
+
 // ended is deferred for every call. As in net/http, a panic ends only the call it is in.
-func (s *Server) ended(method string, begin time.Time, err *error) {
+func (s *Server) ended(ctx context.Context, method string, begin time.Time, err *error) {
 	if what := recover(); what != nil {
-		s.c.Log.Error("call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
+		s.c.Log.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
 		*err = fail(codes.Internal, "internal", "the server's log says what happened", 0)
 	}
-	if s.c.Observe != nil && !open(method) {
-		s.c.Observe(method, status.Code(*err), time.Since(begin))
+	if *err != nil && !open(method) {
+		*err = withRequest(*err, request.ID(ctx))
 	}
+	took, code := time.Since(begin), status.Code(*err)
+	if s.c.Observe != nil && !open(method) {
+		s.c.Observe(method, code, took)
+	}
+	if s.c.Log.Enabled(ctx, slog.LevelDebug) {
+		s.c.Log.LogAttrs(ctx, slog.LevelDebug, "request", slog.String("protocol", "grpc"), slog.String("method", method),
+			slog.String("status", code.String()), slog.Duration("took", took))
+	}
+}
+
+// withRequest adds the ID of the request to an error, among its details.
+func withRequest(err error, id string) error {
+	st, ok := status.FromError(err)
+	if !ok {
+		st = status.FromContextError(err)
+	}
+	if with, err := st.WithDetails(&errdetails.RequestInfo{RequestId: id}); err == nil {
+		return with.Err()
+	}
+	return err
 }
 
 // check asks the Guard.
@@ -278,7 +322,7 @@ func (s *Server) failed(ctx context.Context, method string, err error) error {
 		return fail(codes.DeadlineExceeded, f.Kind, "the call's deadline has passed: "+f.Detail, 0)
 	}
 	if f.Cause != nil {
-		s.c.Log.Error("call failed", "method", method, "error", f.Cause)
+		s.c.Log.ErrorContext(ctx, "call failed", "method", method, "error", f.Cause)
 	}
 	return fail(codeOf(f), f.Kind, f.Detail, f.Retry)
 }

@@ -49,6 +49,7 @@ var configKeys = []struct{ key, flag string }{
 	{"drain.delay", "drain-delay"},
 	{"drain.timeout", "drain-timeout"},
 	{"log.format", "log-format"},
+	{"log.level", "log-level"},
 }
 
 // knownKeys are the keys alone.
@@ -156,12 +157,14 @@ func (s *serving) load(a *app, flags *pflag.FlagSet) error {
 		s.config = path
 		s.file.Store(f)
 	}
+	s.levelGiven = flags.Changed("log-level") || a.getenv(envOf("log.level")) != ""
 	_, err := applyConfig(flags, f, a.getenv)
 	return err
 }
 
 // reload reads the file again, and takes what can be changed while the server runs: the
-// templates. It returns which keys need a restart.
+// templates, and log.level where no flag or variable says it. It returns which keys need a
+// restart.
 func (s *serving) reload() (changed bool, restart []string, err error) {
 	old := s.file.Load()
 	if old == nil {
@@ -169,6 +172,11 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 	}
 	f, err := readConfig(s.config)
 	if err != nil {
+		return false, nil, err
+	}
+	// Values too must be right, or nothing of the file counts.
+	to, flags := servingFlags()
+	if _, err := applyConfig(flags, f, func(string) string { return "" }); err != nil {
 		return false, nil, err
 	}
 	text := func(f *settings.File, key string) string {
@@ -179,8 +187,9 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 		}
 		return ""
 	}
+	level := s.logging.reload(&to.logging)
 	for _, k := range configKeys {
-		if text(old, k.key) != text(f, k.key) {
+		if text(old, k.key) != text(f, k.key) && !(k.key == "log.level" && level) {
 			restart = append(restart, k.key)
 		}
 	}
@@ -227,7 +236,7 @@ func newConfigCheck(a *app) *cobra.Command {
 		Example: "  firn config check /etc/firn/firn.yaml",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, flags := servingFlags(a)
+			s, flags := servingFlags()
 			f, err := readConfig(args[0])
 			if err == nil {
 				_, err = applyConfig(flags, f, func(string) string { return "" })
@@ -252,7 +261,7 @@ func newConfigCheck(a *app) *cobra.Command {
 }
 
 // servingFlags are a serve command that is not run.
-func servingFlags(a *app) (*serving, *pflag.FlagSet) {
+func servingFlags() (*serving, *pflag.FlagSet) {
 	s := newServing()
 	cmd := &cobra.Command{Use: "serve"}
 	s.flags(cmd)
@@ -279,7 +288,7 @@ func newConfigPrint(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, flags := servingFlags(a)
+			_, flags := servingFlags()
 			var f *settings.File
 			if len(args) == 1 {
 				var err error

@@ -83,9 +83,9 @@ func (g *guard) watch(ctx context.Context, log *slog.Logger, reload func() (bool
 			case err != nil:
 				log.Error("the configuration is wrong: that of before goes on", "error", err)
 			case changed && len(restart) > 0:
-				log.Warn("the configuration was read: templates count now, and other keys at the next start", "keys", strings.Join(restart, " "))
+				log.Warn("the configuration was read: templates and log.level count now, and other keys at the next start", "keys", strings.Join(restart, " "))
 			case changed:
-				log.Info("the configuration was read: templates count for sequencers that are not in use yet")
+				log.Info("the configuration was read: templates count for sequencers that are not in use yet, and log.level counts now")
 			}
 		case <-tick.C:
 		}

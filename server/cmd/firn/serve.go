@@ -62,8 +62,8 @@ type serving struct {
 	requestTimeout time.Duration
 	drainDelay     time.Duration
 	drainTimeout   time.Duration
-	logFormat      string
 	insecure       bool
+	logging
 
 	stopBy time.Time // when all must have ended, once it is told to stop
 }
@@ -77,7 +77,7 @@ func newServing() *serving {
 		maxNames:       httpapi.DefaultMaxNames,
 		requestTimeout: httpapi.DefaultLimit,
 		drainTimeout:   15 * time.Second,
-		logFormat:      "text",
+		logging:        logging{logFormat: "text"},
 		create:         true,
 		forward:        true,
 	}
@@ -170,19 +170,11 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to go on after SIGINT or SIGTERM, while /readyz says 503")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
-	f.Var(&value[string]{&s.logFormat, parseLogFormat, func(s string) string { return s }, "FORMAT"}, "log-format", "text or json, on stderr")
-	complete(cmd, "log-format", func() []string { return []string{"text", "json"} })
+	s.logging.flags(cmd)
 	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, also without TLS or tokens")
 	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store where this one has no node number")
 	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with the token that other servers of the store let this one in with")
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; else it must exist")
-}
-
-func parseLogFormat(s string) (string, error) {
-	if s != "text" && s != "json" {
-		return "", errors.New("it is text or json")
-	}
-	return s, nil
 }
 
 // run listens and serves until ctx is done.
@@ -224,14 +216,6 @@ func (s *serving) run(ctx context.Context, a *app) error {
 	}
 	stopped = true
 	return nil
-}
-
-// logger writes to stderr.
-func (s *serving) logger(a *app) *slog.Logger {
-	if s.logFormat == "json" {
-		return slog.New(slog.NewJSONHandler(a.stderr, nil))
-	}
-	return slog.New(slog.NewTextHandler(a.stderr, nil))
 }
 
 // cause is the last error of a chain: "address already in use" is all that a
@@ -303,6 +287,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 			store.Close()
 			return nil, nil, err
 		}
+		fc.Log = log
 		forwarder = rpcapi.NewForwarder(fc)
 		f := forwarding.New(config, forwarder, func() string {
 			if id := s.memberID.Load(); id != nil {

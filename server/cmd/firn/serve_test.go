@@ -163,7 +163,7 @@ func TestServeDrain(t *testing.T) {
 				maxNames:       1,
 				requestTimeout: time.Hour,
 				drainTimeout:   row.drain,
-				logFormat:      "text",
+				logging:        logging{logFormat: "text"},
 			}
 			backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
 			if err != nil {

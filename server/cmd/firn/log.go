@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/server/request"
+)
+
+// A logging is how serve logs, on stderr.
+type logging struct {
+	logFormat  string
+	logLevel   slog.Level
+	levelGiven bool // by a flag or the environment, so that the file does not count
+
+	level slog.LevelVar // what counts at this moment
+}
+
+// flags are those of logs.
+func (l *logging) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	show := func(s string) string { return s }
+	f.Var(&value[string]{&l.logFormat, parseLogFormat, show, "FORMAT"}, "log-format", "text or json, on stderr")
+	complete(cmd, "log-format", func() []string { return []string{"text", "json"} })
+	f.Var(&value[slog.Level]{&l.logLevel, parseLogLevel, showLogLevel, "LEVEL"}, "log-level", "the least level that is logged: debug, which has every request, info, warn or error")
+	complete(cmd, "log-level", func() []string { return []string{"debug", "info", "warn", "error"} })
+}
+
+func parseLogFormat(s string) (string, error) {
+	if s != "text" && s != "json" {
+		return "", errors.New("it is text or json")
+	}
+	return s, nil
+}
+
+func parseLogLevel(s string) (slog.Level, error) {
+	for _, l := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError} {
+		if s == showLogLevel(l) {
+			return l, nil
+		}
+	}
+	return 0, errors.New("it is debug, info, warn or error")
+}
+
+func showLogLevel(l slog.Level) string { return strings.ToLower(l.String()) }
+
+// logger writes to stderr.
+func (l *logging) logger(a *app) *slog.Logger {
+	l.level.Set(l.logLevel)
+	o := &slog.HandlerOptions{Level: &l.level}
+	var h slog.Handler = slog.NewTextHandler(a.stderr, o)
+	if l.logFormat == "json" {
+		h = slog.NewJSONHandler(a.stderr, o)
+	}
+	return slog.New(request.NewHandler(h))
+}
+
+// reload takes what another configuration says of logs that can change while the server
+// runs: the level. It reports whether that counts.
+func (l *logging) reload(to *logging) bool {
+	if l.levelGiven {
+		return false
+	}
+	l.level.Set(to.logLevel)
+	return true
+}

@@ -1,0 +1,256 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A running is a firn serve that runs in the test.
+type running struct {
+	url   string
+	log   *output
+	stop  func()
+	ended chan int
+}
+
+// startServe starts firn serve with these flags, and more of the environment.
+func startServe(t *testing.T, env map[string]string, args ...string) *running {
+	t.Helper()
+	a, _, stderr := serveApp(t)
+	byDefault := a.getenv
+	a.getenv = func(name string) string {
+		if v, ok := env[name]; ok {
+			return v
+		}
+		return byDefault(name)
+	}
+	logs, logsIn := io.Pipe()
+	a.stderr = io.MultiWriter(stderr, logsIn)
+	ctx, stop := context.WithCancel(t.Context())
+	r := &running{log: stderr, ended: make(chan int, 1)}
+	go func() {
+		r.ended <- run(ctx, a, append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json"}, args...))
+		logsIn.Close()
+	}()
+	stopped := false
+	r.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		stop()
+		if code := <-r.ended; code != exitFine {
+			t.Errorf("exit %d:\n%s", code, stderr)
+		}
+	}
+	lines := bufio.NewReader(logs)
+	url, err := urlIn(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, logs)
+	r.url = url
+	t.Cleanup(r.stop)
+	return r
+}
+
+// lines are those of the log that have an attribute of this value.
+func (r *running) lines(key, value string) (all []map[string]any) {
+	for line := range strings.Lines(r.log.String()) {
+		var m map[string]any
+		if json.Unmarshal([]byte(line), &m) == nil && fmt.Sprint(m[key]) == value {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// post asks for an ID.
+func (r *running) post(t *testing.T, name string, header ...string) (status int, h http.Header, body string) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), "POST", r.url+"/v1/sequencers/"+name+"/next", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		q.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, string(text)
+}
+
+// twoServers are two servers of one store with one node number. The first has it, so that
+// the second forwards calls for orders.
+func twoServers(t *testing.T, args ...string) (has, asks *running) {
+	t.Helper()
+	args = append([]string{"--store", testStore(t), "--nodes", "0..0"}, args...)
+	has = startServe(t, nil, args...)
+	if status, _, body := has.post(t, "orders"); status != 200 {
+		t.Fatal(status, body)
+	}
+	asks = startServe(t, nil, args...)
+	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) { // until the first is listed
+		status, _, body := asks.post(t, "orders")
+		if status == 200 {
+			return has, asks
+		}
+		if status != 503 || time.Since(begin) > 40*time.Second {
+			t.Fatal(status, body)
+		}
+	}
+}
+
+// TestRequestIDForwarded: the ID of a call over each protocol is in the logs of the server
+// that was asked, and of the one that it asked.
+func TestRequestIDForwarded(t *testing.T) {
+	has, asks := twoServers(t, "--log-level", "debug")
+	status, header, body := asks.post(t, "orders", "X-Request-Id", "order-17")
+	if status != 200 || header.Get("X-Request-Id") != "order-17" {
+		t.Fatalf("status %d, %v: %s", status, header, body)
+	}
+	want := func(r *running, what, id, key, value string) {
+		t.Helper()
+		for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+			for _, l := range r.lines("request_id", id) {
+				if l["msg"] == what && fmt.Sprint(l[key]) == value {
+					return
+				}
+			}
+			if time.Since(begin) > 20*time.Second {
+				t.Fatalf("no line %q with %s=%s of request %s:\n%s", what, key, value, id, r.log)
+			}
+		}
+	}
+	want(asks, "request", "order-17", "protocol", "http")
+	want(asks, "forwarded", "order-17", "sequencer", "orders")
+	want(has, "request", "order-17", "protocol", "grpc")
+
+	conn, err := net.Dial("tcp", strings.TrimPrefix(asks.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	fmt.Fprint(conn, "NEXT orders\r\n")
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line[0] != '$' {
+		t.Fatal(line, err)
+	}
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if lines := asks.lines("protocol", "resp"); len(lines) == 1 {
+			want(has, "request", fmt.Sprint(lines[0]["request_id"]), "protocol", "grpc")
+			break
+		} else if time.Since(begin) > 20*time.Second {
+			t.Fatalf("%d lines are of RESP:\n%s", len(lines), asks.log)
+		}
+	}
+}
+
+// TestLogLevelReload: at SIGHUP the level of the file counts, where nothing else says it.
+func TestLogLevelReload(t *testing.T) {
+	for _, given := range []bool{false, true} {
+		file := filepath.Join(t.TempDir(), "firn.yaml")
+		write := func(level string) {
+			t.Helper()
+			if err := os.WriteFile(file, []byte("log: {level: "+level+"}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("info")
+		s := newServing()
+		s.config, s.levelGiven = file, given
+		var out bytes.Buffer
+		log := s.logger(&app{stderr: &out})
+		f, err := readConfig(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.file.Store(f)
+		for _, step := range []struct {
+			level   string
+			debug   bool
+			restart string
+			wrong   bool
+		}{{"debug", true, "", false}, {"loud", true, "", true}, {"error", false, "", false}, {"error", false, "", false}} {
+			write(step.level)
+			before := out.Len()
+			_, restart, err := s.reload()
+			if (err != nil) != step.wrong {
+				t.Errorf("%s: %v", step.level, err)
+			}
+			log.Debug("here")
+			if got, want := out.Len() > before, step.debug && !given; got != want {
+				t.Errorf("given %t, level %s: debug is logged: %t, want %t", given, step.level, got, want)
+			}
+			if got := strings.Join(restart, " "); got != "" && !given {
+				t.Errorf("level %s: %s at the next start", step.level, got)
+			}
+		}
+	}
+}
+
+// TestServeReload: SIGHUP reaches a process that runs.
+func TestServeReload(t *testing.T) {
+	notInProcess(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "firn.yaml")
+	if err := os.WriteFile(file, []byte("log: {format: json}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := firnCommand(context.Background(), "serve --listen 127.0.0.1:0 --node 3 --config "+file)
+	logs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	lines := bufio.NewScanner(logs)
+	url := ""
+	next := func(msg string) map[string]any {
+		t.Helper()
+		for lines.Scan() {
+			var m map[string]any
+			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(fmt.Sprint(m["msg"]), msg) {
+				return m
+			}
+		}
+		t.Fatalf("the log ended: %v", lines.Err())
+		return nil
+	}
+	url = fmt.Sprint(next("serving")["url"])
+	if err := os.WriteFile(file, []byte("log: {format: json, level: debug}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	next("the configuration was read")
+	r := &running{url: url}
+	_, header, _ := r.post(t, "orders")
+	if line := next("request"); line["request_id"] != header.Get("X-Request-Id") || line["level"] != "DEBUG" {
+		t.Errorf("%v, want the ID %s", line, header.Get("X-Request-Id"))
+	}
+}

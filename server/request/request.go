@@ -1,0 +1,108 @@
+// Package request names requests: what the log lines of one have in common, on every
+// server that it went through, and what its client was told.
+package request
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+)
+
+// Where an ID stands in a request and its answer.
+const (
+	Header   = "X-Request-Id"    // of HTTP
+	Metadata = "firn-request-id" // of gRPC
+	LogKey   = "request_id"      // of a log line, and of a problem of HTTP
+)
+
+// MaxID is how many characters an ID of a client's own may have.
+const MaxID = 128
+
+// NewID makes an ID: 16 lower-case letters and digits, 80 random bits. It is for finding
+// log lines, and no secret.
+func NewID() string {
+	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
+	var b [16]byte
+	hi, lo := rand.Uint64(), rand.Uint64()
+	for i := range 8 {
+		b[i], b[8+i] = digits[hi&31], digits[lo&31]
+		hi, lo = hi>>5, lo>>5
+	}
+	return string(b[:])
+}
+
+// IsID reports whether a text of a client can be an ID: 1 to MaxID visible ASCII
+// characters.
+func IsID(s string) bool {
+	if s == "" || len(s) > MaxID {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// Begin returns the context of a request, and the values of the header that its ID is
+// answered in. sent are those of its client; where they are not one ID, the request gets
+// a new one of newID, which is NewID where it is nil.
+func Begin(ctx context.Context, sent []string, newID func() string) (context.Context, []string) {
+	n := &named{Context: ctx}
+	switch {
+	case len(sent) == 1 && IsID(sent[0]):
+		n.id[0] = sent[0]
+	case newID != nil:
+		n.id[0] = newID()
+	default:
+		n.id[0] = NewID()
+	}
+	return n, n.id[:]
+}
+
+// A named is a context with the ID of its request.
+type named struct {
+	context.Context
+	id [1]string // an array, so that it is the values of a header too
+}
+
+type idKey struct{}
+
+func (n *named) Value(key any) any {
+	if key == (idKey{}) {
+		return n
+	}
+	return n.Context.Value(key)
+}
+
+// WithID returns the context of a request that has this ID.
+func WithID(ctx context.Context, id string) context.Context { return &named{ctx, [1]string{id}} }
+
+// ID is that of the request of a context, or "".
+func ID(ctx context.Context) string {
+	if n, ok := ctx.Value(idKey{}).(*named); ok {
+		return n.id[0]
+	}
+	return ""
+}
+
+// NewHandler returns a Handler that adds the ID of the request, where the context of a
+// log line has one, as request_id.
+func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
+
+type handler struct{ slog.Handler }
+
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	if id := ID(ctx); id != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String(LogKey, id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }

@@ -1,0 +1,90 @@
+package request
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/slogtest"
+	"time"
+)
+
+func TestNewID(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 10_000 {
+		id := NewID()
+		if !IsID(id) || len(id) != 16 || seen[id] {
+			t.Fatalf("NewID() = %q", id)
+		}
+		seen[id] = true
+	}
+}
+
+func TestBegin(t *testing.T) {
+	long := strings.Repeat("x", MaxID)
+	for _, sent := range [][]string{{"a"}, {"7c1f-2b"}, {long}, {`"{}=%`}} {
+		ctx, header := Begin(t.Context(), sent, nil)
+		if got := ID(ctx); got != sent[0] || len(header) != 1 || header[0] != got {
+			t.Errorf("%q: %q, %q", sent, got, header)
+		}
+	}
+	for _, sent := range [][]string{nil, {""}, {"a b"}, {"a\nlevel=ERROR"}, {"é"}, {"\x7f"}, {long + "x"}, {"a", "b"}} {
+		if ctx, header := Begin(t.Context(), sent, nil); len(ID(ctx)) != 16 || header[0] != ID(ctx) {
+			t.Errorf("%q: %q, %q, want a new one", sent, ID(ctx), header)
+		}
+		if ctx, _ := Begin(t.Context(), sent, func() string { return "new" }); ID(ctx) != "new" {
+			t.Errorf("%q: %q, want new", sent, ID(ctx))
+		}
+	}
+}
+
+// The ID stays with the contexts that are made of a context, and these end with it.
+func TestContext(t *testing.T) {
+	if got := ID(t.Context()); got != "" {
+		t.Errorf("a request without a name is %q", got)
+	}
+	parent, cancel := context.WithCancel(t.Context())
+	ctx, stop := context.WithTimeout(WithID(parent, "one"), time.Hour)
+	defer stop()
+	if got := ID(ctx); got != "one" {
+		t.Errorf("ID = %q", got)
+	}
+	if got := ID(WithID(ctx, "two")); got != "two" {
+		t.Errorf("ID = %q", got)
+	}
+	cancel()
+	if ctx.Err() == nil {
+		t.Error("the context outlives its parent")
+	}
+}
+
+func TestHandler(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(NewHandler(slog.NewTextHandler(&out, nil)))
+	log.With("a", 1).InfoContext(WithID(t.Context(), "x1"), "one")
+	log.Info("two")
+	if got := out.String(); strings.Count(got, "request_id") != 1 || !strings.Contains(got, "msg=one a=1 request_id=x1\n") {
+		t.Errorf("the log is\n%s", got)
+	}
+}
+
+// It is a handler like others.
+func TestHandlerLaws(t *testing.T) {
+	var out bytes.Buffer
+	h := NewHandler(slog.NewJSONHandler(&out, nil))
+	err := slogtest.TestHandler(h, func() (all []map[string]any) {
+		for line := range bytes.Lines(out.Bytes()) {
+			m := make(map[string]any)
+			if err := json.Unmarshal(line, &m); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, m)
+		}
+		return all
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
