@@ -5,8 +5,6 @@
 
 # What one may set: make run ARGS='--listen :9000', make fuzz FUZZTIME=2m.
 ARGS       ?=
-BENCH      ?= .
-COUNT      ?= 1
 FUZZTIME   ?= 30s
 RACECOUNT  ?= 2
 SOAKCOUNT  ?= 10
@@ -19,9 +17,9 @@ unexport GOWORK
 
 .PHONY: help
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-16s %s\n' "  $$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-18s %s\n' "  $$name" "$$text"; done
 	@echo
-	@echo "  Set on the command line: ARGS='$(ARGS)' BENCH=$(BENCH) COUNT=$(COUNT) FUZZTIME=$(FUZZTIME) RACECOUNT=$(RACECOUNT) SOAKCOUNT=$(SOAKCOUNT) SOAKFUZZ=$(SOAKFUZZ)"
+	@echo "  Set on the command line: ARGS='$(ARGS)' FUZZTIME=$(FUZZTIME) RACECOUNT=$(RACECOUNT) SOAKCOUNT=$(SOAKCOUNT) SOAKFUZZ=$(SOAKFUZZ)"
 
 .PHONY: build
 build: ## build bin/firn
@@ -44,8 +42,12 @@ fuzz: ## run every fuzz target of all modules for FUZZTIME each
 	@sh scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: ## run the benchmarks of the root module; BENCH selects, COUNT repeats
-	go test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(COUNT) ./...
+bench: ## measure the library, the server and their peers: a line for each figure, in less than 20 minutes
+	@sh scripts/bench.sh all $(ARGS)
+
+.PHONY: bench-core
+bench-core: ## measure the library and its peers, in less than a minute; ARGS='-json FILE'
+	@sh scripts/bench.sh core $(ARGS)
 
 .PHONY: soak
 soak: ## run what takes long: simulator, etcd and servers for hours, the whole model, race SOAKCOUNT times, each fuzz target for SOAKFUZZ

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"crypto/rand"
+	randv2 "math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// sink takes what the loops make, so that no compiler leaves them out.
+var sink atomic.Uint64
+
+// A line of its own for each counter: two threads shall meet at the subject's memory,
+// and not at what lies beside it.
+type counter struct {
+	_ [64]byte
+	n atomic.Uint64
+	_ [56]byte
+}
+
+// atomicAdd is what all else is compared with: what no generator whose IDs increase in
+// the whole program can be cheaper than.
+func atomicAdd() subject {
+	c := new(counter)
+	return subject{name: "atomic-add", run: func(n int) {
+		for range n {
+			c.n.Add(1)
+		}
+	}}
+}
+
+func mutexAdd() subject {
+	var c struct {
+		_ [64]byte
+		sync.Mutex
+		n uint64
+		_ [48]byte
+	}
+	return subject{name: "mutex", run: func(n int) {
+		for range n {
+			c.Lock()
+			c.n++
+			c.Unlock()
+		}
+	}}
+}
+
+func casAdd() subject {
+	c := new(counter)
+	return subject{name: "cas-loop", run: func(n int) {
+		for range n {
+			for {
+				v := c.n.Load()
+				if c.n.CompareAndSwap(v, v+1) {
+					break
+				}
+			}
+		}
+	}}
+}
+
+// baselines are what generators are made of.
+func baselines() []subject {
+	start := time.Now()
+	return []subject{
+		mutexAdd(),
+		casAdd(),
+		{name: "time.Now", run: func(n int) {
+			var x uint64
+			for range n {
+				x ^= uint64(time.Now().UnixNano())
+			}
+			sink.Store(x)
+		}},
+		{name: "clock-read", run: func(n int) { // time.Since: one reading of the clock, and not two
+			var x uint64
+			for range n {
+				x ^= uint64(time.Since(start))
+			}
+			sink.Store(x)
+		}},
+		{name: "rand-uint64", run: func(n int) {
+			var x uint64
+			for range n {
+				x ^= randv2.Uint64()
+			}
+			sink.Store(x)
+		}},
+		{name: "crypto-rand-8", run: func(n int) {
+			var b [8]byte
+			for range n {
+				_, _ = rand.Read(b[:])
+			}
+			sink.Store(uint64(b[0]))
+		}},
+	}
+}

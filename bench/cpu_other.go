@@ -1,0 +1,16 @@
+//go:build !linux
+
+package main
+
+import "time"
+
+var began = time.Now()
+
+// threadTime is the time that passed: other systems do not tell a thread's.
+func threadTime() time.Duration { return time.Since(began) }
+
+// processTime is the time that passed.
+func processTime() time.Duration { return time.Since(began) }
+
+// pin does nothing here.
+func pin(int) bool { return false }

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+const (
+	// wideLayout has 2^17 IDs in a millisecond, so that the code is measured and not the
+	// format's bound.
+	wideLayout = "bits=time:41.node:5.seq:17,unit=1ms,epoch=2026-01-01T00:00:00Z"
+	// twitterShape is the one that most peers have: 41 bits of milliseconds, 10 of node,
+	// 12 of sequence.
+	twitterShape = "bits=time:41.node:10.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z"
+	// farAhead lets a generator run ahead for as long as it is measured.
+	farAhead = 1000 * time.Hour
+)
+
+// generator makes a generator that starts at once, as one under a store's grant does. A
+// fault is one of this program.
+func generator(layout string, ahead time.Duration) *firn.Generator {
+	g, err := firn.NewGenerator(firn.MustParseLayout(layout), firn.Grant{Node: 1, From: time.Unix(1, 0)}, &firn.Options{MaxAhead: ahead})
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+func generator128(layout string, ahead time.Duration) *firn.Generator128 {
+	g, err := firn.NewGenerator128(firn.MustParseLayout(layout), firn.Grant{Node: 1, From: time.Unix(1, 0)}, &firn.Options{MaxAhead: ahead})
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+// failed ends a measurement: what does not work is not measured.
+func failed(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// firnNext is Next, one ID for each call.
+func firnNext(name, layout string, ahead time.Duration) subject {
+	g, ctx := generator(layout, ahead), context.Background()
+	return subject{name: name, run: func(n int) {
+		var x firn.ID
+		for range n {
+			id, err := g.Next(ctx)
+			failed(err)
+			x ^= id
+		}
+		sink.Store(uint64(x))
+	}}
+}
+
+func firnTryNext(name, layout string, ahead time.Duration) subject {
+	g := generator(layout, ahead)
+	return subject{name: name, run: func(n int) {
+		var x firn.ID
+		for range n {
+			id, err := g.TryNext()
+			failed(err)
+			x ^= id
+		}
+		sink.Store(uint64(x))
+	}}
+}
+
+func firnNext128(name, layout string, ahead time.Duration) subject {
+	g, ctx := generator128(layout, ahead), context.Background()
+	return subject{name: name, run: func(n int) {
+		var x firn.ID128
+		for range n {
+			id, err := g.Next(ctx)
+			failed(err)
+			x = id
+		}
+		sink.Store(uint64(x[15]))
+	}}
+}
+
+// firnFill is Fill of size at once. Its n counts IDs, and is rounded up to whole slices.
+// Threads share the generator and have a slice each.
+func firnFill(name, layout string, ahead time.Duration, size int) subject {
+	g, ctx := generator(layout, ahead), context.Background()
+	type buffer struct{ ids []firn.ID }
+	free := make(chan *buffer, 8)
+	for range cap(free) {
+		free <- &buffer{make([]firn.ID, size)}
+	}
+	return subject{name: name, run: func(n int) {
+		b := <-free
+		for i := 0; i < n; i += size {
+			failed(g.Fill(ctx, b.ids[:min(size, n-i)]))
+		}
+		sink.Store(uint64(b.ids[0]))
+		free <- b
+	}}
+}
+
+// firnBatch is NextBatch of size, and all its IDs.
+func firnBatch(name, layout string, ahead time.Duration, size int) subject {
+	g, ctx := generator(layout, ahead), context.Background()
+	return subject{name: name, run: func(n int) {
+		var x firn.ID
+		for i := 0; i < n; i += size {
+			b, err := g.NextBatch(ctx, min(size, n-i))
+			failed(err)
+			for id := range b.All() {
+				x ^= id
+			}
+		}
+		sink.Store(uint64(x))
+	}}
+}
+
+// firnPrefetch is a Prefetcher's Next, over a source that answers at once.
+func firnPrefetch(name string, count int, start bool) subject {
+	g, ctx := generator(wideLayout, farAhead), context.Background()
+	var p *firn.Prefetcher
+	if start {
+		p = firn.StartPrefetcher(g, &firn.PrefetchOptions{Count: count, MaxCount: count, Validity: -1})
+	} else {
+		p = firn.NewPrefetcher(g, count, 0)
+	}
+	return subject{name: name, run: func(n int) {
+		var x firn.ID
+		for range n {
+			id, err := p.Next(ctx)
+			failed(err)
+			x ^= id
+		}
+		sink.Store(uint64(x))
+	}}
+}
+
+// A cursor is what a goroutine that draws hot has for itself.
+type cursor interface {
+	Next(context.Context) (firn.ID, error)
+}
+
+// newCursor makes a cursor of g, where this version of the library has them: it calls the
+// method Cursor, whose parameters are optional, by reflection. Next is called through an
+// interface then, which costs it about a nanosecond.
+func newCursor(g *firn.Generator) (c cursor, ok bool) {
+	m := reflect.ValueOf(g).MethodByName("Cursor")
+	if !m.IsValid() {
+		return nil, false
+	}
+	var args []reflect.Value
+	for i := range m.Type().NumIn() {
+		if m.Type().IsVariadic() && i == m.Type().NumIn()-1 {
+			break
+		}
+		args = append(args, reflect.Zero(m.Type().In(i)))
+	}
+	for _, out := range m.Call(args) {
+		if err, isErr := out.Interface().(error); isErr && err != nil {
+			panic(err)
+		}
+		if x, isCursor := out.Interface().(cursor); isCursor {
+			c, ok = x, true
+		}
+	}
+	return c, ok
+}
+
+// firnCursor is a cursor's Next. Each of at most eight threads has a cursor of its own, of
+// one generator.
+func firnCursor(name, layout string, ahead time.Duration) (s subject, ok bool) {
+	g, ctx := generator(layout, ahead), context.Background()
+	free := make(chan cursor, 8)
+	for range cap(free) {
+		c, ok := newCursor(g)
+		if !ok {
+			return subject{}, false
+		}
+		free <- c
+	}
+	return subject{name: name, run: func(n int) {
+		c := <-free
+		var x firn.ID
+		for range n {
+			id, err := c.Next(ctx)
+			failed(err)
+			x ^= id
+		}
+		sink.Store(uint64(x))
+		free <- c
+	}}, true
+}

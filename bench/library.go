@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// library measures what one goroutine pays, each subject by turns with an atomic add or
+// with Firn.
+func (r *run) library() {
+	r.part("base", func() {
+		base := atomicAdd()
+		if s, err := pair(r.ctx, base, atomicAdd()); err != nil {
+			r.skip("base/atomic-add", err.Error())
+		} else {
+			r.add("base/atomic-add", spreadOf(s.a), "ns", Figure{})
+		}
+		for _, b := range baselines() {
+			r.against("base/", b, base, false)
+		}
+	})
+	r.part("next", func() {
+		base := atomicAdd()
+		r.against("next/", firnNext("firn", wideLayout, farAhead), base, true)
+		r.against("next/", firnTryNext("firn-trynext", wideLayout, farAhead), base, false)
+		r.against("next128/", firnNext128("firn", "uuidv7", farAhead), base, true)
+		if c, ok := firnCursor("firn-cursor", wideLayout, farAhead); ok {
+			r.against("next/", c, base, true)
+		} else if r.wants("next/firn-cursor") {
+			r.skip("next/firn-cursor", "this version of the library has no Cursor")
+		}
+		capped := firnNext("firn-10.12", twitterShape, 0)
+		capped.waits, capped.bound = true, cap12
+		if s, err := pair(r.ctx, base, capped); err != nil {
+			r.skip("next/firn-10.12", err.Error())
+		} else {
+			r.add("next/firn-10.12", spreadOf(s.b), "ns", Figure{Bound: capped.bound})
+		}
+		for _, size := range []int{64, 4096} {
+			r.against("fill/", firnFill(fmt.Sprintf("firn-%d", size), wideLayout, farAhead, size), base, size == 4096)
+		}
+		r.against("batch/", firnBatch("firn-1000", wideLayout, farAhead, 1000), base, false)
+		r.against("prefetch/", firnPrefetch("firn-1000", 1000, false), base, true)
+		r.against("prefetch/", firnPrefetch("firn-1000-ahead", 1000, true), base, true)
+	})
+	r.part("peers", func() {
+		firn := firnNext("firn", wideLayout, farAhead)
+		for _, make := range peers() {
+			p := make()
+			if p.cap > 0 && p.cap < 1e5 && p.rest > 0 {
+				continue // it would stand still for seconds: see sustained
+			}
+			r.against("next/", p, firn, p.name == "google" || p.name == "ulid" || p.name == "bwmarrin-wide")
+		}
+	})
+	r.part("layouts", func() {
+		plain := firnNext("plain", wideLayout, farAhead)
+		for _, layout := range []string{"default", "hazelcast", "snowcast", "flake-idgen", "lable", "lable,mode=spread", "twitter", "js53"} {
+			s := firnNext(layout, layout, farAhead)
+			s.bound = "" // it may run ahead as far as it likes
+			r.against("layout/", s, plain, false)
+		}
+		for _, layout := range []string{"boundary", "uuidv7", "ulid"} {
+			r.against("layout/", firnNext128(layout, layout, farAhead), plain, false)
+		}
+		firn := firnNext128("firn", "uuidv7", farAhead)
+		for _, p := range []subject{peerGoogle(), peerGoogleReader(), peerGofrs(), peerGofrsReader()} {
+			r.against("uuidv7/", p, firn, false)
+		}
+		if p, ok := peerStd(); ok {
+			r.against("uuidv7/", p, firn, false)
+		}
+	})
+}
+
+// against adds what a costs and, by turns, how many times b that is: the figures
+// PREFIX+A and PREFIX+A:B, and where it says so PREFIX+A/allocs. Of a subject that waits
+// only the time is said, as its ratio to one that does not means nothing; and of texts.
+func (r *run) against(prefix string, a, b subject, countAllocs bool) {
+	name := prefix + a.name
+	ratio := name + ":" + b.name
+	if !r.wants(name) && !r.wants(ratio) && !r.wants(name+"/allocs") {
+		return
+	}
+	s, err := pair(r.ctx, a, b)
+	if err != nil {
+		r.skip(name, err.Error())
+		return
+	}
+	r.add(name, spreadOf(s.a), "ns", Figure{Bound: a.bound})
+	if !a.waits && prefix != "append/" && prefix != "parse/" {
+		r.add(ratio, s.ratio(), "x", Figure{})
+	}
+	if countAllocs {
+		if n, err := allocs(r.ctx, a, 10_000); err != nil {
+			r.skip(name+"/allocs", err.Error())
+		} else {
+			r.add(name+"/allocs", one(n), "allocs", Figure{})
+		}
+	}
+}
+
+// bursts measures how long it takes from idle to have many IDs.
+func (r *run) bursts() {
+	ahead := 100 * time.Millisecond
+	firn := func() subject { return firnNext("firn", twitterShape, ahead) }
+	for _, n := range []int{1000, 10_000, 100_000} {
+		size := fmt.Sprintf("burst-%s/", map[int]string{1000: "1k", 10_000: "10k", 100_000: "100k"}[n])
+		all := []func() subject{
+			func() subject { return firnFill("firn-fill", twitterShape, ahead, 4096) },
+			peerBwmarrin, peerInflux, peerXID, peerGoogle,
+		}
+		rounds := 5
+		switch n {
+		case 1000:
+			all = append(all, peerSonyflake2)
+		case 100_000:
+			rounds = 7
+			all = append(all, peerGodruoyi, peerSonyflake2ms, peerSno)
+		}
+		// Yitter has 2 s of IDs ahead, and then none for 2 s: a burst that fits is all that can
+		// be said in time, and one that does not is told by sustained.
+		if n == 100_000 {
+			all = append(all, func() subject { return peerYitter("yitter", 6, capYitter) })
+		}
+		for i, make := range all {
+			a, b := make(), firn()
+			if i > 0 && !r.wants(size+a.name) && !r.wants(size+a.name+":"+b.name) {
+				continue
+			}
+			if a.rest > 0 {
+				rounds = 2
+			}
+			s, err := r.burst(a, b, n, rounds)
+			if err != nil {
+				r.skip(size+a.name, err.Error())
+				continue
+			}
+			if i == 0 {
+				r.add(size+b.name, spreadOf(s.b), "ms", Figure{Bound: cap12, Note: "one by one, 100ms ahead"})
+			}
+			r.add(size+a.name, spreadOf(s.a), "ms", Figure{Bound: a.bound})
+			r.add(size+a.name+":"+b.name, s.ratio(), "x", Figure{})
+		}
+	}
+}
+
+// burst measures a and b by turns, in milliseconds for n IDs, each after a rest in which
+// its format has caught up.
+func (r *run) burst(a, b subject, n, rounds int) (samples, error) {
+	var out samples
+	err := bounded(r.ctx, 30*time.Second, func(ctx context.Context) {
+		for range rounds {
+			for _, s := range []struct {
+				subject
+				to *[]float64
+			}{{a, &out.a}, {b, &out.b}} {
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(max(40*time.Millisecond, s.rest)):
+				}
+				begin := time.Now()
+				s.run(n)
+				*s.to = append(*s.to, time.Since(begin).Seconds()*1e3)
+			}
+		}
+	})
+	if err != nil {
+		return samples{}, err
+	}
+	return out, nil
+}
+
+// sustained measures how many IDs there are for as long as one likes, as a part of what
+// the format allows, and what of a processor that takes.
+func (r *run) sustained() {
+	firn := func(name string, ahead time.Duration) func() subject {
+		return func() subject {
+			s := firnNext(name, twitterShape, ahead)
+			s.bound, s.cap = cap12, perSecond
+			return s
+		}
+	}
+	for _, make := range []func() subject{
+		firn("firn", 10*time.Millisecond), firn("firn-no-ahead", 0),
+		peerBwmarrin, peerGodruoyi, peerInflux, peerSonyflake2ms, peerSonyflake2, peerSno, peerXID,
+		func() subject { return peerYitter("yitter", 6, capYitter) },
+	} {
+		s := make()
+		name := "sustained/" + s.name
+		if !r.wants(name+"/of-cap") && !r.wants(name+"/cpu") {
+			continue
+		}
+		var rate, cpu []float64
+		var pause time.Duration
+		slice, slices := 50*time.Millisecond, 10
+		if s.name == "firn" {
+			slices = 24
+		}
+		if s.rest > 0 {
+			slice, slices = 2*s.rest, 1 // some of what it gives at once, and some of what it does not
+		}
+		err := bounded(r.ctx, 30*time.Second, func(ctx context.Context) {
+			count := func(d time.Duration) (ids int, took time.Duration) {
+				const step = 64
+				begin := time.Now()
+				for last := begin; took < d; {
+					s.run(step)
+					ids += step
+					now := time.Now()
+					pause, last, took = max(pause, now.Sub(last)), now, now.Sub(begin)
+				}
+				return ids, took
+			}
+			count(150 * time.Millisecond) // past what it may take in advance
+			pause = 0
+			for range slices {
+				if ctx.Err() != nil {
+					return
+				}
+				before := processTime()
+				ids, took := count(slice)
+				cpu = append(cpu, 100*float64(processTime()-before)/float64(took))
+				rate = append(rate, float64(ids)/took.Seconds())
+			}
+		})
+		if err != nil {
+			r.skip(name, err.Error())
+			continue
+		}
+		for i := range rate {
+			rate[i] *= 100 / s.cap
+		}
+		note := fmt.Sprintf("longest 64 IDs %v", pause.Round(10*time.Microsecond))
+		r.add(name+"/of-cap", spreadOf(rate), "%", Figure{Bound: s.bound, Note: note})
+		r.add(name+"/cpu", spreadOf(cpu), "%", Figure{})
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// A Machine says where a report was made.
+type Machine struct {
+	Go   string `json:"go"`
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	CPU  string `json:"cpu"`
+	CPUs int    `json:"cpus"`
+	Load string `json:"load,omitempty"` // of the last minute, when the run began
+}
+
+func (m Machine) String() string {
+	s := fmt.Sprintf("%s %s/%s, %d x %s", m.Go, m.OS, m.Arch, m.CPUs, m.CPU)
+	if m.Load != "" {
+		s += ", load " + m.Load
+	}
+	return s
+}
+
+// thisMachine reads what Linux tells; elsewhere the name of the processor is unknown.
+func thisMachine() Machine {
+	m := Machine{runtime.Version(), runtime.GOOS, runtime.GOARCH, "unknown processor", runtime.NumCPU(), ""}
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+				m.CPU = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		m.Load, _, _ = strings.Cut(string(text), " ")
+	}
+	return m
+}

@@ -1,0 +1,121 @@
+// Command bench measures what Firn's library and server cost, beside what its peers do,
+// and prints a line for each figure:
+//
+//	name value unit target ok|short
+//
+// make bench-core runs the library's part, make bench all. Peers are measured by turns
+// with what they are compared with, in slices of less than a millisecond, so that what else
+// the machine does hits both: a figure NAME:OTHER is the median of those ratios. Beside a
+// median stand its quartiles, and what the subject's own format allows.
+//
+// It is not for comparing machines, nor for deciding whether a change is well: figures of
+// two runs differ by more than most changes do.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are what the command line says.
+type settings struct {
+	core    bool
+	json    string
+	only    string
+	limit   time.Duration
+	variant []string
+
+	isVariant bool // another run takes over what this one measures
+}
+
+// command is the program, without the process.
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var s settings
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.BoolVar(&s.core, "core", false, "measure the library alone")
+	flags.StringVar(&s.json, "json", "", "also write the report to `FILE`; - is stdout, in place of the table")
+	flags.StringVar(&s.only, "run", "", "measure only what a figure matching this `REGEXP` needs")
+	flags.DurationVar(&s.limit, "limit", 20*time.Minute, "end after this time, and say what was not measured")
+	flags.BoolVar(&s.isVariant, "is-variant", false, "do not ask for figures that have a target and were not measured")
+	flags.Func("variant", "also run `NAME=REGEXP=PROGRAM`, this program built otherwise, for the figures that match; their names begin with NAME:", func(v string) error {
+		if strings.Count(v, "=") < 2 {
+			return errors.New("want NAME=REGEXP=PROGRAM")
+		}
+		s.variant = append(s.variant, v)
+		return nil
+	})
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("-limit %v is over", s.limit))
+	defer cancel()
+	r := &run{ctx: ctx, report: &Report{Machine: thisMachine(), Begin: time.Now().UTC(), Figures: []Figure{}, Skipped: []Skip{}}, log: stderr}
+	if s.only != "" {
+		var err error
+		if r.only, err = regexp.Compile(s.only); err != nil {
+			return fmt.Errorf("-run: %w", err)
+		}
+	}
+	r.all(&s)
+	r.report.Lasted = time.Since(r.report.Begin)
+	if s.json == "-" {
+		return r.report.writeJSON(stdout)
+	}
+	if err := r.report.writeTable(stdout); err != nil {
+		return err
+	}
+	r.report.writeSummary(stdout)
+	if s.json != "" {
+		f, err := os.Create(s.json)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(r.report.writeJSON(f), f.Close()); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+func (r *run) all(s *settings) {
+	r.library()
+	r.part("text", r.text)
+	r.part("threads", r.threads)
+	r.part("bursts", r.bursts)
+	r.part("sustained", r.sustained)
+	r.variants(s.variant)
+	want := coreAims()
+	if !s.core {
+		maps.Copy(want, serverAims())
+	}
+	if !s.isVariant {
+		r.missing(want)
+	}
+}

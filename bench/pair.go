@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+)
+
+// A subject is something that is measured: n IDs, or n of what else it makes. Each has a
+// loop of its own, so that all pay the same for being measured.
+type subject struct {
+	name string
+	run  func(n int)
+
+	// waits says that it waits, or spins, when its format has no more IDs: then the time
+	// that passes counts, and not the processor's.
+	waits bool
+	bound string        // what its format allows, for people
+	cap   float64       // IDs per second that its format allows; 0: no bound, or none that holds
+	rest  time.Duration // how long until it is idle after a burst, if more than usual
+}
+
+// How long a slice takes, and how many pairs of slices there are. Both are short so that
+// what disturbs the machine hits the two of a pair.
+const (
+	sliceTime    = 150 * time.Microsecond
+	slicePairs   = 240
+	waitingSlice = 20 * time.Millisecond // several ticks of all formats
+	waitingPairs = 12
+	pairTime     = 500 * time.Millisecond // after which there are no more pairs, if there are fewPairs
+	fewPairs     = 24
+	fewWaiting   = 6
+	patience     = 8 * time.Second // after which a subject is given up
+)
+
+// samples are nanoseconds for each ID, of the slices of two subjects that took turns.
+type samples struct{ a, b []float64 }
+
+func (s samples) ratio() spread { return spreadOf(ratios(s.a, s.b)) }
+
+// pair measures a and b by turns.
+func pair(ctx context.Context, a, b subject) (samples, error) {
+	slice := func(s subject) time.Duration {
+		if s.waits {
+			return waitingSlice
+		}
+		return sliceTime
+	}
+	pairs, few := slicePairs, fewPairs
+	if a.waits || b.waits {
+		pairs, few = waitingPairs, fewWaiting
+	}
+	var out samples
+	err := bounded(ctx, patience, func(ctx context.Context) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		na, nb := calibrate(a, slice(a)), calibrate(b, slice(b))
+		begin := time.Now()
+		for i := range pairs {
+			if ctx.Err() != nil || i >= few && time.Since(begin) > pairTime {
+				return
+			}
+			out.a = append(out.a, perID(a, na))
+			out.b = append(out.b, perID(b, nb))
+		}
+	})
+	if err != nil {
+		return samples{}, err // out may still be written to
+	}
+	return out, nil
+}
+
+// perID is what one of n IDs costs, in nanoseconds.
+func perID(s subject, n int) float64 {
+	clock := threadTime
+	if s.waits {
+		begin := time.Now()
+		clock = func() time.Duration { return time.Since(begin) }
+	}
+	begin := clock()
+	s.run(n)
+	return float64(clock()-begin) / float64(n)
+}
+
+// calibrate returns how many IDs take about that long. It also warms the subject up. The
+// quickest of three tries counts: one that was disturbed would give slices so short that
+// reading the clock is most of them.
+func calibrate(s subject, slice time.Duration) int {
+	tries := 3
+	if s.waits {
+		tries = 1
+	}
+	n := 1
+	for {
+		took := time.Duration(1<<63 - 1)
+		for range tries {
+			took = min(took, time.Duration(perID(s, n)*float64(n)))
+		}
+		if took >= slice/4 || n >= 1<<28 {
+			return max(1, int(float64(n)*float64(slice)/float64(max(took, 1))))
+		}
+		n *= 2
+	}
+}
+
+// bounded calls f in a goroutine, and gives it up after that long: it then goes on until
+// it looks at its context or the program ends. What f writes is not to be looked at
+// after an error. A panic is an error.
+func bounded(ctx context.Context, most time.Duration, f func(context.Context)) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		err := errors.New("it ended its goroutine")
+		defer func() { // also runs at runtime.Goexit
+			if x := recover(); x != nil {
+				err = fmt.Errorf("it panicked: %v", x)
+			}
+			done <- err
+		}()
+		f(ctx)
+		err = nil
+	}()
+	select {
+	case err := <-done:
+		if err == nil {
+			err = ctx.Err()
+		}
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("it stalled: %w", ctx.Err())
+	}
+}
+
+// allocs is how many allocations one of n IDs makes.
+func allocs(ctx context.Context, s subject, n int) (float64, error) {
+	var per float64
+	err := bounded(ctx, patience, func(context.Context) {
+		s.run(min(n, 16))
+		var all []float64
+		for range 5 { // what else runs in the program may allocate meanwhile
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			s.run(n)
+			runtime.ReadMemStats(&after)
+			all = append(all, float64((after.Mallocs-before.Mallocs)/uint64(n)))
+		}
+		per = spreadOf(all).median
+	})
+	if err != nil {
+		return 0, err
+	}
+	return per, nil
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+)
+
+// A run measures, and collects what came of it. It is for one goroutine.
+type run struct {
+	ctx    context.Context
+	report *Report
+	only   *regexp.Regexp // of names of figures; nil: all
+	log    io.Writer      // for what goes wrong and how far it is
+}
+
+// wants reports whether a figure of that name is asked for.
+func (r *run) wants(name string) bool {
+	return r.ctx.Err() == nil && (r.only == nil || r.only.MatchString(name))
+}
+
+// add notes a figure, if it is asked for. The fields of extra that are not empty are taken.
+func (r *run) add(name string, s spread, unit string, extra Figure) {
+	if !r.wants(name) {
+		return
+	}
+	if s.n == 0 {
+		r.skip(name, "no sample was of use")
+		return
+	}
+	f := newFigure(name, s, unit)
+	f.Bound, f.Note = extra.Bound, extra.Note
+	r.report.Figures = append(r.report.Figures, f)
+}
+
+// skip notes what was not measured, and says so at once.
+func (r *run) skip(name, reason string) {
+	if r.ctx.Err() != nil {
+		reason = "the run ended: " + context.Cause(r.ctx).Error()
+	}
+	fmt.Fprintf(r.log, "SKIPPED: %s: %s\n", name, reason)
+	r.report.Skipped = append(r.report.Skipped, Skip{name, reason})
+}
+
+// part runs a part of the program, says how long it took, and survives it.
+func (r *run) part(name string, f func()) {
+	if r.ctx.Err() != nil {
+		r.skip(name, "")
+		return
+	}
+	begin := time.Now()
+	defer func() {
+		if x := recover(); x != nil {
+			r.skip(name, fmt.Sprintf("it panicked: %v", x))
+		}
+		fmt.Fprintf(r.log, "bench: %s took %v\n", name, time.Since(begin).Round(10*time.Millisecond))
+	}()
+	f()
+}
+
+// one is the spread of a single number.
+func one(x float64) spread { return spread{x, x, x, 1} }

@@ -1,0 +1,6 @@
+//go:build !go1.27
+
+package main
+
+// peerStd is the standard library's, which this version of Go does not have.
+func peerStd() (s subject, ok bool) { return subject{}, false }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"maps"
+	"slices"
+)
+
+// An aim is what a figure should reach.
+type aim struct {
+	most  bool // the bound is the most that is well, else the least
+	bound float64
+	row   string // the row of the design's table of numbers to reach, §7, or its section
+}
+
+func (a aim) met(value float64) bool {
+	if a.most {
+		return value <= a.bound
+	}
+	return value >= a.bound
+}
+
+func atMost(bound float64, row string) aim  { return aim{true, bound, row} }
+func atLeast(bound float64, row string) aim { return aim{false, bound, row} }
+
+// aims has the target of each figure that has one, by its name. They are bars, not
+// tests: a machine that is busy misses them.
+func aims() map[string]aim {
+	all := coreAims()
+	maps.Copy(all, serverAims())
+	return all
+}
+
+// coreAims are those of the library.
+func coreAims() map[string]aim {
+	const (
+		next      = "§7 Next, one goroutine"
+		cursor    = "§7 Cursor, two threads"
+		fill      = "§7 Fill of 4096"
+		burst     = "§7 100,000 IDs from idle"
+		sustained = "§7 sustained at the format's cap"
+		text      = "§7 base32/base62 append, strict parse"
+		prefetch  = "§7 client prefetch Next"
+		uuid      = "uuidv7 costs less than other makers of UUIDs"
+	)
+	return map[string]aim{
+		"next/firn:atomic-add":        atMost(2, next),
+		"next/firn/allocs":            atMost(0, next),
+		"next128/firn/allocs":         atMost(0, next),
+		"purego:next/firn:atomic-add": atMost(7, next),
+		"threads/firn-cursor:alone":   atMost(1.3, cursor),
+		"fill/firn-4096:atomic-add":   atMost(0.1, fill),
+		"burst-100k/bwmarrin:firn":    atLeast(15, burst),
+		"sustained/firn/of-cap":       atLeast(99, sustained),
+		"sustained/firn/cpu":          atMost(20, sustained),
+		"append/firn-base32":          atMost(8, text),
+		"append/firn-base62":          atMost(8, text),
+		"append/firn-base32/allocs":   atMost(0, text),
+		"append/firn-base62/allocs":   atMost(0, text),
+		"parse/firn-base32":           atMost(8, text),
+		"parse/firn-base62":           atMost(8, text),
+		"parse/firn-base32/allocs":    atMost(0, text),
+		"parse/firn-base62/allocs":    atMost(0, text),
+		"prefetch/firn-1000":          atMost(8, prefetch),
+		"uuidv7/google:firn":          atLeast(1, uuid),
+		"uuidv7/gofrs:firn":           atLeast(1, uuid),
+		"go1.27:uuidv7/std:firn":      atLeast(1, uuid),
+	}
+}
+
+// serverAims are those of the server and the stores.
+func serverAims() map[string]aim {
+	const (
+		resp    = "§7 RESP against Redis INCR"
+		packed  = "§7 packed batches of 10,000"
+		client  = "§7 client prefetch Next"
+		first   = "§7 firn serve cold to first ID"
+		joining = "§7 joining 1,000 nodes to etcd"
+	)
+	return map[string]aim{
+		"resp/p1/firn:redis":     atLeast(0.95, resp),
+		"resp/p16/firn:redis":    atLeast(1.2, resp),
+		"resp/p100/firn:redis":   atLeast(1.5, resp),
+		"packed-10000/firn-resp": atLeast(250, packed),
+		"packed-10000/firn-http": atLeast(250, packed),
+		"client/next":            atMost(8, client),
+		"serve/first-id":         atMost(60, first),
+		"serve/idle-cpu":         atMost(0.5, first),
+		"serve/rss":              atMost(30, first),
+		"join-1000/etcd":         atMost(2, joining),
+	}
+}
+
+// missing says which targets have no figure, so that a part that fell out of the run is
+// not taken for one that is well.
+func (r *run) missing(want map[string]aim) {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if _, ok := r.report.find(name); !ok && (r.only == nil || r.only.MatchString(name)) {
+			r.skip(name, "it has a target, "+want[name].row+", and was not measured")
+		}
+	}
+}

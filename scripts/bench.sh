@@ -1,0 +1,62 @@
+#!/bin/sh
+# Builds and runs bench/, which measures the library, the server and their peers, and
+# prints a line for each figure.
+#
+#	scripts/bench.sh core [FLAGS…]    the library alone, less than a minute
+#	scripts/bench.sh all [FLAGS…]     all, less than 20 minutes
+#	scripts/bench.sh check            gofmt, vet, staticcheck and the tests of bench/ itself
+#
+# FLAGS are those of the program: -json FILE, -run REGEXP. Where it can be had,
+# the program is built twice more: with the tag purego, which leaves the cycle counter
+# out, and with a Go that has the package uuid.
+#
+# bench/ is not in go.work: what it needs must not change which versions of modules the
+# published ones are built with.
+set -eu
+cd "$(dirname "$0")/.."
+export GOWORK=off
+what=${1:-all}
+test $# = 0 || shift
+mkdir -p bin build
+
+case $what in
+check)
+	(cd tools && go build -buildvcs=false -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck)
+	cd bench
+	files=$("$(go env GOROOT)/bin/gofmt" -l .)
+	test -z "$files" || {
+		echo "not formatted, run gofmt -w on:" "$files"
+		exit 1
+	}
+	go vet ./...
+	../bin/staticcheck ./...
+	go mod tidy -diff
+	exec go test -race -count=1 -timeout 5m ./...
+	;;
+core | all) ;;
+*)
+	echo "usage: scripts/bench.sh core|all|check [FLAGS…]" >&2
+	exit 2
+	;;
+esac
+
+(cd bench && go build -buildvcs=false -o ../build/bench .)
+(cd bench && go build -buildvcs=false -tags purego -o ../build/bench-purego .)
+set -- "$@" -variant 'purego=^next/firn=build/bench-purego'
+
+# The standard library has UUIDs since Go 1.27.
+case $(go env GOVERSION) in
+go1.2[0-6]*)
+	if (cd bench && GOTOOLCHAIN=go1.27.0 go build -buildvcs=false -o ../build/bench-go1.27 .) >build/bench-go1.27.log 2>&1; then
+		set -- "$@" -variant 'go1.27=^uuidv7/std=build/bench-go1.27'
+	else
+		echo "SKIPPED: uuidv7/std: Go 1.27 is not to be had here: $(tail -n 1 build/bench-go1.27.log)" >&2
+	fi
+	;;
+*) set -- "$@" -variant 'go1.27=^uuidv7/std=build/bench' ;;
+esac
+
+if [ "$what" = core ]; then
+	exec build/bench -core "$@"
+fi
+exec build/bench "$@"
