@@ -1,0 +1,346 @@
+package fleet
+
+import (
+	"errors"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+)
+
+// A process makes IDs, and does what a grant.Keeper does. It always wants IDs: it
+// makes one whenever anything happens to it.
+type process struct {
+	place  int
+	m      *grant.Machine
+	g      *firn.Generator
+	mark   time.Time // exclusive end of what sealed generators made
+	node   uint64
+	offset int64 // of its clock, ms
+	span   *span
+	last   firn.ID // of the term
+	claim  *claim
+	grants map[uint64]int64 // the latest mark applied, ms, of each number it had
+
+	timer  uint64 // the one that counts
+	expiry uint64 // likewise
+	gone   bool
+	ending bool
+	ended  func() // when the number was given back
+	first  func() // when the first ID was made
+	since  int64  // µs: it stands without IDs since then; -1 if it has them
+	waits  int    // the step in which that began
+}
+
+// A claim is what the machine wanted to write, and what became of it.
+type claim struct {
+	next    []byte
+	applied bool
+	before  int64 // the mark that it replaced
+}
+
+func (p *process) granted(node int, until int64) {
+	p.grants[uint64(node)] = max(p.grants[uint64(node)], until)
+}
+
+// clock is the process's clock in ms.
+func (w *world) clock(p *process) int64 { return begins + w.now/1000 + p.offset }
+
+// mono is a clock that never goes back.
+func (w *world) mono() int64 { return w.now/1000 + 1 }
+
+// start starts a process in a place of the fleet. first is called when it has made
+// its first ID; it may be nil.
+func (w *world) start(place int, first func()) {
+	p := &process{place: place, since: -1, first: first, grants: make(map[uint64]int64, 1)}
+	p.offset = (w.upTo(2*w.plan.Skew) - w.plan.Skew).Milliseconds()
+	p.m = grant.NewMachine(grant.Settings{Name: name, AllNodes: true, Random: w.r.Uint64, Host: "host"})
+	w.running[place] = p
+	w.stand(p)
+	w.open(p)
+}
+
+// open is what sequencer.Open does first: it looks whether there is a sequencer. A
+// process that cannot do that begins again.
+func (w *world) open(p *process) {
+	w.request(p, grant.Action{Kind: grant.Get, Key: w.configKey}, false, w.now+5_000_000, func(e grant.Event) {
+		switch {
+		case p.gone:
+		case e.Err != nil:
+			w.after(time.Second+w.upTo(time.Second), func() {
+				if !p.gone {
+					w.open(p)
+				}
+			})
+		default:
+			w.tell(p, grant.Event{Kind: grant.Attach})
+		}
+	})
+}
+
+// crash ends a process as it is.
+func (w *world) crash(p *process) {
+	if p.gone {
+		return
+	}
+	p.gone, p.g = true, nil
+	w.waited(p)
+}
+
+// stop gives a process's number back and ends it, at the latest after ten seconds.
+func (w *world) stop(p *process, then func()) {
+	if p.gone {
+		then()
+		return
+	}
+	w.waited(p)
+	p.ending = true
+	p.ended = func() {
+		if !p.gone {
+			p.gone, p.g = true, nil
+			then()
+		}
+	}
+	w.after(10*time.Second, func() { p.ended() })
+	w.tell(p, grant.Event{Kind: grant.Release})
+}
+
+// stand notes that a process stands without IDs from now on.
+func (w *world) stand(p *process) {
+	if p.since >= 0 || p.ending || p.gone {
+		return
+	}
+	p.since, p.waits = w.now, len(w.report.Steps)-1
+	w.without++
+	w.step.WithoutMost = max(w.step.WithoutMost, w.without)
+}
+
+// waited notes that it no longer does.
+func (w *world) waited(p *process) {
+	if p.since < 0 {
+		return
+	}
+	s := &w.report.Steps[p.waits]
+	s.Waits = append(s.Waits, time.Duration(w.now-p.since)*time.Microsecond)
+	p.since = -1
+	if w.without--; w.without == 0 {
+		w.step.All = time.Duration(w.now-w.from) * time.Microsecond
+	}
+}
+
+func (p *process) used() int64 {
+	t := p.mark
+	if p.g != nil {
+		if u := p.g.Used(); u.After(t) {
+			t = u
+		}
+	}
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// tell passes an event to a process's machine.
+func (w *world) tell(p *process, e grant.Event) {
+	if p.gone {
+		return
+	}
+	e.Wall, e.Mono, e.Used = w.clock(p), w.mono(), p.used()
+	w.trace(w.now, int64(p.place), int64(e.Kind))
+	for _, a := range p.m.Step(e) {
+		w.act(p, a)
+	}
+}
+
+// act does what a grant.Keeper does.
+func (w *world) act(p *process, a grant.Action) {
+	w.trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
+	switch {
+	case a.IsRequest():
+		w.ask(p, a)
+	case a.Kind == grant.Timer:
+		w.seq++
+		mine := w.seq
+		p.timer = mine
+		w.at((a.At-1)*1000, func() {
+			if p.timer == mine && !p.gone {
+				w.draw(p)
+				w.tell(p, grant.Event{Kind: grant.Tick})
+			}
+		})
+	case a.Kind == grant.Begin:
+		w.begin(p, a)
+	case a.Kind == grant.Extend:
+		w.report.Renewed++
+		if p.g == nil {
+			return
+		}
+		if err := p.g.Extend(time.UnixMilli(a.Until)); err != nil {
+			w.fail("extend: %v", err)
+		}
+		w.hasUntil(p, a.Until)
+	case a.Kind == grant.Seal:
+		if p.g != nil {
+			if mark := p.g.Seal(); mark.After(p.mark) {
+				p.mark = mark
+			}
+			p.g = nil
+		}
+		w.at(w.now, func() { w.tell(p, grant.Event{Kind: grant.Sealed}) })
+	case a.Kind == grant.Alarm:
+		w.report.Alarms++
+	case a.Kind == grant.Report && p.ending:
+		if a.Status.Phase == grant.Idle {
+			w.at(w.now, p.ended)
+		}
+	case a.Kind == grant.Report && p.since >= 0:
+		// Whoever waits for an ID looks again at every change, and says so.
+		w.at(w.now, func() {
+			if p.since >= 0 {
+				w.tell(p, grant.Event{Kind: grant.Demand})
+			}
+		})
+	}
+}
+
+// ask makes a request, as a grant.Keeper does it: the store is asked where it is
+// before a write, and before the configuration is read.
+func (w *world) ask(p *process, a grant.Action) {
+	if a.Kind == grant.CAS && field(a.Next, `"state":`) == "held" {
+		p.claim = &claim{next: a.Next}
+	}
+	deadline := w.now + min(5000, w.window/6)*1000
+	answer := func(e grant.Event) {
+		e.Kind = grant.Answered
+		w.tell(p, e)
+		if p.since >= 0 && !p.gone {
+			w.draw(p)
+		}
+	}
+	if w.plan.Store.Blind || a.Kind != grant.CAS && a.Key != w.configKey {
+		w.request(p, a, false, deadline, answer)
+		return
+	}
+	w.request(p, grant.Action{}, true, deadline, func(e grant.Event) {
+		switch {
+		case p.gone:
+		case w.now >= deadline:
+			answer(grant.Event{Err: grant.ErrNotSent}) // the context is done
+		default:
+			w.request(p, a, false, deadline, answer)
+		}
+	})
+}
+
+// begin takes a grant into use, and checks that it is one: written in the store by
+// this process, and not below the mark that it replaced.
+func (w *world) begin(p *process, a grant.Action) {
+	w.report.Acquired++
+	switch c := p.claim; {
+	case c == nil || !c.applied:
+		w.fail("windows: a process begins node %d, and its claim was never applied", a.Node)
+	case a.From < c.before:
+		w.fail("windows: a process begins node %d at %d, below the mark %d of the one before", a.Node, a.From, c.before)
+	}
+	g := firn.Grant{Node: a.Node, From: time.UnixMilli(a.From), Until: time.UnixMilli(a.Until)}
+	var err error
+	if p.g != nil {
+		err = p.g.Switch(g)
+	} else {
+		if g.From.Before(p.mark) {
+			g.From = p.mark
+		}
+		p.g, err = firn.NewGenerator(w.layout, g, &firn.Options{
+			Now: func() time.Time { return time.UnixMilli(w.clock(p)) }, MaxAhead: w.layout.MaxAhead(),
+		})
+	}
+	if err != nil {
+		w.fail("begin: %v", err)
+		return
+	}
+	p.node, p.span, p.last = a.Node, new(span), 0
+	w.hasUntil(p, a.Until)
+}
+
+// hasUntil notes when the window ends.
+func (w *world) hasUntil(p *process, until int64) {
+	w.seq++
+	mine := w.seq
+	p.expiry = mine
+	w.at((until-begins-p.offset)*1000, func() {
+		if p.expiry == mine && !p.gone {
+			w.draw(p)
+		}
+	})
+	if p.since >= 0 {
+		w.draw(p)
+	}
+}
+
+// draw makes an ID and checks it. Where the window does not have it, the process
+// stands without, and asks for another one.
+func (w *world) draw(p *process) {
+	if p.gone || p.ending {
+		return
+	}
+	if p.g != nil {
+		id, err := p.g.TryNext()
+		if err == nil {
+			w.took(p, id)
+			return
+		}
+		if !errors.Is(err, firn.ErrGrantOver) {
+			w.fail("an ID: %v", err)
+			return
+		}
+	}
+	if p.since < 0 {
+		w.stand(p)
+		w.at(w.now, func() {
+			if p.since >= 0 {
+				w.tell(p, grant.Event{Kind: grant.Demand})
+			}
+		})
+	}
+}
+
+// took checks an ID.
+func (w *world) took(p *process, id firn.ID) {
+	w.ids = append(w.ids, id)
+	parts, err := w.layout.Decompose(id)
+	if err != nil {
+		w.fail("ID %v: %v", id, err)
+		return
+	}
+	lo := parts.Time.UnixMilli()
+	hi := lo + 1
+	if parts.Node != p.node || id <= p.last {
+		w.fail("order: node %d makes %v after %v", p.node, id, p.last)
+	}
+	p.last = id
+	if hi > p.grants[p.node] {
+		w.fail("until: an ID of node %d for %d, and granted was what is before %d", p.node, lo, p.grants[p.node])
+	}
+	if lead := lo - w.clock(p); lead > w.layout.MaxAhead().Milliseconds() {
+		w.fail("ahead: an ID of node %d is %d ms ahead of the clock", p.node, lead)
+	}
+	m := &w.store.marks[p.node]
+	m.taken = max(m.taken, hi)
+	s := p.span
+	if s.hi == 0 {
+		*s = span{lo, hi}
+		m.spans = append(m.spans, s)
+	}
+	s.lo, s.hi = min(s.lo, lo), max(s.hi, hi)
+	for _, other := range m.spans[max(0, len(m.spans)-20):] {
+		if other != s && other.lo < s.hi && s.lo < other.hi {
+			w.fail("windows: of node %d one process makes what is from %d to %d in a term, and another what is from %d to %d", p.node, s.lo, s.hi, other.lo, other.hi)
+		}
+	}
+	w.waited(p)
+	if first := p.first; first != nil {
+		p.first = nil
+		w.at(w.now, first)
+	}
+}

@@ -1,0 +1,220 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// perSecond is what the store did in a second.
+type perSecond struct{ reads, writes int }
+
+// A store is the simulated one. Times are in virtual microseconds.
+type store struct {
+	config  []byte
+	records [][]byte // by node number
+	marks   []mark   // likewise
+	busy    int64    // it does what came before until then
+	down    bool
+	seconds []perSecond
+}
+
+// mark is what the oracles know of a record.
+type mark struct {
+	owner string
+	until int64 // ms
+	taken int64 // ms, exclusive end of all IDs made of this number
+	spans []*span
+}
+
+// A span is what a process has made in one term, in ms, from lo on and below hi.
+type span struct{ lo, hi int64 }
+
+var errRefused = fmt.Errorf("%w: fleet: the store is away", grant.ErrNotSent)
+
+// numberOf is the node number of a key, or -1.
+func (w *world) numberOf(key string) int {
+	digits, ok := strings.CutPrefix(key, w.prefix)
+	if !ok {
+		return -1
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n >= len(w.store.records) {
+		w.fail("a request of key %q", key)
+		return -1
+	}
+	return n
+}
+
+// request asks the store, and calls answer with what comes back, once: with
+// context.DeadlineExceeded at the deadline if that is earlier.
+func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64, answer func(grant.Event)) {
+	sent := w.now
+	w.at(w.now+w.way(), func() {
+		s := &w.store
+		if s.down {
+			w.step.Missed++
+			if w.plan.Store.Silent {
+				w.at(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+				return
+			}
+			w.at(min(deadline, w.now+w.way()), func() { answer(grant.Event{Err: errRefused}) })
+			return
+		}
+		turn := max(s.busy, w.now)
+		w.step.Queue = max(w.step.Queue, time.Duration(turn-w.now)*time.Microsecond)
+		if turn >= deadline && !w.plan.Store.Stubborn {
+			w.step.Late++
+			w.at(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+			return
+		}
+		var e grant.Event
+		kind, keys := Lineage, 0
+		if !lineage {
+			e, kind, keys = w.execute(p, a)
+		}
+		cost := w.plan.Store.Read
+		if kind.IsWrite() {
+			cost = w.plan.Store.Write
+		}
+		cost += time.Duration(keys) * w.plan.Store.Key
+		w.count(kind, keys)
+		s.busy = turn + cost.Microseconds()
+		back := s.busy + w.way()
+		if back >= deadline {
+			w.step.Late++
+			w.at(max(deadline, sent), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+			return
+		}
+		w.at(back, func() { answer(e) })
+	})
+}
+
+// way is how long a request or an answer is under way.
+func (w *world) way() int64 {
+	most := w.plan.Store.Way.Microseconds()
+	return most/2 + w.r.Int64N(most+1)
+}
+
+func (w *world) count(k Kind, keys int) {
+	w.step.Count[k]++
+	w.step.Keys += keys
+	second := int(w.now / 1e6)
+	for len(w.store.seconds) <= second {
+		w.store.seconds = append(w.store.seconds, perSecond{})
+	}
+	if k.IsWrite() {
+		w.store.seconds[second].writes++
+	} else {
+		w.store.seconds[second].reads++
+	}
+}
+
+// execute does a request at the store, at this moment.
+func (w *world) execute(p *process, a grant.Action) (e grant.Event, k Kind, keys int) {
+	s := &w.store
+	get := func(key string) []byte {
+		if n := w.numberOf(key); n >= 0 {
+			return s.records[n]
+		}
+		return s.config
+	}
+	switch a.Kind {
+	case grant.Get:
+		e.Values = [][]byte{get(a.Key)}
+		if a.Key == w.configKey {
+			return e, Config, 1
+		}
+		return e, Get, 1
+	case grant.GetMany:
+		e.Keys = a.Keys
+		for _, key := range a.Keys {
+			e.Values = append(e.Values, get(key))
+		}
+		return e, Pick, len(a.Keys)
+	case grant.List:
+		for n, value := range s.records {
+			if value != nil {
+				e.Keys = append(e.Keys, w.keys[n])
+				e.Values = append(e.Values, value)
+			}
+		}
+		return e, List, len(e.Keys)
+	case grant.CAS:
+		if e.Applied = w.cas(p, a.Key, a.Old, a.Next); e.Applied {
+			return e, Applied, 0
+		}
+		return e, Refused, 0
+	}
+	w.fail("a request of kind %d", a.Kind)
+	return e, Get, 0
+}
+
+// cas is the store's linearization point, where the windows are checked.
+func (w *world) cas(p *process, key string, old, next []byte) bool {
+	s := &w.store
+	n := w.numberOf(key)
+	if n < 0 {
+		if !bytes.Equal(s.config, old) {
+			return false
+		}
+		s.config = next
+		return true
+	}
+	if !bytes.Equal(s.records[n], old) {
+		return false
+	}
+	m := &s.marks[n]
+	owner, state := field(next, `"owner":`), field(next, `"state":`)
+	until, err := strconv.ParseInt(field(next, `"until":`), 10, 64)
+	if err != nil {
+		w.fail("record %s: %v", next, err)
+	}
+	if p.claim != nil && bytes.Equal(p.claim.next, next) {
+		p.claim.applied, p.claim.before = true, m.until
+	}
+	if state == "held" {
+		p.granted(n, until)
+	}
+	if until < m.taken {
+		w.fail("windows: the mark of node %d becomes %d, and IDs were made up to %d", n, until, m.taken)
+	}
+	s.records[n], m.owner, m.until = next, owner, until
+	return true
+}
+
+// field is what a record has after a name, up to the next comma. A record is of
+// the protocol's own making, so there is none in a value, nor is a name.
+func field(value []byte, name string) string {
+	i := bytes.Index(value, []byte(name))
+	if i < 0 {
+		return ""
+	}
+	rest := value[i+len(name):]
+	if end := bytes.IndexAny(rest, ",}"); end >= 0 {
+		rest = rest[:end]
+	}
+	return string(bytes.Trim(rest, `"`))
+}
+
+// operator is the store as whoever creates the sequencer has it: at once.
+type operator struct{ w *world }
+
+func (o operator) Get(context.Context, string) ([]byte, error) { return o.w.store.config, nil }
+
+func (o operator) CAS(_ context.Context, key string, old, next []byte) (bool, error) {
+	o.w.configKey = key
+	return o.w.cas(nil, key, old, next), nil
+}
+
+func (o operator) List(context.Context, string, func(string, []byte) bool) error {
+	return errors.ErrUnsupported
+}
+
+func (o operator) Close() error { return nil }
