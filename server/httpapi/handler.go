@@ -40,6 +40,9 @@ type Config struct {
 	// that is told the status of the answer. nil means that nobody is.
 	Trace func(r *http.Request, pattern string) (ctx context.Context, end func(status int))
 
+	// Console answers what it matches and no other path does; nil leaves it out.
+	Console Console
+
 	// Guard knows who may do what; nil lets everybody do everything.
 	Guard Guard
 
@@ -50,6 +53,15 @@ type Config struct {
 
 	// NewRequestID names a request whose client has not; nil means request.NewID.
 	NewRequestID func() string
+}
+
+// A Console is pages for people. It must be safe for use by many goroutines at once, and
+// finds out itself who may see what.
+type Console interface {
+	http.Handler
+
+	// Matches reports whether the console has an answer.
+	Matches(r *http.Request) bool
 }
 
 // DefaultLimit is Config.Limit where it is 0: the time after which most clients
@@ -63,6 +75,7 @@ type Handler struct {
 	limit    time.Duration
 	anyHost  bool
 	guard    Guard
+	console  Console
 	log      *slog.Logger
 	newID    func() string
 	mux      *http.ServeMux
@@ -102,7 +115,7 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, anyHost: c.AnyHost, guard: c.Guard, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
+	h := &Handler{backend: c.Backend, limit: c.Limit, anyHost: c.AnyHost, guard: c.Guard, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	if h.limit == 0 {
 		h.limit = DefaultLimit
 	}
@@ -122,6 +135,10 @@ func NewHandler(c Config) *Handler {
 			observe, trace = nil, nil
 		}
 		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
+			if r.path == "/{$}" && h.console != nil && h.console.Matches(req) {
+				h.console.ServeHTTP(w, req)
+				return
+			}
 			if !slices.Contains(r.methods, req.Method) {
 				p := problemf(methodNotAllowed, "%s is not a method of this path: there are %s", inspect.Quote(req.Method), list(r.methods))
 				p.allow = strings.Join(r.methods, ", ")
@@ -157,6 +174,10 @@ func NewHandler(c Config) *Handler {
 		})
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
+		if h.console != nil && h.console.Matches(req) {
+			h.console.ServeHTTP(w, req)
+			return
+		}
 		h.fail(w, req, problemf(notFound, "there is nothing at %s; GET / says what there is", inspect.Quote(req.URL.Path)))
 	})
 	return h

@@ -371,8 +371,13 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 			return n
 		},
 	})
+	pages, err := s.console(guard, backend, log)
+	if err != nil {
+		return failed("", "the console: %w", err)
+	}
+	defer pages.Close()
 	handler := httpapi.NewHandler(httpapi.Config{
-		Backend: backend,
+		Backend: backend, Console: pages,
 		Metrics: set.Handler(),
 		Observe: func(status int, d time.Duration) { set.Observe("http", outcomeOf(status), d) },
 		Limit:   s.requestTimeout,
@@ -382,6 +387,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	})
 	web := httpapi.NewServer(handler)
 	web.ConnContext = withTLSState
+	web.RegisterOnShutdown(pages.Close) // streams of pages do not end by themselves
 	resp := respapi.NewServer(respapi.Config{
 		Backend: backend, Limit: s.requestTimeout, MaxConns: int(s.maxConns),
 		Auth: guard.resp(), PeerAccess: guard.peer(), TLSState: listen.StateOf,

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+
+	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/console"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/metrics"
+)
+
+// console makes the web pages. They end with Close.
+func (s *serving) console(guard *guard, backend httpapi.Backend, log *slog.Logger) (*console.Console, error) {
+	c := console.Config{
+		Backend: backend,
+		Figures: func() []metrics.Sequencer { return figures(backend) },
+		Self: func() string {
+			if id := s.memberID.Load(); id != nil {
+				return *id
+			}
+			return ""
+		},
+		TLS: func(r *http.Request) *tls.ConnectionState {
+			state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
+			return state
+		},
+		Limit: s.requestTimeout, Version: version, Log: log,
+	}
+	if guard.tokens != nil {
+		c.Tokens = func() *auth.Set { return guard.tokens.Set() }
+	}
+	return console.New(c)
+}

@@ -1,0 +1,112 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/firnid/firn/server/auth"
+)
+
+// A visitor is whoever looks at a page, and what they may do.
+type visitor struct {
+	Known  bool
+	Signed bool // by a session, which can be ended
+	p      *auth.Principal
+}
+
+// Name is what a token's file calls them; empty where nobody has to be known.
+func (v visitor) Name() string {
+	if v.p == nil {
+		return ""
+	}
+	return v.p.Name
+}
+
+// Role is what they may do, in a word.
+func (v visitor) Role() string {
+	if v.p == nil {
+		return ""
+	}
+	return string(v.p.Role)
+}
+
+// MayRead reports whether they see the fleet, or a sequencer of it.
+func (v visitor) MayRead(name string) bool { return v.Known && (v.p == nil || v.p.MayRead(name)) }
+
+// MayMake reports whether they may take IDs of a sequencer.
+func (v visitor) MayMake(name string) bool {
+	return v.Known && (v.p == nil || v.p.MayGenerate(name))
+}
+
+// MayAdmin reports whether they may change a sequencer.
+func (v visitor) MayAdmin(name string) bool { return v.Known && (v.p == nil || v.p.MayAdmin(name)) }
+
+// Admin and Maker report whether they may do so with any sequencer at all.
+func (v visitor) Admin() bool { return v.Known && (v.p == nil || v.p.Role == auth.Admin) }
+
+// Maker is as Admin says.
+func (v visitor) Maker() bool { return v.Known && (v.p == nil || v.p.Role != auth.Read) }
+
+// visitor finds out who sends a request: by the session, or the certificate.
+func (k *Console) visitor(r *http.Request) visitor {
+	if k.c.Tokens == nil {
+		return visitor{Known: true}
+	}
+	set, now := k.c.Tokens(), k.c.Now()
+	state := k.c.TLS(r)
+	if p, ok := k.sessions.Principal(r, set, state != nil, now); ok {
+		return visitor{Known: true, Signed: true, p: p}
+	}
+	if state != nil && len(state.VerifiedChains) > 0 {
+		if p, ok := set.Certificate(state.PeerCertificates[0], now); ok {
+			return visitor{Known: true, p: p}
+		}
+	}
+	return visitor{}
+}
+
+// signInForm asks for a token.
+func (k *Console) signInForm(v *visit) {
+	next := local(v.r.URL.Query().Get("next"))
+	if v.who.Known {
+		http.Redirect(v.w, v.r, next, http.StatusSeeOther)
+		return
+	}
+	v.show(http.StatusOK, "sign-in", page{Title: "Sign in", Body: signIn{Next: next}})
+}
+
+type signIn struct{ Next, Fault string }
+
+// signIn begins a session with a token.
+func (k *Console) signIn(v *visit) {
+	if err := v.r.ParseForm(); err != nil {
+		v.fail(http.StatusBadRequest, "The form cannot be read", "It may be too large.")
+		return
+	}
+	next := local(v.r.PostForm.Get("next"))
+	if k.c.Tokens == nil {
+		http.Redirect(v.w, v.r, next, http.StatusSeeOther)
+		return
+	}
+	p, ok := k.c.Tokens().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
+	if !ok {
+		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Body: signIn{next, "This token is not known here. It may be mistyped, or have expired."}})
+		return
+	}
+	http.SetCookie(v.w, k.sessions.Cookie(p, k.c.TLS(v.r) != nil, v.now))
+	http.Redirect(v.w, v.r, next, http.StatusSeeOther)
+}
+
+// signOut ends the session in this browser.
+func (k *Console) signOut(v *visit) {
+	http.SetCookie(v.w, auth.End(k.c.TLS(v.r) != nil))
+	http.Redirect(v.w, v.r, "/sign-in", http.StatusSeeOther)
+}
+
+// local is an address of this server, or its first page.
+func local(next string) string {
+	if len(next) < 2 || next[0] != '/' || next[1] == '/' || next[1] == '\\' || strings.ContainsAny(next, "\r\n\t\\") {
+		return "/"
+	}
+	return next
+}

@@ -1,0 +1,377 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/httpapi"
+)
+
+// An act is something that an admin does to a sequencer.
+type act struct {
+	Verb   string
+	Title  string
+	Button string
+	Means  []string
+	Typed  bool // the name must be typed, as it cannot be undone
+	Danger bool
+	do     func(httpapi.Administrator, context.Context, string) (grant.Info, error)
+	waits  bool // for windows of other servers
+}
+
+var acts = map[string]act{
+	"attach": {
+		Verb: "attach", Title: "Attach %s", Button: "Attach it",
+		Means: []string{
+			"Servers may hold node numbers of it again, and make IDs.",
+			"IDs go on above all that were made before: none comes twice.",
+		},
+		do: httpapi.Administrator.Attach,
+	},
+	"detach": {
+		Verb: "detach", Title: "Detach %s", Button: "Detach it", Danger: true,
+		Means: []string{
+			"All servers give their node numbers back, at the latest when they would renew them.",
+			"Until it is attached again, every request for its IDs is refused. Other sequencers go on.",
+			"Nothing is lost: attaching it undoes this.",
+		},
+		do: httpapi.Administrator.Detach, waits: true,
+	},
+	"destroy": {
+		Verb: "destroy", Title: "Destroy %s", Button: "Destroy it for good", Danger: true, Typed: true,
+		Means: []string{
+			"All servers give their node numbers back, and every request for its IDs is refused from then on.",
+			"IDs that were made stay unique: the store keeps who made IDs until when, and nothing is deleted.",
+			"It cannot be undone. It can only be created again, with the same layout, and then goes on above the old IDs.",
+		},
+		do: httpapi.Administrator.Destroy, waits: true,
+	},
+	"recreate": {
+		Verb: "recreate", Title: "Create %s again", Button: "Create it again",
+		Means: []string{
+			"Servers may hold node numbers of it and make IDs, with the layout that it had.",
+			"It goes on above all IDs that were made before: none comes twice.",
+		},
+		do: func(a httpapi.Administrator, ctx context.Context, name string) (grant.Info, error) {
+			info, err := a.Lookup(ctx, name)
+			if err != nil {
+				return info, err
+			}
+			return a.Create(ctx, name, info.Config)
+		},
+	},
+}
+
+// A job is an act that waits for other servers, and goes on when its request has ended.
+type job struct {
+	Verb    string
+	Began   time.Time
+	Running bool
+	Fault   string
+}
+
+// jobs are those of all sequencers, one for each name. The zero jobs have none.
+type jobs struct {
+	mu   sync.Mutex
+	byNo map[string]*job
+}
+
+// of is a copy of a sequencer's job, or nil.
+func (j *jobs) of(name string) *job {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if found := j.byNo[name]; found != nil {
+		c := *found
+		return &c
+	}
+	return nil
+}
+
+// jobLimit is how long a job may wait: longer than windows are.
+const jobLimit = 10 * time.Minute
+
+// maxJobs is how many sequencers can have one.
+const maxJobs = 100
+
+// begin runs an act, and waits a little for it. It reports whether it has ended.
+func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err error) {
+	j := &k.jobs
+	j.mu.Lock()
+	if j.byNo == nil {
+		j.byNo = make(map[string]*job)
+	}
+	if old := j.byNo[name]; old != nil && old.Running {
+		j.mu.Unlock()
+		return false, nil
+	}
+	for old := range maps.Clone(j.byNo) {
+		if !j.byNo[old].Running {
+			delete(j.byNo, old)
+		}
+	}
+	if len(j.byNo) >= maxJobs || k.ctx.Err() != nil {
+		j.mu.Unlock()
+		return false, errBusy
+	}
+	mine := &job{Verb: a.Verb, Began: k.c.Now(), Running: true}
+	j.byNo[name] = mine
+	result := make(chan error, 1)
+	k.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(k.ctx, jobLimit)
+		defer cancel()
+		_, err := a.do(k.admin, ctx, name)
+		k.fleet.forget()
+		j.mu.Lock()
+		mine.Running = false
+		if err != nil {
+			mine.Fault = storeFault(err)
+			k.c.Log.Warn("console: "+a.Verb+" was not done", "sequencer", name, "error", err)
+		} else if j.byNo[name] == mine {
+			delete(j.byNo, name)
+		}
+		j.mu.Unlock()
+		result <- err
+	})
+	j.mu.Unlock()
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case err := <-result:
+		return true, err
+	case <-t.C:
+		return false, nil
+	}
+}
+
+var errBusy = errors.New("the server is busy with other sequencers, or about to stop")
+
+// jobWait is how long a page waits for what a job does: most are done then.
+const jobWait = 1500 * time.Millisecond
+
+// A confirmPage asks whether somebody is sure.
+type confirmPage struct {
+	Name  string
+	Title string
+	Act   act
+	Held  []grant.NodeInfo
+	More  int
+	Fault string
+	Typed string
+}
+
+// allowed finds the act of a path, and whether the visitor may do it.
+func (k *Console) allowed(v *visit) (name string, a act, ok bool) {
+	name = v.r.PathValue("name")
+	a, known := acts[v.r.PathValue("act")]
+	switch {
+	case !known:
+		v.fail(http.StatusNotFound, "There is no such page", "A sequencer can be attached, detached, destroyed and created again.")
+	case httpapi.CheckName(name) != nil:
+		v.fail(http.StatusBadRequest, "This is not the name of a sequencer", detail(httpapi.CheckName(name))+".")
+	case !v.who.MayAdmin(name):
+		v.forbidden("Only a token with the role admin can change " + name + ".")
+	case k.admin == nil:
+		v.fail(http.StatusConflict, "There is no store", "This server was started with a node number of its own. Start it with --store to administer sequencers.")
+	default:
+		return name, a, true
+	}
+	return name, a, false
+}
+
+// confirm asks before something is done.
+func (k *Console) confirm(v *visit) {
+	if name, a, ok := k.allowed(v); ok {
+		k.showConfirm(v, http.StatusOK, name, a, "", "")
+	}
+}
+
+func (k *Console) showConfirm(v *visit, status int, name string, a act, typed, fault string) {
+	p := confirmPage{Name: name, Title: strings.Replace(a.Title, "%s", name, 1), Act: a, Typed: typed, Fault: fault}
+	ctx, cancel := k.limited(v.r)
+	defer cancel()
+	q, err := k.fleet.lookup(ctx, name)
+	switch {
+	case errors.Is(err, errNoSequencer):
+		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, true}})
+		return
+	case err != nil:
+		v.failed(err, ctx.Err() != nil)
+		return
+	}
+	if !slices.Contains(actsOf(q.Info.State), a.Verb) {
+		v.fail(http.StatusConflict, "That cannot be done now", "The sequencer "+name+" is "+q.Info.State.String()+".")
+		return
+	}
+	for _, n := range q.Nodes {
+		if n.Held && n.Until.After(v.now) {
+			p.Held = append(p.Held, n)
+		}
+	}
+	if len(p.Held) > maxHeldShown {
+		p.More, p.Held = len(p.Held)-maxHeldShown, p.Held[:maxHeldShown]
+	}
+	v.show(status, "confirm", page{Title: p.Title, Section: "overview", Body: p})
+}
+
+// act does what was confirmed.
+func (k *Console) act(v *visit) {
+	name, a, ok := k.allowed(v)
+	if !ok {
+		return
+	}
+	if err := v.r.ParseForm(); err != nil {
+		v.fail(http.StatusBadRequest, "The form cannot be read", "It may be too large.")
+		return
+	}
+	if typed := strings.TrimSpace(v.r.PostForm.Get("confirm")); a.Typed && typed != name {
+		k.showConfirm(v, http.StatusBadRequest, name, a, typed, "Type "+name+" to confirm: what was typed is something else.")
+		return
+	}
+	k.c.Log.Info("console: "+a.Verb, "sequencer", name, "who", v.who.Name())
+	if a.waits {
+		if _, err := k.begin(name, a, jobWait); err != nil {
+			v.failed(err, false)
+			return
+		}
+	} else {
+		ctx, cancel := k.limited(v.r)
+		defer cancel()
+		_, err := a.do(k.admin, ctx, name)
+		k.fleet.forget()
+		if err != nil {
+			v.failed(err, ctx.Err() != nil)
+			return
+		}
+	}
+	k.fleet.forget()
+	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(name), http.StatusSeeOther)
+}
+
+// A createPage is the form of a new sequencer.
+type createPage struct {
+	Name, Layout, MaxAhead, Window string
+	Presets                        []firn.PresetInfo
+	Fault                          string
+}
+
+func (k *Console) newSequencer(v *visit) {
+	if !v.who.Admin() {
+		v.forbidden("Only a token with the role admin can create sequencers.")
+		return
+	}
+	q := v.r.URL.Query()
+	k.showCreate(v, http.StatusOK, createPage{Name: q.Get("name"), Layout: q.Get("layout")})
+}
+
+func (k *Console) showCreate(v *visit, status int, p createPage) {
+	for preset := range firn.Presets() {
+		if !preset.Layout.ReadOnly() {
+			p.Presets = append(p.Presets, preset)
+		}
+	}
+	v.show(status, "create", page{Title: "New sequencer", Section: "overview", Body: p})
+}
+
+// createSequencer creates a sequencer as the form says.
+func (k *Console) createSequencer(v *visit) {
+	if err := v.r.ParseForm(); err != nil {
+		v.fail(http.StatusBadRequest, "The form cannot be read", "It may be too large.")
+		return
+	}
+	form := func(key string) string { return strings.TrimSpace(v.r.PostForm.Get(key)) }
+	p := createPage{Name: form("name"), Layout: form("layout"), MaxAhead: form("max-ahead"), Window: form("window")}
+	again := func(status int, fault string) {
+		p.Fault = fault
+		k.showCreate(v, status, p)
+	}
+	if err := httpapi.CheckName(p.Name); err != nil {
+		again(http.StatusBadRequest, detail(err)+".")
+		return
+	}
+	if !v.who.MayAdmin(p.Name) {
+		v.forbidden("It cannot create the sequencer " + p.Name + ".")
+		return
+	}
+	if k.admin == nil {
+		v.fail(http.StatusConflict, "There is no store", "This server was started with a node number of its own. Start it with --store to administer sequencers.")
+		return
+	}
+	c, err := p.config()
+	if err != nil {
+		again(http.StatusBadRequest, detail(err)+".")
+		return
+	}
+	ctx, cancel := k.limited(v.r)
+	defer cancel()
+	info, err := k.admin.Lookup(ctx, p.Name)
+	switch {
+	case err == nil && info.State != grant.Destroyed && info.State != grant.Purged:
+		again(http.StatusConflict, "There is a sequencer "+p.Name+" already.")
+		return
+	case err != nil && !errors.Is(err, grant.ErrNotFound):
+		v.failed(err, ctx.Err() != nil)
+		return
+	}
+	_, err = k.admin.Create(ctx, p.Name, c)
+	k.fleet.forget()
+	switch {
+	case errors.Is(err, grant.ErrMismatch):
+		again(http.StatusConflict, detail(err)+": what a sequencer is never changes. Choose another name, or create it as it was.")
+		return
+	case err != nil:
+		v.failed(err, ctx.Err() != nil)
+		return
+	}
+	k.c.Log.Info("console: create", "sequencer", p.Name, "who", v.who.Name())
+	http.Redirect(v.w, v.r, "/sequencers/"+url.PathEscape(p.Name), http.StatusSeeOther)
+}
+
+// config is what the form says of a sequencer.
+func (p *createPage) config() (grant.Config, error) {
+	layout := firn.Default()
+	if p.Layout != "" {
+		var err error
+		if layout, err = firn.ParseLayout(p.Layout); err != nil {
+			return grant.Config{}, err
+		}
+	}
+	if layout.ReadOnly() {
+		return grant.Config{}, errors.New("IDs of this layout can be read, and not made")
+	}
+	c := grant.NewConfig(layout, 0)
+	check := c
+	if p.MaxAhead != "" {
+		d, err := readLength(p.MaxAhead)
+		if err != nil {
+			return c, err
+		}
+		c.MaxAhead, check.MaxAhead = d, d
+	}
+	if c.Window = 0; p.Window != "" {
+		d, err := readLength(p.Window)
+		if err != nil {
+			return c, err
+		}
+		c.Window, check.Window = d, d
+	} else {
+		check.Window = max(check.Window, check.MinWindow())
+	}
+	return c, check.Check()
+}
+
+func readLength(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
+	if err != nil || d < 0 {
+		return 0, errors.New("“" + cutText(s) + "” is no length of time: it is such as 200ms, 1s or 5m")
+	}
+	return d, nil
+}

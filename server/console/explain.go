@@ -1,0 +1,176 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
+)
+
+// explainLayout says what each field of a layout is for.
+func explainLayout(l firn.Layout) (fields []field) {
+	cuts := cutsOf(l)
+	for _, key := range fieldOrder {
+		bits := bitsOf(cuts, key)
+		if bits == "" {
+			continue
+		}
+		f := field{Key: key, Name: fieldName(key), Bits: bits}
+		switch key {
+		case "time":
+			f.Value = "until " + day(l.Last())
+			f.Detail = []string{fmt.Sprintf("Counts every %s since %s.", tick(l.Unit()), day(l.Epoch()))}
+		case "node":
+			f.Value = "0 to " + number(l.MaxNode())
+			f.Detail = []string{fmt.Sprintf("Tells %s generators apart, so that no two make the same ID.", power(l.NodeBits()))}
+		case "seq":
+			f.Value = "0 to " + number(l.MaxSeq())
+			f.Detail = []string{fmt.Sprintf("Counts the IDs of one %s: a node makes up to %s in it.", tick(l.Unit()), power(l.SeqBits()))}
+		case "rand":
+			f.Detail = []string{"Chance, which makes IDs hard to guess."}
+		case "const":
+			f.Detail = []string{"Always the same: what the format is known by."}
+		case "zero":
+			f.Detail = []string{zeroDetail(l)}
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+func zeroDetail(l firn.Layout) string {
+	if l.Bits() == 64 {
+		return "Always 0, so that the number is positive also where it is signed, as SQL's bigint is."
+	}
+	return "Always 0."
+}
+
+// explain says what each field of a reading holds.
+func explain(x *inspect.Reading, now time.Time) (fields []field) {
+	cuts := cutsOfReading(x.Pieces)
+	l := x.Layout
+	for _, key := range fieldOrder {
+		bits := bitsOf(cuts, key)
+		if bits == "" {
+			continue
+		}
+		f := field{Key: key, Name: fieldName(key), Bits: bits}
+		known := x.HasParts && !l.IsZero()
+		switch {
+		case key == "time" && x.HasParts:
+			f.Value = utc(x.Time)
+			if known {
+				f.Detail = append(f.Detail, fmt.Sprintf("%s since %s, in units of %s: when the ID was made.", ticks(x.Time, l), day(l.Epoch()), length(l.Unit())))
+			} else {
+				f.Detail = append(f.Detail, "When the ID was made.")
+			}
+		case key == "node" && x.HasParts:
+			f.Value = number(x.Node)
+			if known {
+				f.Detail = append(f.Detail, fmt.Sprintf("The generator that made it, of 0 to %s. Each has a number of its own, so that no two make the same ID.", number(l.MaxNode())))
+			} else {
+				f.Detail = append(f.Detail, "Who made it.")
+			}
+			if l.IsZero() || l.NodeBits() == 48 {
+				f.Detail = append(f.Detail, "As the address of a network card: "+inspect.MAC(x.Node)+".")
+			}
+			if len(x.NodeParts) > 0 {
+				text := "It is made of "
+				for i, p := range x.NodeParts {
+					if i > 0 {
+						text += " and "
+					}
+					text += fmt.Sprintf("%s %d", p.Name, p.Value)
+				}
+				f.Detail = append(f.Detail, text+".")
+			}
+		case key == "seq" && x.HasParts:
+			f.Value = number(x.Seq)
+			f.Detail = []string{"Its number among the IDs of one tick."}
+			if known && x.Seq < math.MaxUint64 {
+				f.Detail = []string{fmt.Sprintf("Counts from 0 in each %s: this is number %s of up to %s.", tick(l.Unit()), number(x.Seq), power(l.SeqBits()))}
+			}
+		case key == "rand":
+			f.Value = "chance"
+			f.Detail = []string{"They mean nothing, and make the ID hard to guess."}
+		case key == "const":
+			f.Detail = []string{"Always the same: what the format is known by."}
+			f.Value = "fixed"
+		case key == "zero":
+			f.Value = "0"
+			f.Detail = []string{zeroDetail(l)}
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// ticks is how many units a time is after the epoch.
+func ticks(t time.Time, l firn.Layout) string {
+	unit, epoch := l.Unit(), l.Epoch()
+	if d := t.Sub(epoch); d > math.MinInt64 && d < math.MaxInt64 {
+		return number(uint64(d / unit))
+	}
+	return count(inspect.Age(epoch, t) / unit.Seconds())
+}
+
+// A text is an ID in one encoding.
+type text struct {
+	Name, Text string
+	About      string
+	Wide       bool
+}
+
+// textsOf are the ID in all encodings, the layout's own first.
+func textsOf(x *inspect.Reading) (texts []text) {
+	formats := []firn.Format{firn.Decimal, firn.Hex, firn.Base32, firn.Base36, firn.Base58, firn.Base62, firn.Binary}
+	abouts := map[firn.Format]string{
+		firn.Decimal: "decimal", firn.Hex: "hexadecimal", firn.Base32: "Crockford's alphabet", firn.Base36: "upper case",
+		firn.Base58: "Bitcoin's alphabet", firn.Base62: "digits and letters", firn.Binary: "bits", firn.UUID: "RFC 9562",
+	}
+	if id, ok := x.ID(); ok {
+		for _, f := range formats {
+			texts = append(texts, text{f.String(), string(f.Append(nil, id)), abouts[f], f == firn.Binary})
+		}
+		if id > math.MaxInt64 {
+			texts = append(texts, text{"signed", fmt.Sprint(int64(id)), "as SQL's bigint has it", false})
+		}
+		return texts
+	}
+	if id, ok := x.ID128(); ok {
+		for _, f := range append([]firn.Format{firn.UUID}, formats...) {
+			texts = append(texts, text{f.String(), string(f.Append128(nil, id)), abouts[f], f == firn.Binary})
+		}
+		return texts
+	}
+	return []text{{"dec", x.Dec(), "decimal", false}, {"hex", x.Hex(), "hexadecimal", false}}
+}
+
+// plainText is an ID as its layout writes it.
+func plainText(x *inspect.Reading) string {
+	if id, ok := x.ID128(); ok {
+		return id.String()
+	}
+	if _, ok := x.ID(); ok {
+		return x.Dec()
+	}
+	return x.Hex()
+}
+
+// A span of IDs of a time.
+type idRange struct {
+	Lo, Hi string
+	Big    bool // Hi does not fit a signed number of 64 bits
+}
+
+// rangeIn are the IDs of a time range, in a format.
+func rangeIn(l firn.Layout, from, to time.Time, f firn.Format) (r idRange, err error) {
+	if l.Bits() == 128 {
+		lo, hi, err := l.Range128(from, to)
+		return idRange{string(f.Append128(nil, lo)), string(f.Append128(nil, hi)), true}, err
+	}
+	lo, hi, err := l.Range(from, to)
+	return idRange{string(f.Append(nil, lo)), string(f.Append(nil, hi)), hi > math.MaxInt64}, err
+}

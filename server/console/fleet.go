@@ -1,0 +1,318 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/members"
+)
+
+// A fleet is what the store says of sequencers and servers, read when somebody looks and
+// shared by all who do. It is safe for use by many goroutines at once.
+type fleet struct {
+	k *Console
+
+	mu      sync.Mutex // guards what follows
+	last    *snapshot
+	version uint64        // grows when what was read must be read again
+	loading chan struct{} // closed when the load under way is done; nil if none is
+	one     map[string]sequencerInfo
+	oneAt   map[string]time.Time
+	first   map[holding]time.Time // when an owner was first seen with a number
+	clocks  map[string]*clockOf   // by member
+}
+
+// A snapshot is what the store said at a time. It does not change.
+type snapshot struct {
+	At         time.Time // when it was read; the zero time if never
+	Version    uint64
+	Sequencers []sequencerInfo // by their names
+	Members    []memberInfo
+	Err        error     // the store did not answer, and this is what it said before
+	ErrAt      time.Time // since when
+}
+
+// A sequencerInfo is a sequencer with its node numbers.
+type sequencerInfo struct {
+	Name   string
+	Info   grant.Info
+	Fault  string           // its record cannot be read
+	Nodes  []grant.NodeInfo // in the order of their numbers
+	Looked bool             // Nodes was read
+	Broken int              // records of node numbers that cannot be read
+	At     time.Time
+}
+
+// A memberInfo is a server with what is known of its clock.
+type memberInfo struct {
+	members.Member
+	Clock clockError
+}
+
+// A holding is an owner's hold of a node number.
+type holding struct {
+	name, owner string
+	node        uint64
+}
+
+const (
+	keepFor   = time.Second // how long what was read is good
+	loadLimit = 5 * time.Second
+	maxNodes  = 200    // sequencers whose node numbers are read for the list
+	maxSeen   = 20_000 // owners that are remembered
+	maxOne    = 200
+)
+
+func newFleet(k *Console) *fleet {
+	return &fleet{k: k, last: new(snapshot), one: make(map[string]sequencerInfo), oneAt: make(map[string]time.Time), first: make(map[holding]time.Time), clocks: make(map[string]*clockOf)}
+}
+
+// forget has what was read read again.
+func (f *fleet) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.version++
+	clear(f.one)
+	clear(f.oneAt)
+}
+
+// recent is what the store says, or has said where it does not answer.
+func (f *fleet) recent(ctx context.Context) *snapshot {
+	if f.k.admin == nil {
+		return &snapshot{}
+	}
+	for {
+		f.mu.Lock()
+		now := f.k.c.Now()
+		at := f.last.At
+		if f.last.Err != nil {
+			at = f.last.ErrAt
+		}
+		if age := now.Sub(at); f.last.Version == f.version && age >= 0 && age < keepFor {
+			defer f.mu.Unlock()
+			return f.last
+		}
+		wait := f.loading
+		if wait == nil {
+			wait = make(chan struct{})
+			f.loading = wait
+			version, before := f.version, f.last
+			f.mu.Unlock()
+			next := f.load(version, before)
+			f.mu.Lock()
+			f.last, f.loading = next, nil
+			f.mu.Unlock()
+			close(wait)
+			return next
+		}
+		f.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.last
+		}
+	}
+}
+
+// load reads the store, within a limit of its own: others wait for it too.
+func (f *fleet) load(version uint64, before *snapshot) *snapshot {
+	ctx, cancel := context.WithTimeout(f.k.ctx, min(loadLimit, f.k.c.Limit))
+	defer cancel()
+	begin := f.k.c.Now()
+	s := &snapshot{At: begin, Version: version}
+	err := f.k.admin.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+		q := sequencerInfo{Name: name, Info: info, At: begin}
+		if err != nil {
+			q.Fault = detail(err)
+		}
+		s.Sequencers = append(s.Sequencers, q)
+		return true
+	})
+	for i := range s.Sequencers {
+		q := &s.Sequencers[i]
+		if err != nil || i >= maxNodes || q.Fault != "" {
+			break
+		}
+		err = f.readNodes(ctx, q)
+	}
+	if err == nil && f.k.lister != nil {
+		var all []members.Member
+		asked := f.k.c.Now()
+		if all, err = f.k.lister.Members(ctx); err == nil {
+			s.Members = f.withClocks(all, asked, f.k.c.Now())
+		}
+	}
+	if err != nil {
+		s.Sequencers, s.Members, s.At = before.Sequencers, before.Members, before.At
+		s.Err, s.ErrAt = err, f.k.c.Now()
+		f.k.c.Log.Debug("console: the store does not answer", "error", err)
+	}
+	return s
+}
+
+// readNodes reads the node numbers of a sequencer.
+func (f *fleet) readNodes(ctx context.Context, q *sequencerInfo) error {
+	q.Nodes, q.Looked, q.Broken = nil, true, 0
+	err := f.k.admin.Nodes(ctx, q.Name, func(n grant.NodeInfo, err error) bool {
+		if err != nil {
+			q.Broken++
+			return true
+		}
+		q.Nodes = append(q.Nodes, n)
+		return true
+	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range q.Nodes {
+		if n.Owner == "" || !n.Held || n.Wall.IsZero() {
+			continue
+		}
+		h := holding{q.Name, n.Owner, n.Node}
+		if _, ok := f.first[h]; ok {
+			continue
+		}
+		if len(f.first) >= maxSeen {
+			clear(f.first) // what is forgotten is only how long somebody has held it
+		}
+		f.first[h] = n.Wall
+	}
+	return err
+}
+
+// since is when the owner of a node number was first seen with it.
+func (f *fleet) since(name string, n grant.NodeInfo) (time.Time, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t, ok := f.first[holding{name, n.Owner, n.Node}]
+	return t, ok
+}
+
+// errNoSequencer is of a name that the store does not have.
+var errNoSequencer = errors.New("there is no such sequencer")
+
+// lookup is one sequencer with its node numbers.
+func (f *fleet) lookup(ctx context.Context, name string) (sequencerInfo, error) {
+	if f.k.admin == nil {
+		return sequencerInfo{}, errNoSequencer
+	}
+	now := f.k.c.Now()
+	f.mu.Lock()
+	version := f.version
+	if age := now.Sub(f.oneAt[name]); age >= 0 && age < keepFor {
+		defer f.mu.Unlock()
+		return f.one[name], nil
+	}
+	f.mu.Unlock()
+	q := sequencerInfo{Name: name, At: now}
+	var err error
+	if q.Info, err = f.k.admin.Lookup(ctx, name); err != nil {
+		if errors.Is(err, grant.ErrNotFound) {
+			err = errNoSequencer
+		}
+		return q, err
+	}
+	if err := f.readNodes(ctx, &q); err != nil {
+		return q, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.one) >= maxOne {
+		clear(f.one)
+		clear(f.oneAt)
+	}
+	if version == f.version {
+		f.one[name], f.oneAt[name] = q, now
+	}
+	return q, nil
+}
+
+// nodes is lookup for what may also be left out.
+func (f *fleet) nodes(ctx context.Context, name string) (sequencerInfo, bool) {
+	ctx, cancel := context.WithTimeout(ctx, min(loadLimit, f.k.c.Limit))
+	defer cancel()
+	q, err := f.lookup(ctx, name)
+	return q, err == nil
+}
+
+// A clockError is by how much another server's clock differs from this one's: somewhere
+// from Low to High. The zero clockError knows nothing.
+type clockError struct {
+	Known     bool
+	Low, High time.Duration
+}
+
+// Middle is the best guess.
+func (c clockError) Middle() time.Duration { return (c.Low + c.High) / 2 }
+
+// Either is how far the guess may be off.
+func (c clockError) Either() time.Duration { return (c.High - c.Low) / 2 }
+
+// Off reports whether the clock is certainly wrong by so much that IDs come out of order.
+func (c clockError) Off() bool { return c.Known && (c.Low > time.Second || c.High < -time.Second) }
+
+// A clockOf is what was seen of a server's clock. It writes its time into the store, and
+// this server sees between which two looks: so each new time bounds the difference.
+type clockOf struct {
+	seen   time.Time // what it wrote last
+	looked time.Time // when that was there already
+	bounds []clockError
+}
+
+const maxBounds = 8 // the last of them: a clock that is set right is soon seen to be
+
+// withClocks adds what is known of the servers' clocks. The store was asked at begin, and
+// had answered at end.
+func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []memberInfo) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	there := make(map[string]bool)
+	for _, m := range all {
+		there[m.ID] = true
+		c := f.clocks[m.ID]
+		if c == nil {
+			c = &clockOf{}
+			f.clocks[m.ID] = c
+		}
+		if !m.Seen.Equal(c.seen) {
+			if !c.looked.IsZero() {
+				c.bounds = append(c.bounds, clockError{true, m.Seen.Sub(end), m.Seen.Sub(c.looked)})
+				if len(c.bounds) > maxBounds {
+					c.bounds = slices.Delete(c.bounds, 0, 1)
+				}
+			}
+			c.seen = m.Seen
+		}
+		c.looked = begin
+		list = append(list, memberInfo{m, c.error()})
+	}
+	for id := range f.clocks {
+		if !there[id] {
+			delete(f.clocks, id)
+		}
+	}
+	return list
+}
+
+// error is what all bounds agree on; where they do not, the clock was set, and the last
+// one counts.
+func (c *clockOf) error() clockError {
+	var e clockError
+	for i := len(c.bounds) - 1; i >= 0; i-- {
+		b := c.bounds[i]
+		if !e.Known {
+			e = b
+			continue
+		}
+		if b.Low > e.High || b.High < e.Low {
+			break
+		}
+		e.Low, e.High = max(e.Low, b.Low), min(e.High, b.High)
+	}
+	return e
+}

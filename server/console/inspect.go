@@ -1,0 +1,529 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/inspect"
+)
+
+// maxIDs is how many IDs are read at once.
+const maxIDs = 1000
+
+// maxPath is the longest list of IDs that a page's address has; longer ones are sent as
+// a form, and cannot be linked.
+const maxPath = 2000
+
+// An inspectPage is what is known of some IDs.
+type inspectPage struct {
+	Text    string // as it was pasted
+	Layout  string // that the visitor asked for; empty tries all
+	From    string
+	Of      string // the sequencer that the ID was made of, where that is known
+	Made    bool   // just now, by this console
+	Presets []string
+	Fault   string // why nothing can be read
+	One     *reading
+	Many    *many
+	Maker   bool   // the visitor may make IDs
+	Sample  string // a sequencer to make one of
+}
+
+// inspectForm is the page with nothing read yet.
+func (k *Console) inspectForm(v *visit) {
+	if q := v.r.URL.Query(); q.Get("ids") != "" {
+		k.answerInspect(v, q.Get("ids"), q)
+		return
+	}
+	k.answerInspect(v, "", v.r.URL.Query())
+}
+
+// inspect reads the IDs of the page's address.
+func (k *Console) inspect(v *visit) {
+	k.answerInspect(v, v.r.PathValue("ids"), v.r.URL.Query())
+}
+
+// inspectPosted reads the IDs of the form. It changes nothing, so that it does not matter
+// who has made the page that sends it; it is a form because there may be many.
+func (k *Console) inspectPosted(v *visit) {
+	if err := v.r.ParseForm(); err != nil {
+		v.fail(http.StatusRequestEntityTooLarge, "That is too much at once", fmt.Sprintf("The form takes up to %s bytes. For more there is firn check.", number(maxBody)))
+		return
+	}
+	text := v.r.PostForm.Get("ids")
+	if target, ok := inspectAddress(splitIDs(text), v.r.PostForm); ok && !v.isPart() {
+		http.Redirect(v.w, v.r, target, http.StatusSeeOther)
+		return
+	}
+	k.answerInspect(v, text, v.r.PostForm)
+}
+
+// inspectAddress is the page of some IDs, where they are not too many for one.
+func inspectAddress(ids []string, q url.Values) (string, bool) {
+	target := "/inspect"
+	if len(ids) > 0 {
+		target += "/" + url.PathEscape(strings.Join(ids, ","))
+	}
+	keep := url.Values{}
+	for _, key := range []string{"layout", "from", "of"} {
+		if text := strings.TrimSpace(q.Get(key)); text != "" {
+			keep.Set(key, text)
+		}
+	}
+	if len(keep) > 0 {
+		target += "?" + keep.Encode()
+	}
+	return target, len(target) <= maxPath
+}
+
+// splitIDs finds the IDs of what was pasted: a column of a table, a list of JSON, lines.
+func splitIDs(text string) (ids []string) {
+	for _, id := range strings.FieldsFunc(text, func(r rune) bool {
+		return r <= ' ' || strings.ContainsRune(",;|\"'`[]()<>", r) || r == '\u00a0' || r == '\u200b' || r == '\ufeff'
+	}) {
+		ids = append(ids, id)
+		if len(ids) > maxIDs {
+			break
+		}
+	}
+	return ids
+}
+
+func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
+	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"), Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.Maker()}
+	for preset := range firn.Presets() {
+		p.Presets = append(p.Presets, preset.Name)
+	}
+	p.Sample = "orders"
+	ids := splitIDs(p.Text)
+	o := inspect.Options{Now: v.now}
+	var err error
+	if p.Layout != "" {
+		if o.Layout, err = firn.ParseLayout(p.Layout); err != nil {
+			p.Fault = detail(err)
+		}
+	}
+	if p.From != "" && p.Fault == "" {
+		if o.From, err = inspect.ParseEncoding(p.From); err != nil {
+			p.Fault = detail(err)
+		}
+	}
+	own := k.ownLayouts(v)
+	switch {
+	case p.Fault != "" || len(ids) == 0:
+	case len(ids) > maxIDs:
+		p.Fault = fmt.Sprintf("There are more than %s IDs. For so many there is firn check, which reads files of any size.", number(maxIDs))
+	case len(ids) == 1:
+		if p.One, err = k.readOne(v, ids[0], o, own, p.Of); err != nil {
+			p.Fault = detail(err)
+		}
+	default:
+		p.Many = readMany(ids, o, v.now)
+	}
+	status := http.StatusOK
+	if p.Fault != "" {
+		status = http.StatusBadRequest
+	}
+	if v.isPart() {
+		if target, ok := inspectAddress(ids, q); ok && len(ids) > 0 {
+			v.w.Header().Set("HX-Replace-Url", target)
+		}
+		v.part("inspect", "result", p)
+		return
+	}
+	title := "Inspect"
+	if p.One != nil {
+		title = ids[0]
+	}
+	v.show(status, "inspect", page{Title: title, Section: "inspect", Body: p})
+}
+
+// A reading is one ID in words.
+type reading struct {
+	*inspect.Reading
+	ID, Text string // as it was pasted, and as its layout writes it
+	Now      time.Time
+	Asked    bool // for this layout
+	Ruler    ruler
+	Fields   []field
+	Texts    []text
+	Others   []candidate
+	Hidden   int // candidates that are hardly possible
+	Second   *second
+	Of       string   // the sequencer
+	Holder   string   // who has, or had, its node number
+	Shared   []string // sequencers of the store that have this layout
+	Self     string   // the address of this page
+}
+
+// Hidden64 is for the templates.
+func (r *reading) Hidden64() uint64 { return uint64(r.Hidden) }
+
+// A second is what else could be made in an ID's second.
+type second struct {
+	From   time.Time
+	Lo, Hi string
+	Layout string
+}
+
+// A candidate is another way to read an ID.
+type candidate struct {
+	Name    string
+	As      string // the encoding, where it is another one
+	Share   string
+	Percent int
+	Time    string
+	Reason  string
+	Link    string
+	Yours   string // sequencers of the store that have the layout
+}
+
+// an own layout is one of the store's, with the sequencers that have it.
+type ownLayout struct {
+	layout firn.Layout
+	names  []string
+}
+
+// ownLayouts are the layouts of the sequencers that the visitor may see. A store that does
+// not answer has none, as what an ID says does not need it.
+func (k *Console) ownLayouts(v *visit) (own []ownLayout) {
+	if k.admin == nil || !v.who.MayRead("") {
+		return nil
+	}
+	s := k.fleet.recent(v.r.Context())
+	for _, q := range s.Sequencers {
+		if q.Fault != "" || !v.who.MayRead(q.Name) {
+			continue
+		}
+		i := slices.IndexFunc(own, func(o ownLayout) bool { return o.layout == q.Info.Config.Layout })
+		if i < 0 {
+			i = len(own)
+			own = append(own, ownLayout{layout: q.Info.Config.Layout})
+		}
+		own[i].names = append(own[i].names, q.Name)
+	}
+	return own
+}
+
+// readOne reads an ID, with all that can be said of it.
+func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayout, of string) (*reading, error) {
+	result, err := inspect.Read(id, o)
+	if err != nil {
+		return nil, err
+	}
+	best := &result.Readings[0]
+	r := &reading{
+		Reading: best, ID: id, Text: plainText(best), Now: v.now, Asked: !o.Layout.IsZero(), Of: of,
+		Ruler:  newRuler(best.Bits(), cutsOfReading(best.Pieces), best.Bytes),
+		Fields: explain(best, v.now), Texts: textsOf(best),
+	}
+	r.Self, _ = inspectAddress([]string{id}, url.Values{"layout": {o.Layout.String()}})
+	if o.Layout.IsZero() {
+		r.Self, _ = inspectAddress([]string{id}, nil)
+	}
+	for _, w := range own {
+		if w.layout == best.Layout {
+			r.Shared = w.names
+		}
+	}
+	if best.HasParts && !best.Layout.IsZero() && !best.Layout.ReadOnly() {
+		from := best.Time.Truncate(time.Second)
+		if e, err := rangeIn(best.Layout, from, from.Add(time.Second), best.Layout.Format()); err == nil {
+			r.Second = &second{from, e.Lo, e.Hi, best.Layout.String()}
+		}
+	}
+	if of != "" && k.admin != nil && v.who.MayRead(of) && best.HasParts {
+		r.Holder = k.holder(v, of, best)
+	}
+	if o.Layout.IsZero() {
+		k.addOthers(r, id, result.Readings[1:], own, o, v.now)
+	}
+	return r, nil
+}
+
+// holder says who has the node number of an ID, or had it then, as far as the store knows.
+func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
+	q, ok := k.fleet.nodes(v.r.Context(), name)
+	if !ok || q.Info.Config.Layout != x.Layout {
+		return ""
+	}
+	i := slices.IndexFunc(q.Nodes, func(n grant.NodeInfo) bool { return n.Node == x.Node })
+	if i < 0 {
+		return "No server of this store has ever held this number for " + name + "."
+	}
+	n := q.Nodes[i]
+	host := n.Host
+	if host == "" {
+		host = "a server without a name"
+	}
+	since, seen := k.fleet.since(name, n)
+	switch {
+	case !x.Time.Before(n.Until):
+		return fmt.Sprintf("Nobody held it then: the last window ended at %s.", utc(n.Until))
+	case !n.Wall.IsZero() && !x.Time.Before(n.Wall), seen && !x.Time.Before(since):
+		if n.Held {
+			return fmt.Sprintf("%s held it then, and has it until %s or longer.", host, utc(n.Until))
+		}
+		return fmt.Sprintf("%s held it then, and gave it back.", host)
+	}
+	return fmt.Sprintf("%s had it last; who held it at that time is not known any more.", host)
+}
+
+// addOthers adds the other readings, and those by layouts of the store.
+func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, own []ownLayout, o inspect.Options, now time.Time) {
+	known := map[string]bool{r.Name: true}
+	add := func(x *inspect.Reading, yours string) {
+		c := candidate{Name: x.Name, Share: percent(x.Score), Percent: int(math.Round(x.Score * 100)), Yours: yours}
+		if x.Encoding != r.Encoding {
+			c.As = x.Encoding.String()
+		}
+		q := url.Values{"from": {x.Encoding.String()}}
+		if !x.Layout.IsZero() {
+			q.Set("layout", x.Layout.String())
+			c.Link, _ = inspectAddress([]string{id}, q)
+		}
+		if x.HasParts {
+			c.Time = utc(x.Time)
+			c.Reason = ago(x.Time, now)
+		} else {
+			c.Reason = "holds no time"
+		}
+		if len(x.Against) > 0 {
+			for _, reason := range x.Against {
+				if !strings.HasPrefix(reason, "the time ") || !strings.Contains(reason, x.Stamp()) {
+					c.Reason += "; " + reason
+					break
+				}
+			}
+		}
+		r.Others = append(r.Others, c)
+	}
+	for i := range readings {
+		x := &readings[i]
+		if known[x.Name] {
+			continue
+		}
+		if x.Score < 0.001 || !x.Plausible {
+			r.Hidden++
+			continue
+		}
+		known[x.Name] = true
+		yours := ""
+		for _, w := range own {
+			if w.layout == x.Layout {
+				yours = nameSome(w.names)
+			}
+		}
+		add(x, yours)
+	}
+	for _, w := range own {
+		if known[w.layout.String()] {
+			continue
+		}
+		o.Layout = w.layout
+		if result, err := inspect.Read(id, o); err == nil {
+			x := result.Readings[0]
+			x.Score = 0
+			add(&x, nameSome(w.names))
+			r.Others[len(r.Others)-1].Share = "yours"
+		}
+	}
+}
+
+// nameSome lists names, the first few of them.
+func nameSome(names []string) string {
+	const some = 3
+	if len(names) <= some {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:some], ", ") + fmt.Sprintf(" and %d more", len(names)-some)
+}
+
+// many is what several IDs say together.
+type many struct {
+	Layout     string
+	Guessed    bool
+	Rows       []row
+	Good, Bad  int
+	Duplicates int
+	Inversions int // IDs that are less than the one before
+	Nodes      int
+	First      time.Time
+	Last       time.Time
+	Span       string
+	Longest    string // the longest gap
+	HasTime    bool
+	Verdict    string
+	Fine       bool
+}
+
+// A row is one of several IDs.
+type row struct {
+	N        int
+	Text     string
+	Link     string
+	Fault    string
+	Time     time.Time
+	HasTime  bool
+	Gap      string // from the one before
+	Node     uint64
+	Seq      uint64
+	Same     int // the number of an earlier one that is equal; 0 if none
+	Back     bool
+	HasParts bool
+}
+
+// readMany reads IDs by one layout: that which is asked for, or which fits most of them best.
+func readMany(ids []string, o inspect.Options, now time.Time) *many {
+	m := &many{}
+	if o.Layout.IsZero() {
+		m.Guessed = true
+		weights := make(map[firn.Layout]float64)
+		for _, id := range ids[:min(len(ids), 50)] {
+			result, err := inspect.Read(id, o)
+			if err != nil {
+				continue
+			}
+			for _, x := range result.Readings {
+				if !x.Layout.IsZero() && x.Plausible {
+					weights[x.Layout] += math.Log2(max(x.Score, 1e-9)) + 30
+				}
+			}
+		}
+		best := math.Inf(-1)
+		for l, w := range weights {
+			if w > best || w == best && l.String() < o.Layout.String() {
+				o.Layout, best = l, w
+			}
+		}
+	}
+	if !o.Layout.IsZero() {
+		m.Layout = o.Layout.String()
+	}
+	seen := make(map[string]int)
+	nodes := make(map[uint64]bool)
+	var before *inspect.Reading
+	var longest float64
+	for i, id := range ids {
+		w := row{N: i + 1, Text: id}
+		q := url.Values{}
+		if m.Layout != "" && !m.Guessed {
+			q.Set("layout", m.Layout)
+		}
+		w.Link, _ = inspectAddress([]string{id}, q)
+		result, err := inspect.Read(id, o)
+		if err != nil {
+			w.Fault = detail(err)
+			m.Bad++
+			m.Rows = append(m.Rows, w)
+			continue
+		}
+		m.Good++
+		x := result.Readings[0]
+		w.HasParts, w.HasTime, w.Time, w.Node, w.Seq = x.HasParts, x.HasParts, x.Time, x.Node, x.Seq
+		if first, ok := seen[string(x.Bytes)]; ok {
+			w.Same = first
+			m.Duplicates++
+		} else {
+			seen[string(x.Bytes)] = i + 1
+		}
+		if x.HasParts {
+			nodes[x.Node] = true
+			if !m.HasTime || x.Time.Before(m.First) {
+				m.First = x.Time
+			}
+			if !m.HasTime || x.Time.After(m.Last) {
+				m.Last = x.Time
+			}
+			m.HasTime = true
+		}
+		if before != nil {
+			if cmp.Compare(string(x.Bytes), string(before.Bytes)) < 0 {
+				w.Back = true
+				m.Inversions++
+			}
+			if x.HasParts && before.HasParts {
+				gap := inspect.Age(before.Time, x.Time)
+				w.Gap = signed(gap)
+				if gap > longest {
+					longest = gap
+				}
+			}
+		}
+		before = &x
+		m.Rows = append(m.Rows, w)
+	}
+	m.Nodes = len(nodes)
+	if m.HasTime {
+		m.Span = inspect.Span(inspect.Age(m.First, m.Last))
+		m.Longest = inspect.Span(longest)
+	}
+	m.judge()
+	return m
+}
+
+// signed is a gap in seconds with its sign.
+func signed(s float64) string {
+	switch {
+	case s == 0:
+		return "0"
+	case s < 0:
+		return "−" + inspect.Span(-s)
+	}
+	return "+" + inspect.Span(s)
+}
+
+// judge sums up in a sentence.
+func (m *many) judge() {
+	m.Fine = m.Bad == 0 && m.Duplicates == 0 && m.Inversions == 0
+	var parts []string
+	if m.Duplicates > 0 {
+		parts = append(parts, plural(uint64(m.Duplicates), "duplicate"))
+	} else {
+		parts = append(parts, "no duplicates")
+	}
+	if m.Inversions > 0 {
+		parts = append(parts, fmt.Sprintf("%s out of order", number(uint64(m.Inversions))))
+	} else {
+		parts = append(parts, "in order")
+	}
+	if m.Bad > 0 {
+		parts = append(parts, fmt.Sprintf("%s cannot be read", number(uint64(m.Bad))))
+	}
+	m.Verdict = plural(uint64(len(m.Rows)), "ID") + ": " + strings.Join(parts, ", ")
+}
+
+// makeID makes an ID of a sequencer, and shows what it says.
+func (k *Console) makeID(v *visit) {
+	if err := v.r.ParseForm(); err != nil {
+		v.fail(http.StatusBadRequest, "The form cannot be read", "It may be too large.")
+		return
+	}
+	name := strings.TrimSpace(v.r.PostForm.Get("name"))
+	if err := httpapi.CheckName(name); err != nil {
+		v.fail(http.StatusBadRequest, "This is not the name of a sequencer", detail(err)+".")
+		return
+	}
+	if !v.who.MayMake(name) {
+		v.forbidden("It cannot take IDs of " + name + ".")
+		return
+	}
+	ctx, cancel := k.limited(v.r)
+	defer cancel()
+	id, layout, err := k.next(ctx, name)
+	if err != nil {
+		v.failed(err, ctx.Err() != nil)
+		return
+	}
+	target, _ := inspectAddress([]string{id}, url.Values{"layout": {layout.String()}, "of": {name}})
+	http.Redirect(v.w, v.r, target+"&made=1", http.StatusSeeOther)
+}

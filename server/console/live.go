@@ -1,0 +1,105 @@
+package console
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A view is a page that changes: what of it, for a visitor, at a moment. It returns the
+// name of the page's template and its data.
+func (k *Console) view(v *visit) (name string, body any, ok bool) {
+	q := v.r.URL.Query()
+	switch q.Get("page") {
+	case "overview":
+		if v.who.MayRead("") {
+			return "overview", k.overviewNow(v), true
+		}
+	case "members":
+		if v.who.MayRead("") {
+			return "members", k.membersNow(v), true
+		}
+	case "sequencer":
+		name := q.Get("name")
+		if name != "" && v.who.MayRead(name) {
+			if p, err := k.sequencerNow(v, name); err == nil || p.StoreFault != "" {
+				return "sequencer", p, true
+			}
+			return "", nil, true
+		}
+	}
+	return "", nil, false
+}
+
+// writeLimit is how long a browser may take to read what is sent.
+const writeLimit = 10 * time.Second
+
+// events is the stream of a page: the parts that change, and a beat where nothing has, by
+// which the page knows that it is still connected.
+func (k *Console) events(v *visit) {
+	if _, _, ok := k.view(v); !ok {
+		http.Error(v.w, "there is no such page, or you may not see it", http.StatusForbidden)
+		return
+	}
+	c := http.NewResponseController(v.w)
+	_ = c.SetReadDeadline(time.Time{}) // the server's limits are for requests that end
+	h := v.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	tick := time.NewTicker(k.c.Every)
+	defer tick.Stop()
+	var last []byte
+	for {
+		v.now = k.c.Now()
+		if v.who = k.visitor(v.r); !v.who.Known {
+			_ = send(v.w, c, "over", "")
+			return
+		}
+		name, body, ok := k.view(v)
+		if !ok {
+			_ = send(v.w, c, "over", "")
+			return
+		}
+		var b bytes.Buffer
+		if name != "" {
+			if err := render(&b, name, "live", body); err != nil {
+				k.c.Log.Error("console: a page cannot be written", "page", name, "error", err)
+				return
+			}
+		}
+		var err error
+		if name != "" && !bytes.Equal(b.Bytes(), last) {
+			last = b.Bytes()
+			err = send(v.w, c, "view", b.String())
+		} else {
+			err = send(v.w, c, "beat", "")
+		}
+		if err != nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-v.r.Context().Done():
+			return
+		case <-k.ctx.Done():
+			return
+		}
+	}
+}
+
+// send writes an event.
+func send(w http.ResponseWriter, c *http.ResponseController, event, data string) error {
+	_ = c.SetWriteDeadline(time.Now().Add(writeLimit))
+	var b strings.Builder
+	fmt.Fprintf(&b, "event: %s\n", event)
+	for line := range strings.Lines(data + "\n") {
+		fmt.Fprintf(&b, "data: %s\n", strings.TrimRight(line, "\r\n"))
+	}
+	b.WriteString("\n")
+	if _, err := w.Write([]byte(b.String())); err != nil {
+		return err
+	}
+	return c.Flush()
+}

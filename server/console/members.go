@@ -1,0 +1,81 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn/server/members"
+)
+
+// A membersPage is the servers of the store.
+type membersPage struct {
+	Now        time.Time
+	Store      bool
+	StoreFault string
+	StoreAt    time.Time
+	Rows       []memberRow
+}
+
+// A memberRow is a server.
+type memberRow struct {
+	memberInfo
+	Self  bool
+	State state
+	Rate  float64
+	Made  uint64
+	Held  []members.Held // that are held now, and the visitor may see
+	Some  int            // more than these
+	Clock clockError
+}
+
+// maxHeldShown is how many node numbers a row names.
+const maxHeldShown = 6
+
+func (k *Console) members(v *visit) {
+	if !v.who.MayRead("") {
+		v.forbidden("It cannot see the servers.")
+		return
+	}
+	v.show(http.StatusOK, "members", page{Title: "Members", Section: "members", Live: "/events?page=members", Body: k.membersNow(v)})
+}
+
+func (k *Console) membersNow(v *visit) membersPage {
+	p := membersPage{Now: v.now, Store: k.admin != nil}
+	s := k.fleet.recent(v.r.Context())
+	if s.Err != nil {
+		p.StoreFault, p.StoreAt = storeFault(s.Err), s.At
+	}
+	self := k.c.Self()
+	for _, m := range s.Members {
+		r := memberRow{memberInfo: m, Self: m.ID == self, Rate: m.Member.Rate, Made: m.IDs, Clock: m.Clock}
+		r.State = state{"there", "good", "It wrote into the store within the last half minute."}
+		if !m.Until.After(v.now) {
+			r.State = state{"lost", "bad", "It has not written into the store for longer than it should."}
+		}
+		if r.Self {
+			_, rates := k.history.rates("")
+			r.Rate = now(rates)
+		}
+		for _, h := range m.Holds {
+			if v.who.MayRead(h.Sequencer) && h.Until.After(v.now) {
+				r.Held = append(r.Held, h)
+			}
+		}
+		if len(r.Held) > maxHeldShown {
+			r.Some, r.Held = len(r.Held)-maxHeldShown, r.Held[:maxHeldShown]
+		}
+		p.Rows = append(p.Rows, r)
+	}
+	slices.SortStableFunc(p.Rows, func(a, b memberRow) int {
+		if a.Self != b.Self {
+			if a.Self {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.Host+a.Address, b.Host+b.Address)
+	})
+	return p
+}

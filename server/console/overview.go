@@ -1,0 +1,193 @@
+package console
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/metrics"
+)
+
+// An overviewPage is all sequencers, and what matters of the whole.
+type overviewPage struct {
+	Now        time.Time
+	StoreFault string
+	StoreAt    time.Time // of when figures are where the store does not answer
+	Store      bool
+	Rate       float64 // of all servers
+	Made       uint64
+	Members    int
+	Held       int
+	Worst      string // what wants attention, in a sentence; empty if nothing does
+	Rows       []overviewRow
+	More       int // sequencers that are not shown
+	Maker      bool
+	Admin      bool
+	Chart      chart
+}
+
+// An overviewRow is a sequencer in the list.
+type overviewRow struct {
+	Name    string
+	Fault   string
+	State   state
+	Layout  string
+	Bits    int
+	Spark   spark
+	Rate    float64
+	Made    uint64
+	Here    bool // this server has it open
+	Held    uint64
+	Nodes   string // how many there are
+	Free    string
+	Used    int // percent of the numbers that are held
+	Looked  bool
+	Last    time.Time
+	Left    string
+	Soon    bool // the last ID is near
+	Members int
+}
+
+// A state is a word with its colour.
+type state struct{ Word, Tone, Means string }
+
+// stateOf is a sequencer's state for people.
+func stateOf(s grant.State) state {
+	switch s {
+	case grant.Attached:
+		return state{"attached", "good", "Servers may hold node numbers of it and make IDs."}
+	case grant.Detaching:
+		return state{"detaching", "busy", "Servers are giving their node numbers back."}
+	case grant.Detached:
+		return state{"detached", "idle", "No server holds a node number of it, and none makes IDs, until it is attached."}
+	case grant.Destroying:
+		return state{"destroying", "busy", "Servers are giving their node numbers back, for good."}
+	case grant.Destroyed:
+		return state{"destroyed", "idle", "It makes no more IDs. Created again with the same layout, it goes on without repeating any."}
+	case grant.Purged:
+		return state{"purged", "idle", "It may be created again with any layout."}
+	}
+	return state{s.String(), "bad", ""}
+}
+
+// maxRows is how many sequencers the list has.
+const maxRows = 200
+
+// soon is how near the last ID of a layout must be to be warned of.
+const soon = 3 * 365 * 24 * time.Hour
+
+// overview is the first page.
+func (k *Console) overview(v *visit) {
+	if !v.who.MayRead("") {
+		http.Redirect(v.w, v.r, "/inspect", http.StatusSeeOther)
+		return
+	}
+	v.show(http.StatusOK, "overview", page{Title: "Overview", Section: "overview", Live: "/events?page=overview", Body: k.overviewNow(v)})
+}
+
+func (k *Console) overviewNow(v *visit) overviewPage {
+	p := overviewPage{Now: v.now, Store: k.admin != nil, Maker: v.who.Maker(), Admin: v.who.Admin() && k.admin != nil}
+	figures := make(map[string]metrics.Sequencer)
+	for _, f := range k.c.Figures() {
+		if v.who.MayRead(f.Name) {
+			figures[f.Name] = f
+			p.Made += f.IDs
+		}
+	}
+	s := k.fleet.recent(v.r.Context())
+	if s.Err != nil {
+		p.StoreFault, p.StoreAt = storeFault(s.Err), s.At
+	}
+	times, rates := k.history.rates("")
+	p.Chart = newChart(times, rates)
+	p.Rate = now(rates)
+	self := k.c.Self()
+	p.Members = len(s.Members)
+	for _, m := range s.Members {
+		if m.ID != self {
+			p.Rate += m.Rate
+			p.Made += m.IDs
+		}
+	}
+	if k.admin == nil {
+		k.staticRows(&p, figures)
+	}
+	for _, q := range s.Sequencers {
+		if !v.who.MayRead(q.Name) {
+			continue
+		}
+		row := k.rowOf(q, figures, v.now)
+		p.Held += int(row.Held)
+		if len(p.Rows) == maxRows {
+			p.More++
+			continue
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	// What is in use comes first; others keep the order of their names.
+	slices.SortStableFunc(p.Rows, func(a, b overviewRow) int { return cmp.Compare(rank(a), rank(b)) })
+	return p
+}
+
+func rank(r overviewRow) int {
+	switch {
+	case r.Fault != "":
+		return 0
+	case r.State.Word == "destroyed" || r.State.Word == "purged":
+		return 2
+	}
+	return 1
+}
+
+// rowOf is a line of the list.
+func (k *Console) rowOf(q sequencerInfo, figures map[string]metrics.Sequencer, at time.Time) overviewRow {
+	row := overviewRow{Name: q.Name, Fault: q.Fault}
+	if q.Fault != "" {
+		return row
+	}
+	f, here := figures[q.Name]
+	row.Here, row.Made = here, f.IDs
+	_, rates := k.history.rates(q.Name)
+	row.Spark, row.Rate = newSpark(rates), now(rates)
+	row.State = stateOf(q.Info.State)
+	row.setLayout(q.Info.Config.Layout, at)
+	row.Looked = q.Looked
+	row.Held = heldNow(q.Nodes, at)
+	all := q.Info.Config.Layout.MaxNode()
+	row.Free = count(float64(all) + 1 - float64(row.Held))
+	row.Used = int(float64(row.Held) / (float64(all) + 1) * 100)
+	return row
+}
+
+func (r *overviewRow) setLayout(l firn.Layout, at time.Time) {
+	r.Layout, r.Bits = l.String(), l.Bits()
+	r.Last, r.Left = l.Last(), left(l.Last(), at)
+	r.Soon = -inspect.Age(l.Last(), at) < soon.Seconds()
+	r.Nodes = power(l.NodeBits())
+}
+
+// heldNow is how many of the node numbers somebody holds.
+func heldNow(nodes []grant.NodeInfo, at time.Time) (n uint64) {
+	for _, x := range nodes {
+		if x.Held && x.Until.After(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// staticRows are the names of a server without a store: only what it has served itself.
+func (k *Console) staticRows(p *overviewPage, figures map[string]metrics.Sequencer) {
+	for _, f := range figures {
+		_, rates := k.history.rates(f.Name)
+		p.Rows = append(p.Rows, overviewRow{Name: f.Name, State: state{"static", "good", "This server has a node number of its own, and knows no others."}, Here: true, Made: f.IDs, Spark: newSpark(rates), Rate: now(rates)})
+	}
+	slices.SortFunc(p.Rows, func(a, b overviewRow) int { return cmp.Compare(a.Name, b.Name) })
+	if len(p.Rows) > maxRows {
+		p.More, p.Rows = len(p.Rows)-maxRows, p.Rows[:maxRows]
+	}
+}

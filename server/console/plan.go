@@ -1,0 +1,189 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A planPage is a layout that somebody thinks about.
+type planPage struct {
+	Time, Node, Seq int
+	Unit            string
+	Epoch           string
+	Units           []string
+	Starts          []start
+	Fault           string
+	Total, Over     int
+	Made            *planned
+}
+
+// A start is a known layout to begin with.
+type start struct{ Name, About, Link string }
+
+// planned is what a layout can hold.
+type planned struct {
+	Layout   firn.Layout
+	Text     string
+	Ruler    ruler
+	Fields   []field
+	PerTick  string
+	Second   string
+	All      string
+	Nodes    string
+	Last     time.Time
+	Years    string
+	JS, Sign verdict
+	Bytes    int
+	Index    string
+	Now      time.Time
+}
+
+// A verdict is an answer with its reason.
+type verdict struct {
+	Good bool
+	Text string
+}
+
+var planUnits = []string{"100us", "1ms", "4ms", "10ms", "100ms", "1s"}
+
+// planStarts are layouts that people begin with.
+var planStarts = []string{"default", "hazelcast", "snowcast", "twitter", "sonyflake", "js53"}
+
+// plan shows what widths come to. All is in the page's address.
+func (k *Console) plan(v *visit) {
+	q := v.r.URL.Query()
+	p := planPage{Units: planUnits}
+	p.Time, p.Node, p.Seq = 41, 10, 12
+	p.Unit, p.Epoch = "1ms", firn.Default().Epoch().Format(time.DateOnly)
+	var faults []string
+	for _, n := range []struct {
+		key  string
+		v    *int
+		most int
+	}{{"time", &p.Time, 63}, {"node", &p.Node, 48}, {"seq", &p.Seq, 48}} {
+		if text := q.Get(n.key); text != "" {
+			bits, err := strconv.Atoi(text)
+			if err != nil || bits < 0 || bits > n.most {
+				faults = append(faults, fmt.Sprintf("%s is %q: it is a number of bits from 0 to %d.", fieldName(n.key), text, n.most))
+				continue
+			}
+			*n.v = bits
+		}
+	}
+	if unit := strings.TrimSpace(q.Get("unit")); unit != "" {
+		p.Unit = unit
+	}
+	if epoch := strings.TrimSpace(q.Get("epoch")); epoch != "" {
+		p.Epoch = epoch
+	}
+	p.Total = p.Time + p.Node + p.Seq
+	for _, name := range planStarts {
+		l := firn.MustParseLayout(name)
+		for info := range firn.Presets() {
+			if info.Name == name {
+				p.Starts = append(p.Starts, start{name, info.About, planLink(l)})
+			}
+		}
+	}
+	if faults == nil {
+		var err error
+		if p.Made, err = p.make(v.now); err != nil {
+			faults = append(faults, detail(err)+".")
+		}
+	}
+	p.Fault = strings.Join(faults, " ")
+	if v.isPart() {
+		v.w.Header().Set("HX-Replace-Url", planAddress(p.Time, p.Node, p.Seq, p.Unit, p.Epoch))
+		v.part("plan", "planned", p)
+		return
+	}
+	status := http.StatusOK
+	if p.Fault != "" {
+		status = http.StatusBadRequest
+	}
+	v.show(status, "plan", page{Title: "Plan a layout", Section: "plan", Body: p})
+}
+
+func planLink(l firn.Layout) string {
+	return planAddress(l.TimeBits(), l.NodeBits(), l.SeqBits(), l.Unit().String(), l.Epoch().Format(time.DateOnly))
+}
+
+func planAddress(t, n, s int, unit, epoch string) string {
+	return "/plan?" + url.Values{
+		"time": {strconv.Itoa(t)}, "node": {strconv.Itoa(n)}, "seq": {strconv.Itoa(s)}, "unit": {unit}, "epoch": {epoch},
+	}.Encode()
+}
+
+// make makes the layout, and says what it can hold.
+func (p *planPage) make(now time.Time) (*planned, error) {
+	if p.Total > 64 {
+		p.Over = p.Total - 64
+		return nil, fmt.Errorf("%d bits are %d too many for a 64-bit ID: take them from the time, the node or the sequence", p.Total, p.Over)
+	}
+	if p.Time == 0 {
+		return nil, fmt.Errorf("a layout needs time bits: without them IDs would begin again at once")
+	}
+	epoch := p.Epoch
+	if len(epoch) == len(time.DateOnly) {
+		epoch += "T00:00:00Z"
+	}
+	text := fmt.Sprintf("bits=time:%d.node:%d.seq:%d,unit=%s,epoch=%s", p.Time, p.Node, p.Seq, p.Unit, epoch)
+	for _, part := range []struct {
+		bits int
+		name string
+	}{{p.Node, ".node:0"}, {p.Seq, ".seq:0"}} {
+		if part.bits == 0 {
+			text = strings.Replace(text, part.name, "", 1)
+		}
+	}
+	l, err := firn.ParseLayout(text)
+	if err != nil {
+		return nil, err
+	}
+	// The shortest name: a preset, where the bits are those of one that has the same order.
+	for _, preset := range []string{"default", "js53"} {
+		same, err := firn.ParseLayout(fmt.Sprintf("%s,epoch=%s", preset, epoch))
+		if err == nil && same.Fields() == l.Fields() && same.Unit() == l.Unit() {
+			l = same
+		}
+	}
+	m := &planned{
+		Layout: l, Text: l.String(), Ruler: newRuler(l.Bits(), cutsOf(l), nil), Fields: explainLayout(l),
+		PerTick: power(l.SeqBits()), Second: count(l.IDsPerSecond()), Nodes: power(l.NodeBits()),
+		All:  count(l.IDsPerSecond() * math.Exp2(float64(l.NodeBits()))),
+		Last: l.Last(), Years: left(l.Last(), now), Bytes: l.Bits() / 8, Now: now,
+	}
+	m.JS = untilBit(l, 53, "Exact in a JavaScript number: never above 2^53.", "Not exact in a JavaScript number: send IDs as strings.", "Exact in a JavaScript number until %s: send IDs as strings.", now)
+	m.Sign = untilBit(l, 63, "Never negative as a signed 64-bit number.", "Negative at times as a signed 64-bit number.", "Negative as a signed 64-bit number from %s on.", now)
+	m.Index = fmt.Sprintf("%d bytes as bigint: a billion keys of an index are %d GB, where UUIDs are 16 GB.", m.Bytes, m.Bytes)
+	return m, nil
+}
+
+// untilBit says from when on IDs have a bit, in words.
+func untilBit(l firn.Layout, bit int, never, always, from string, now time.Time) verdict {
+	highest := -1
+	for _, p := range l.Pieces() {
+		if p.Field != "zero" && (p.Field != "const" || p.Const != 0) {
+			highest = max(highest, p.Pos+p.Width-1)
+		}
+	}
+	if highest < bit {
+		return verdict{true, never}
+	}
+	if l.Ordered() {
+		if p, err := l.Decompose(firn.ID(1) << bit); err == nil && p.Node == 0 && p.Seq == 0 {
+			if p.Time.Before(now) {
+				return verdict{false, always}
+			}
+			return verdict{bit == 63 && p.Time.Year()-now.Year() > 30, fmt.Sprintf(from, day(p.Time))}
+		}
+	}
+	return verdict{false, always}
+}

@@ -1,0 +1,179 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
+)
+
+// A ruler is the bits of an ID as they are drawn: from the top down, in chunks of 16, so
+// that a narrow screen shows one beneath the other.
+type ruler struct {
+	Bits   int
+	Label  string // for those who hear it
+	Digits bool   // the bits have values
+	Chunks []chunk
+}
+
+const chunkBits = 16
+
+// A chunk is 16 bits of a ruler.
+type chunk struct {
+	Hi, Lo int // the numbers of its first and last bit
+	Segs   []seg
+}
+
+// A seg is what a field has of a chunk.
+type seg struct {
+	Field      string
+	Span       int
+	Label      string // where the field's name stands
+	Width      string // and how many bits it has, where there is room
+	Begin, End bool   // of the piece
+	Digits     string // the values, 0 and 1, or a point for each bit
+}
+
+// A cut is a run of bits of one field.
+type cut struct {
+	field      string
+	pos, width int
+}
+
+func cutsOf(l firn.Layout) (cuts []cut) {
+	for _, p := range l.Pieces() {
+		cuts = append(cuts, cut{p.Field, p.Pos, p.Width})
+	}
+	return cuts
+}
+
+func cutsOfReading(pieces []inspect.Piece) (cuts []cut) {
+	for _, p := range pieces {
+		cuts = append(cuts, cut{p.Field, p.Pos, p.Width})
+	}
+	return cuts
+}
+
+// newRuler draws cuts that follow each other from the top bit down. id is nil, or the
+// ID's bytes.
+func newRuler(bits int, cuts []cut, id []byte) ruler {
+	r := ruler{Bits: bits, Digits: id != nil}
+	var words []string
+	for hi := bits - 1; hi >= 0; hi -= chunkBits {
+		r.Chunks = append(r.Chunks, chunk{Hi: hi, Lo: max(0, hi-chunkBits+1)})
+	}
+	for _, c := range cuts {
+		words = append(words, fmt.Sprintf("%s %s", plural(uint64(c.width), "bit"), fieldName(c.field)))
+		var segs []*seg
+		var at []int
+		for top := c.pos + c.width - 1; top >= c.pos; {
+			i := (bits - 1 - top) / chunkBits
+			low := max(c.pos, r.Chunks[i].Lo)
+			s := seg{Field: c.field, Span: top - low + 1, Begin: top == c.pos+c.width-1, End: low == c.pos, Digits: digits(id, top, low)}
+			r.Chunks[i].Segs = append(r.Chunks[i].Segs, s)
+			at = append(at, i)
+			top = low - 1
+		}
+		for _, i := range at {
+			segs = append(segs, &r.Chunks[i].Segs[len(r.Chunks[i].Segs)-1])
+		}
+		// The name stands where most of the field is.
+		var widest *seg
+		for _, s := range segs {
+			if widest == nil || s.Span > widest.Span {
+				widest = s
+			}
+		}
+		if widest != nil && widest.Span >= 3 && c.field != "zero" {
+			widest.Label = shortName(c.field)
+			if widest.Span >= 6 {
+				widest.Label = fieldName(c.field)
+			}
+			if widest.Span >= 9 {
+				widest.Width = plural(uint64(c.width), "bit")
+			}
+		}
+	}
+	r.Label = fmt.Sprintf("%d bits, from the highest down: %s", bits, strings.Join(words, ", "))
+	return r
+}
+
+// digits are the bits from top to low.
+func digits(id []byte, top, low int) string {
+	var b strings.Builder
+	for bit := top; bit >= low; bit-- {
+		at := len(id) - 1 - bit/8
+		switch {
+		case id == nil:
+			b.WriteByte('.')
+		case at >= 0 && id[at]>>(bit%8)&1 == 1:
+			b.WriteByte('1')
+		default:
+			b.WriteByte('0')
+		}
+	}
+	return b.String()
+}
+
+// fieldName is a field in a word.
+func fieldName(field string) string {
+	switch field {
+	case "seq":
+		return "sequence"
+	case "const":
+		return "fixed"
+	case "rand":
+		return "random"
+	case "zero":
+		return "unused"
+	}
+	return field
+}
+
+func shortName(field string) string {
+	switch field {
+	case "const":
+		return "fix"
+	case "rand":
+		return "rnd"
+	}
+	return field
+}
+
+// fieldOrder is how fields are explained.
+var fieldOrder = [...]string{"time", "node", "seq", "rand", "const", "zero"}
+
+// A field is a field of an ID in words.
+type field struct {
+	Key    string // as in firn.Piece
+	Name   string
+	Bits   string   // how many, and which
+	Value  string   // in this ID; empty where there is none
+	Detail []string // what it means, in sentences
+}
+
+// bitsOf says how many bits a field has, and where.
+func bitsOf(cuts []cut, key string) string {
+	n := 0
+	var where []string
+	for _, c := range cuts {
+		if c.field != key {
+			continue
+		}
+		n += c.width
+		if c.width == 1 {
+			where = append(where, fmt.Sprint(c.pos))
+		} else {
+			where = append(where, fmt.Sprintf("%d–%d", c.pos+c.width-1, c.pos))
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	word := "bits "
+	if n == 1 {
+		word = "bit "
+	}
+	return plural(uint64(n), "bit") + ": " + word + strings.Join(where, ", ")
+}

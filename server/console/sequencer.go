@@ -1,0 +1,278 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/metrics"
+)
+
+// A sequencerPage is all that is known of one sequencer.
+type sequencerPage struct {
+	Name       string
+	Now        time.Time
+	StoreFault string
+	StoreAt    time.Time
+	Static     bool // this server has no store
+	State      state
+	Info       grant.Info
+	Layout     firn.Layout
+	Ruler      ruler
+	Fields     []field
+	Second     string // IDs per second that a node can make
+	Left       string
+	Soon       bool
+	Held       uint64
+	Ever       int
+	Free       string
+	Nodes      string
+	Window     time.Duration
+	Rows       []nodeRow
+	More       int
+	Broken     int
+	AxisFrom   time.Time
+	AxisTo     time.Time
+	Here       *metrics.Sequencer
+	Rate       float64
+	Chart      chart
+	Job        *job
+	Maker      bool
+	Admin      bool
+	Acts       []string
+	TimeLink   string
+}
+
+// A nodeRow is a node number in the timeline.
+type nodeRow struct {
+	Node    uint64
+	Host    string
+	Owner   string
+	State   state
+	Until   time.Time
+	Wall    time.Time
+	X, W    int // where its window is drawn, of 1000
+	Here    bool
+	Before  bool // it began before what is drawn
+	Timeout string
+}
+
+// A chart is the rates of the last minutes, drawn large.
+type chart struct {
+	Spark
+	Times, Values string // as JSON
+	Most          float64
+}
+
+// Spark is embedded where a chart is drawn without JavaScript.
+type Spark = spark
+
+func newChart(times []time.Time, rates []float64) chart {
+	c := chart{Spark: newSpark(rates)}
+	seconds := make([]float64, len(times))
+	values := make([]float64, len(rates))
+	for i, t := range times {
+		seconds[i] = math.Round(float64(t.UnixMilli())) / 1000
+	}
+	for i, r := range rates {
+		values[i] = math.Round(r*10) / 10
+		c.Most = max(c.Most, r)
+	}
+	// Numbers always can be written.
+	x, _ := json.Marshal(seconds)
+	y, _ := json.Marshal(values)
+	c.Times, c.Values = string(x), string(y)
+	return c
+}
+
+const (
+	maxNodeRows = 100
+	axisWide    = 1000
+)
+
+// sequencer is the page of one.
+func (k *Console) sequencer(v *visit) {
+	name := v.r.PathValue("name")
+	if err := httpapi.CheckName(name); err != nil {
+		v.fail(http.StatusBadRequest, "This is not the name of a sequencer", detail(err)+".")
+		return
+	}
+	if !v.who.MayRead(name) {
+		v.forbidden("It cannot see the sequencer " + name + ".")
+		return
+	}
+	p, err := k.sequencerNow(v, name)
+	switch {
+	case errors.Is(err, errNoSequencer):
+		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, v.who.MayAdmin(name) && k.admin != nil}})
+		return
+	case err != nil && p.StoreFault == "":
+		v.failed(err, false)
+		return
+	}
+	status := http.StatusOK
+	if err != nil {
+		status = http.StatusServiceUnavailable
+	}
+	v.show(status, "sequencer", page{Title: name, Section: "overview", Live: "/events?page=sequencer&name=" + url.QueryEscape(name), Body: p})
+}
+
+type missingPage struct {
+	Name  string
+	Admin bool
+}
+
+// sequencerNow is what is known of a sequencer. Where the store does not answer there is
+// an error, and StoreFault says so on the page.
+func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err error) {
+	p = sequencerPage{Name: name, Now: v.now, Maker: v.who.MayMake(name), Admin: v.who.MayAdmin(name) && k.admin != nil, Static: k.admin == nil}
+	for _, f := range k.c.Figures() {
+		if f.Name == name {
+			p.Here = &f
+		}
+	}
+	times, rates := k.history.rates(name)
+	p.Chart, p.Rate = newChart(times, rates), now(rates)
+	if p.Static {
+		if p.Here == nil {
+			return p, errNoSequencer
+		}
+		s, err := k.c.Backend.Sequencer(v.r.Context(), name)
+		if err != nil {
+			return p, err
+		}
+		p.State = state{"static", "good", "This server has a node number of its own, and knows no other servers."}
+		p.setLayout(s.Layout, v.now)
+		return p, nil
+	}
+	ctx, cancel := context.WithTimeout(v.r.Context(), min(loadLimit, k.c.Limit))
+	defer cancel()
+	q, err := k.fleet.lookup(ctx, name)
+	if err != nil {
+		if !errors.Is(err, errNoSequencer) {
+			p.StoreFault, p.StoreAt = storeFault(err), v.now
+			p.State = state{"unknown", "bad", "The store does not say."}
+		}
+		return p, err
+	}
+	p.Info, p.State = q.Info, stateOf(q.Info.State)
+	p.Window = q.Info.Config.Window
+	p.setLayout(q.Info.Config.Layout, v.now)
+	p.Held, p.Ever, p.Broken = heldNow(q.Nodes, v.now), len(q.Nodes), q.Broken
+	p.Free = count(float64(p.Layout.MaxNode()) + 1 - float64(p.Held))
+	p.Job = k.jobs.of(name)
+	p.timeline(k, q, v.now)
+	p.Acts = actsOf(q.Info.State)
+	return p, nil
+}
+
+func (p *sequencerPage) setLayout(l firn.Layout, at time.Time) {
+	p.Layout = l
+	p.Ruler, p.Fields = newRuler(l.Bits(), cutsOf(l), nil), explainLayout(l)
+	p.Second, p.Left, p.Nodes = count(l.IDsPerSecond()), left(l.Last(), at), power(l.NodeBits())
+	p.Soon = l.Last().Sub(at) < soon
+	p.TimeLink = "/time?layout=" + url.QueryEscape(l.String())
+}
+
+// storeFault is why the store does not answer, for people.
+func storeFault(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "It did not answer in time; the server's log says more."
+	}
+	f := httpapi.FaultOf(err, 0, false)
+	if f.Detail == "" {
+		return "The server's log says more."
+	}
+	return detail(errors.New(f.Detail)) + "."
+}
+
+// timeline draws the windows of node numbers around this moment.
+func (p *sequencerPage) timeline(k *Console, q sequencerInfo, at time.Time) {
+	reach := p.Window + p.Window/2
+	p.AxisFrom, p.AxisTo = at.Add(-reach), at.Add(reach)
+	x := func(t time.Time) int {
+		share := float64(t.Sub(p.AxisFrom)) / float64(2*reach)
+		return int(math.Round(min(max(share, 0), 1) * axisWide))
+	}
+	here := p.Here != nil && p.Here.Attached
+	for _, n := range q.Nodes {
+		r := nodeRow{Node: n.Node, Host: n.Host, Until: n.Until, Wall: n.Wall, Here: here && n.Node == p.Here.Node && n.Held}
+		switch {
+		case n.Owner == "":
+			r.State = state{"fenced", "idle", "An operator has fenced it: its owner cannot go on."}
+		case !n.Held:
+			r.State = state{"given back", "idle", "Its owner has given it back; the next one begins where it ended."}
+		case !n.Until.After(at):
+			r.State = state{"lapsed", "busy", "Its owner did not renew it or give it back, as when it was idle, or has crashed. It is free."}
+		case n.Closing:
+			r.State = state{"giving back", "busy", "Its owner was told to give it back."}
+		default:
+			r.State = state{"held", "good", "Its owner makes IDs with it, and renews the window as long as it does."}
+		}
+		begin := n.Wall
+		if since, ok := k.fleet.since(p.Name, n); ok {
+			begin = since
+		}
+		r.Before = begin.Before(p.AxisFrom)
+		r.X = x(begin)
+		r.W = max(0, x(n.Until)-r.X)
+		if r.W > 0 {
+			r.W = max(r.W, 4)
+		}
+		p.Rows = append(p.Rows, r)
+	}
+	slices.SortStableFunc(p.Rows, func(a, b nodeRow) int {
+		if c := cmp.Compare(toneRank(a.State), toneRank(b.State)); c != 0 {
+			return c
+		}
+		if a.State.Tone == "good" {
+			return cmp.Compare(a.Node, b.Node)
+		}
+		return b.Until.Compare(a.Until)
+	})
+	if len(p.Rows) > maxNodeRows {
+		p.More, p.Rows = len(p.Rows)-maxNodeRows, p.Rows[:maxNodeRows]
+	}
+}
+
+func toneRank(s state) int {
+	switch s.Word {
+	case "held":
+		return 0
+	case "giving back":
+		return 1
+	case "lapsed":
+		return 2
+	}
+	return 3
+}
+
+// actsOf are what can be done to a sequencer in a state.
+func actsOf(s grant.State) []string {
+	switch s {
+	case grant.Attached:
+		return []string{"detach", "destroy"}
+	case grant.Detaching:
+		return []string{"detach", "attach", "destroy"}
+	case grant.Detached:
+		return []string{"attach", "destroy"}
+	case grant.Destroying:
+		return []string{"destroy"}
+	case grant.Destroyed:
+		return []string{"recreate"}
+	}
+	return nil
+}
+
+// String is for the list of what can be done.
+func (r nodeRow) String() string { return fmt.Sprintf("node %d %s", r.Node, r.State.Word) }

@@ -1,0 +1,221 @@
+// What the pages do beyond HTML: figures that change, copying, local times, charts.
+"use strict";
+(() => {
+	const $ = (sel, at = document) => at.querySelector(sel);
+	const all = (sel, at = document) => [...at.querySelectorAll(sel)];
+
+	// enhance gives a part of a page what needs a script.
+	function enhance(at) {
+		for (const b of all("[data-copy]", at)) b.hidden = false;
+		for (const p of all("[data-local]", at)) localTime(p);
+		for (const i of all("[data-confirm]", at)) confirmTyped(i);
+		for (const c of all("[data-chart]", at)) chart(c);
+	}
+
+	// localTime writes a time as this machine's clock has it.
+	function localTime(p) {
+		const t = new Date(p.dataset.local);
+		if (!p.dataset.local || isNaN(t)) return;
+		const two = (n, w = 2) => String(n).padStart(w, "0");
+		const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+		const off = -t.getTimezoneOffset(), abs = Math.abs(off);
+		const text = off === 0 ? "The same where you are (" + zone + ")." :
+			"Where you are: " + t.getFullYear() + "-" + two(t.getMonth() + 1) + "-" + two(t.getDate()) + " " + two(t.getHours()) + ":" +
+			two(t.getMinutes()) + ":" + two(t.getSeconds()) + "." + two(t.getMilliseconds(), 3) + " " +
+			(off < 0 ? "−" : "+") + two(Math.floor(abs / 60)) + ":" + two(abs % 60) + " (" + zone + ").";
+		if (p.textContent !== text) p.textContent = text;
+	}
+
+	// confirmTyped lets a form go only when a name was typed. The server looks too.
+	function confirmTyped(input) {
+		const button = $("button", input.form);
+		const look = () => { button.disabled = input.value.trim() !== input.dataset.confirm; };
+		input.addEventListener("input", look);
+		look();
+	}
+
+	// copying
+	async function copy(text) {
+		if (navigator.clipboard) return navigator.clipboard.writeText(text);
+		// Over plain HTTP from elsewhere browsers have only the old way.
+		const t = document.createElement("textarea");
+		t.value = text;
+		t.className = "sr";
+		document.body.append(t);
+		t.select();
+		const ok = document.execCommand("copy");
+		t.remove();
+		if (!ok) throw new Error("not copied");
+	}
+	document.addEventListener("click", async (e) => {
+		const b = e.target.closest?.("[data-copy]");
+		if (!b) return;
+		try {
+			await copy(b.dataset.copy);
+			b.textContent = "Copied";
+			b.classList.add("done");
+		} catch {
+			b.textContent = "Not copied";
+		}
+		setTimeout(() => { b.textContent = "Copy"; b.classList.remove("done"); }, 1600);
+	});
+
+	// The numbers beside sliders move with them.
+	document.addEventListener("input", (e) => {
+		const out = e.target.type === "range" && $('output[data-for="' + e.target.name + '"]');
+		if (out) out.textContent = e.target.value;
+	});
+
+	// In a field for several lines, Enter sends, as in one for a single line.
+	document.addEventListener("keydown", (e) => {
+		if (e.target.id === "ids" && e.key === "Enter" && !e.shiftKey && !e.isComposing) {
+			e.preventDefault();
+			e.target.form.requestSubmit();
+		}
+	});
+
+	// charts
+	const charts = new Map();
+	const colour = (name) => {
+		const probe = document.createElement("i");
+		probe.style.color = "var(" + name + ")";
+		document.body.append(probe);
+		const c = getComputedStyle(probe).color;
+		probe.remove();
+		return c;
+	};
+	const short = (v) => v >= 1e9 ? v / 1e9 + " G" : v >= 1e6 ? v / 1e6 + " M" : v >= 1e3 ? v / 1e3 + " k" : String(v);
+	function chart(box) {
+		if (!window.uPlot) return;
+		let data;
+		try {
+			data = [JSON.parse(box.dataset.times), JSON.parse(box.dataset.values)];
+		} catch { return; }
+		if (data[0].length < 2) return;
+		const size = () => ({ width: Math.max(box.clientWidth, 120), height: box.clientHeight || 120 });
+		const had = charts.get(box);
+		if (had) { had.setData(data); return; }
+		const dim = colour("--dim"), line = colour("--line"), accent = colour("--accent");
+		const font = "11px system-ui, sans-serif";
+		const label = document.createElement("div");
+		label.className = "sr";
+		box.replaceChildren();
+		const u = new uPlot({
+			...size(), legend: { show: false }, cursor: { show: false },
+			scales: {
+				x: { range: (_, lo, hi) => [Math.min(lo, hi - 60), hi] },
+				y: { range: (_, lo, hi) => [0, Math.max(hi * 1.1, 1)] },
+			},
+			series: [{}, { stroke: accent, width: 1.5, fill: accent.replace("rgb(", "rgba(").replace(")", ", .12)"), points: { show: false } }],
+			axes: [
+				{ stroke: dim, font, grid: { show: false }, ticks: { show: false }, size: 22, space: 90, values: (_, vs) => vs.map((s) => new Date(s * 1000).toISOString().slice(11, 19)) },
+				{ stroke: dim, font, grid: { stroke: line, width: 1 }, ticks: { show: false }, size: 46, space: 34, values: (_, vs) => vs.map((v) => v % 1 && v < 1 ? "" : short(v)) },
+			],
+		}, data, box);
+		charts.set(box, u);
+		new ResizeObserver(() => u.setSize(size())).observe(box);
+	}
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+		for (const [box, u] of charts) { u.destroy(); charts.delete(box); chart(box); }
+	});
+
+	// morph makes a part of the page like another, and leaves alone what is alike: what
+	// somebody has selected, focused or opened stays so.
+	function morph(a, b) {
+		if (a.nodeType !== 1) {
+			if (a.data !== b.data) a.data = b.data;
+			return;
+		}
+		for (const { name } of [...a.attributes]) {
+			if (!b.hasAttribute(name) && name !== "open") a.removeAttribute(name);
+		}
+		for (const { name, value } of b.attributes) {
+			if (a.getAttribute(name) !== value && !(name === "hidden" && a.dataset.copy)) a.setAttribute(name, value);
+		}
+		if (a.hasAttribute("data-keep")) return;
+		if (a.nodeName === "INPUT" || a.dataset.copy && a.dataset.copy === b.dataset.copy) return;
+		const keyed = new Map();
+		for (const c of a.children) if (c.dataset.key) keyed.set(c.dataset.key, c);
+		let at = a.firstChild;
+		for (const nb of [...b.childNodes]) {
+			const key = nb.dataset?.key;
+			let m = key ? keyed.get(key) : at;
+			if (m && (m.nodeType !== nb.nodeType || m.nodeName !== nb.nodeName || !key && m.dataset?.key)) m = null;
+			if (!m) {
+				a.insertBefore(nb, at);
+				continue;
+			}
+			if (m === at) at = at.nextSibling;
+			else a.insertBefore(m, at);
+			morph(m, nb);
+		}
+		while (at) {
+			const next = at.nextSibling;
+			at.remove();
+			at = next;
+		}
+	}
+
+	// The stream of a page.
+	const live = $("#live"), view = $("#view"), lost = $("#lost");
+	if (live && view) {
+		let source, heard = 0, since = null, watch;
+		const time = () => new Date().toISOString().slice(11, 19) + " UTC";
+		const say = (text, on) => {
+			if (live.textContent !== text) live.textContent = text;
+			live.classList.toggle("on", on === true);
+			live.classList.toggle("off", on === false);
+		};
+		const isHere = () => {
+			heard = performance.now();
+			if (since !== null) {
+				since = null;
+				lost.hidden = true;
+				document.body.classList.remove("lost");
+			}
+			say("Live", true);
+		};
+		const isLost = () => {
+			if (since !== null) return;
+			since = time();
+			say("Not connected", false);
+			lost.textContent = "The connection to the server was lost at " + since + ". What you see is as of then. It is tried again until it answers.";
+			lost.hidden = false;
+			document.body.classList.add("lost");
+		};
+		const begin = () => {
+			end();
+			heard = performance.now();
+			source = new EventSource(live.dataset.live);
+			source.addEventListener("view", (e) => {
+				isHere();
+				const t = document.createElement("template");
+				t.innerHTML = '<div id="view">' + e.data + "</div>";
+				morph(view, t.content.firstChild);
+				enhance(view);
+			});
+			source.addEventListener("beat", isHere);
+			source.addEventListener("over", () => { end(); location.reload(); });
+			source.onerror = () => {
+				isLost();
+				// A browser gives up where it was answered, and wrongly: a proxy in between, for instance.
+				if (source && source.readyState === EventSource.CLOSED) setTimeout(() => { if (!document.hidden) begin(); }, 3000);
+			};
+			watch = setInterval(() => { if (performance.now() - heard > 8000) isLost(); }, 1000);
+		};
+		const end = () => {
+			source?.close();
+			source = null;
+			clearInterval(watch);
+		};
+		// Nobody looks at a page that is hidden, and browsers allow only a few streams.
+		document.addEventListener("visibilitychange", () => document.hidden ? end() : begin());
+		addEventListener("pagehide", end);
+		addEventListener("pageshow", (e) => { if (e.persisted) begin(); });
+		say("Connecting");
+		if (!document.hidden) begin();
+	}
+
+	document.addEventListener("htmx:afterSwap", (e) => enhance(e.target));
+	enhance(document);
+})();
