@@ -21,8 +21,10 @@ func (r reading) before(s reading) bool {
 }
 
 // read reads the clock. The error is a *ClockError of a clock before the epoch.
-func (c *clock) read() (reading, error) {
-	now := c.now()
+func (c *clock) read() (reading, error) { return c.reading(c.now()) }
+
+// reading is what the clock says when it says now.
+func (c *clock) reading(now time.Time) (reading, error) {
 	tick, rest, where := c.layout.tickAt(now)
 	switch {
 	case where < 0:

@@ -1,5 +1,7 @@
 package firn
 
+import "math/bits"
+
 // A composer turns slots into IDs for one node of one layout.
 //
 // A slot is tick<<sequenceBits | sequence: one point on a node's number line.
@@ -13,6 +15,17 @@ type composer struct {
 
 	n     uint8
 	moves [maxPieces]move // from the lowest slot bit up
+
+	// Most layouts have two moves or one, and then these say it all: the slot's
+	// lowest bits go to low or high, its others by the last move.
+	plain    bool
+	reversed bool   // the last move turns the bits round
+	lowBits  uint64 // slot bits of the first of two moves that go to the ID's lower half
+	highBits uint64 // or to its upper half
+	upper    bool   // the last move is to the upper half
+	lowTo    uint8
+	lastFrom uint8
+	lastTo   uint8 // in the upper half, where there is one
 
 	// In a run of IDs whose slots differ only in their runBits lowest bits, each
 	// ID is the one before plus 1<<runShift.
@@ -45,6 +58,7 @@ func newComposer(l *Layout, node uint64) *composer {
 			c.random = c.random.or(ones(p.width).shl(p.pos))
 		}
 	}
+	c.simplify(l.size)
 	if first := c.moves[0]; c.n > 0 && !first.reverse {
 		c.runBits, c.runShift = first.width, first.to
 	}
@@ -69,6 +83,50 @@ func (c *composer) add(m move) {
 	c.n++
 }
 
+// simplify finds out whether the moves are plain: no more than two, of which only
+// the last turns bits round, none over the middle of a wide ID, and the last in
+// its upper half. Bits of a slot above the last move are zero: a generator has a
+// limit for them.
+func (c *composer) simplify(size uint8) {
+	if c.n == 0 || c.n > 2 {
+		return
+	}
+	last := c.moves[c.n-1]
+	half := uint8(0)
+	if size > 64 {
+		if half = 64; last.to < half {
+			return
+		}
+		c.upper = true
+	}
+	c.lastFrom, c.lastTo, c.reversed = last.from, last.to-half, last.reverse
+	if c.reversed {
+		c.lastTo = 64 - c.lastTo - last.width
+	}
+	if c.n == 2 {
+		first := c.moves[0]
+		if first.reverse || first.from != 0 || first.to < 64 && first.to+first.width > 64 {
+			return
+		}
+		if c.lowTo = first.to; first.to < 64 {
+			c.lowBits = mask(first.width)
+		} else {
+			c.lowTo -= 64
+			c.highBits = mask(first.width)
+		}
+	}
+	c.plain = c.n == 1 && last.from == 0 || c.n == 2 && last.from == c.moves[0].width
+}
+
+// last is where the last move puts its bits.
+func (c *composer) last(slot uint64) uint64 {
+	v := slot >> (c.lastFrom & 63)
+	if c.reversed {
+		return bits.Reverse64(v) >> (c.lastTo & 63)
+	}
+	return v << (c.lastTo & 63)
+}
+
 // HasRuns reports whether batches of the layout can be written as runs: IDs at
 // equal distances. They cannot where IDs have random bits, or where the step
 // from one to the next is 2^64 or more.
@@ -80,6 +138,15 @@ func (c *composer) hasRuns() bool { return c.random.isZero() && c.runShift < 64 
 
 // wide is the ID of a slot, with its random bits zero.
 func (c *composer) wide(slot uint64) wide {
+	if c.plain && c.upper {
+		to := c.lowTo & 63
+		return wide{c.base.hi | slot&c.highBits<<to | c.last(slot), c.base.lo | slot&c.lowBits<<to}
+	}
+	return c.byMoves(slot)
+}
+
+// byMoves is wide for any moves.
+func (c *composer) byMoves(slot uint64) wide {
 	w := c.base
 	for _, m := range c.moves[:c.n] {
 		v := slot >> m.from & mask(m.width)
@@ -93,15 +160,10 @@ func (c *composer) wide(slot uint64) wide {
 
 // low is wide for layouts of 64 bits.
 func (c *composer) low(slot uint64) uint64 {
-	w := c.base.lo
-	for _, m := range c.moves[:c.n] {
-		v := slot >> m.from & mask(m.width)
-		if m.reverse {
-			v = reverse(v, m.width)
-		}
-		w |= v << m.to
+	if c.plain {
+		return c.base.lo | slot&c.lowBits<<(c.lowTo&63) | c.last(slot)
 	}
-	return w
+	return c.byMoves(slot).lo
 }
 
 // A reversed piece that is cut to the slot's 63 bits would land in the wrong

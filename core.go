@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/firnid/firn/internal/freshness"
 )
 
 // core is what Generator and Generator128 share: it hands out slots.
@@ -17,9 +19,13 @@ import (
 // then swaps the word, in this order, so that a goroutine that was asleep in
 // between can only fail the swap, never go back. Uniqueness rests on the swap
 // alone; the clock pulls the word forward and says how far it may go.
+//
+// While a reading of the clock is fresh, single IDs are taken without another
+// one: see term.quick.
 type core struct {
 	layout   Layout
 	clock    clock
+	watch    freshness.Watch
 	maxAhead time.Duration
 	maxLag   time.Duration
 	lastTick uint64 // exclusive: the first tick that the layout, or the word, cannot hold
@@ -100,6 +106,8 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 	c.clock = clock{now: o.Now, layout: &c.layout}
 	if c.clock.now == nil {
 		c.clock.now = time.Now
+		// Half a tick, so that no ID is of more than a tick ago.
+		c.watch.Init(layout.unit / 2)
 	}
 	c.maxAhead, c.maxLag = o.MaxAhead, o.MaxLag
 	if c.maxLag == 0 {
@@ -139,7 +147,7 @@ func (c *core) newTerm(g Grant) (*term, error) {
 	if !g.From.IsZero() && !g.Until.IsZero() && !g.From.Before(g.Until) {
 		return nil, fmt.Errorf("firn: the grant of node %d is empty: it begins at %s and ends at %s", g.Node, stamp(g.From), stamp(g.Until))
 	}
-	t := &term{grant: g, composer: newComposer(&c.layout, g.Node), static: g.From.IsZero()}
+	t := &term{grant: g, composer: *newComposer(&c.layout, g.Node), static: g.From.IsZero(), watch: &c.watch}
 	first := uint64(0)
 	if !t.static {
 		tick, rest, where := c.layout.tickAt(g.From)
@@ -183,6 +191,8 @@ type view struct {
 	slot  uint64 // the next slot: the word, or the clock where that is later
 	limit uint64 // exclusive: end of grant and layout
 	ahead uint64 // exclusive: end of what MaxAhead allows now
+
+	look freshness.Look
 }
 
 // look reads the state. The error is ErrSealed or a *ClockError.
@@ -196,7 +206,7 @@ func (c *core) look() (v view, err error) {
 			}
 			continue // Switch has put another term in place
 		}
-		if v.now, err = c.clock.read(); err != nil {
+		if err := c.readClock(&v); err != nil {
 			return v, err
 		}
 		v.limit = v.term.limit.Load()
@@ -219,6 +229,19 @@ func (c *core) look() (v view, err error) {
 	}
 }
 
+// readClock reads the clock, and the counter around it.
+func (c *core) readClock(v *view) (err error) {
+	if !c.watch.On() {
+		v.now, err = c.clock.read()
+		return err
+	}
+	l := c.watch.Begin()
+	now := c.clock.now()
+	v.look = c.watch.End(l, now)
+	v.now, err = c.clock.reading(now)
+	return err
+}
+
 // aheadTick is the last tick that the clock and MaxAhead allow.
 func (c *core) aheadTick(now reading) uint64 {
 	tick := now.tick + c.aheadTicks
@@ -236,6 +259,17 @@ func (c *core) sealedForGood() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.isSealed
+}
+
+// takeOne is take(1), without a look at the clock where the last one is fresh by
+// another counter than the one that term.quick asks.
+func (c *core) takeOne() (*term, uint64, error) {
+	t := c.term.Load()
+	if slot, ok := t.below(t.window.EndBy(&c.watch)); ok {
+		return t, slot, nil
+	}
+	t, slot, _, err := c.take(1)
+	return t, slot, err
 }
 
 // take takes up to want slots that may be used now, and at least one.
@@ -257,6 +291,9 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 		}
 		n := min(want, end-v.slot)
 		if v.term.swap(v.word, v.slot, n) {
+			if c.watch.On() {
+				c.watch.Open(&v.term.window, v.look, min(end, v.slot+n+freshness.Most))
+			}
 			return v.term, v.slot, n, nil
 		}
 	}
@@ -501,7 +538,7 @@ func fill[I AnyID[I]](ctx context.Context, c *core, dst []I) error {
 			return err
 		}
 		c.batches.Add(1)
-		newBatch[I](t.composer, slot, int(n)).appendTo(dst[:0])
+		newBatch[I](&t.composer, slot, int(n)).appendTo(dst[:0])
 		dst = dst[n:]
 	}
 	return nil

@@ -2,6 +2,7 @@ package firn
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 )
 
@@ -32,7 +33,16 @@ func NewGenerator(layout Layout, grant Grant, o *Options) (*Generator, error) {
 // MaxAhead or stands before the epoch a *ClockError. ErrGrantOver, ErrTimeOver
 // and ErrSealed say that waiting does not help. A refused call changes nothing.
 func (g *Generator) TryNext() (ID, error) {
-	t, slot, _, err := g.take(1)
+	t := g.term.Load()
+	if slot, ok := t.quick(); ok {
+		return t.id(slot), nil
+	}
+	return g.tryNext()
+}
+
+// tryNext is TryNext by a look at the clock.
+func (g *Generator) tryNext() (ID, error) {
+	t, slot, err := g.takeOne()
 	if err != nil {
 		return 0, err
 	}
@@ -44,12 +54,16 @@ func (g *Generator) TryNext() (ID, error) {
 // when there is something to wait for; a call that it ends has taken nothing,
 // and its error matches both the context's and what it was waiting for.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
-	id, err := g.TryNext()
+	t := g.term.Load()
+	if slot, ok := t.quick(); ok {
+		return t.id(slot), nil
+	}
+	id, err := g.tryNext()
 	if err == nil {
 		return id, nil
 	}
 	err = g.doAfter(ctx, err, func() (err error) {
-		id, err = g.TryNext()
+		id, err = g.tryNext()
 		return err
 	})
 	if err != nil {
@@ -79,7 +93,7 @@ func (g *Generator) Reserve(n int) (Batch, time.Duration, error) {
 	if err != nil {
 		return Batch{}, 0, err
 	}
-	return newBatch[ID](t.composer, slot, n), hold, nil
+	return newBatch[ID](&t.composer, slot, n), hold, nil
 }
 
 // NextBatch makes the next n IDs, n ≥ 1, at consecutive slots, and waits as
@@ -93,14 +107,14 @@ func (g *Generator) NextBatch(ctx context.Context, n int) (Batch, error) {
 	if err != nil {
 		return Batch{}, err
 	}
-	return newBatch[ID](t.composer, slot, n), nil
+	return newBatch[ID](&t.composer, slot, n), nil
 }
 
 // id is the ID of a slot of this term.
 func (t *term) id(slot uint64) ID {
 	id := t.composer.low(slot)
 	if r := t.composer.random.lo; r != 0 {
-		id |= randomWide().lo & r
+		id |= rand.Uint64() & r
 	}
 	return ID(id)
 }

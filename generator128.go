@@ -2,6 +2,8 @@ package firn
 
 import (
 	"context"
+	"encoding/binary"
+	"math/rand/v2"
 	"time"
 )
 
@@ -18,8 +20,18 @@ func NewGenerator128(layout Layout, grant Grant, o *Options) (*Generator128, err
 }
 
 // TryNext makes the next ID, without ever waiting; see Generator.TryNext.
-func (g *Generator128) TryNext() (ID128, error) {
-	t, slot, _, err := g.take(1)
+func (g *Generator128) TryNext() (id ID128, err error) {
+	t := g.term.Load()
+	if slot, ok := t.quick(); ok {
+		t.put128(&id, slot)
+		return id, nil
+	}
+	return g.tryNext()
+}
+
+// tryNext is TryNext by a look at the clock.
+func (g *Generator128) tryNext() (ID128, error) {
+	t, slot, err := g.takeOne()
 	if err != nil {
 		return ID128{}, err
 	}
@@ -27,13 +39,18 @@ func (g *Generator128) TryNext() (ID128, error) {
 }
 
 // Next makes the next ID; see Generator.Next.
-func (g *Generator128) Next(ctx context.Context) (ID128, error) {
-	id, err := g.TryNext()
+func (g *Generator128) Next(ctx context.Context) (id ID128, err error) {
+	t := g.term.Load()
+	if slot, ok := t.quick(); ok {
+		t.put128(&id, slot)
+		return id, nil
+	}
+	id, err = g.tryNext()
 	if err == nil {
 		return id, nil
 	}
 	err = g.doAfter(ctx, err, func() (err error) {
-		id, err = g.TryNext()
+		id, err = g.tryNext()
 		return err
 	})
 	if err != nil {
@@ -53,7 +70,7 @@ func (g *Generator128) Reserve(n int) (Batch128, time.Duration, error) {
 	if err != nil {
 		return Batch128{}, 0, err
 	}
-	return newBatch[ID128](t.composer, slot, n), hold, nil
+	return newBatch[ID128](&t.composer, slot, n), hold, nil
 }
 
 // NextBatch makes the next n IDs; see Generator.NextBatch.
@@ -62,14 +79,26 @@ func (g *Generator128) NextBatch(ctx context.Context, n int) (Batch128, error) {
 	if err != nil {
 		return Batch128{}, err
 	}
-	return newBatch[ID128](t.composer, slot, n), nil
+	return newBatch[ID128](&t.composer, slot, n), nil
 }
 
 // id128 is the ID of a slot of this term.
-func (t *term) id128(slot uint64) ID128 {
+func (t *term) id128(slot uint64) (id ID128) {
+	t.put128(&id, slot)
+	return id
+}
+
+// put128 writes the ID of a slot of this term where it is to be: to copy it from
+// its halves costs more than to make it.
+func (t *term) put128(id *ID128, slot uint64) {
 	w := t.composer.wide(slot)
-	if r := t.composer.random; !r.isZero() {
-		w = w.or(randomWide().and(r))
+	r := &t.composer.random
+	if r.lo != 0 {
+		w.lo |= rand.Uint64() & r.lo
 	}
-	return ID128FromUint64s(w.hi, w.lo)
+	if r.hi != 0 {
+		w.hi |= rand.Uint64() & r.hi
+	}
+	binary.BigEndian.PutUint64(id[:8], w.hi)
+	binary.BigEndian.PutUint64(id[8:], w.lo)
 }

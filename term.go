@@ -1,6 +1,10 @@
 package firn
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/firnid/firn/internal/freshness"
+)
 
 // sealed is the bit of a term's word that says that it makes no more slots.
 const sealed = 1 << 63
@@ -10,7 +14,7 @@ const sealed = 1 << 63
 // whatever other term the generator has by then.
 type term struct {
 	grant    Grant
-	composer *composer
+	composer composer
 
 	// first is the first slot that may be used: where the grant begins, or later
 	// because of what earlier terms used. Where the term is static it is only
@@ -27,10 +31,18 @@ type term struct {
 	// start is the first slot of a static term, once it has one.
 	start atomic.Uint64
 
+	// What a single ID is taken with: read by all, written when a window opens.
+	watch  *freshness.Watch
+	window freshness.Window
+
+	_ line
+
 	// word is the next slot, 63 bits, and on top the bit sealed. Zero in a
 	// static term means that it has not started. It only grows, and never past
 	// limit.
 	word atomic.Uint64
+
+	_ line // so that whoever moves the word takes nothing else from other processors
 
 	// limit is the slot at which the grant, or the layout, ends. It only grows.
 	limit atomic.Uint64
@@ -45,6 +57,9 @@ type term struct {
 	skipped       atomic.Uint64
 	pulls, pulled atomic.Uint64
 }
+
+// line is two cache lines: processors fetch them in pairs.
+type line [128]byte
 
 // A debt is a reservation of the slots [from, to), made at clock now. The word
 // after any of them lies in (from, to].
@@ -71,6 +86,37 @@ func (t *term) begin(first uint64) {
 	if !t.static {
 		t.origin = first
 		t.word.Store(first)
+	}
+}
+
+// quick takes the next slot if it may be used by a reading of the clock that is
+// still fresh. It is take(1) without the clock, and all that is true of take is
+// true of it, whatever the counter says that tells what is fresh:
+//
+// The end of the window was computed by take, from a reading of the clock and
+// from the term's limit, after the word had reached that clock. So a slot below
+// it that the word stands at is in the grant, no further ahead of that reading
+// than MaxAhead allows, and not behind it. The swap takes the slot only if the
+// word still stands there, so slots are unique, and one that is refused stays
+// where it was, however many callers there are. A sealed word is above every
+// end, as its top bit is set.
+//
+// It swaps and does not add, though an add would cost less under contention:
+// see docs/decisions/generator.md.
+func (t *term) quick() (slot uint64, ok bool) {
+	return t.below(t.window.End(freshness.Cycles()))
+}
+
+// below takes the next slot if it lies below end.
+func (t *term) below(end uint64) (slot uint64, ok bool) {
+	for {
+		v := t.word.Load()
+		if v >= end {
+			return 0, false
+		}
+		if t.word.CompareAndSwap(v, v+1) {
+			return v, true
+		}
 	}
 }
 

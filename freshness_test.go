@@ -1,0 +1,502 @@
+package firn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/internal/freshness"
+)
+
+// newWatched is a generator with a clock and a counter of the test's, whose
+// readings open windows as those of the system's clock do. The clock's times must
+// have a monotonic part.
+func newWatched(layout string, g Grant, o Options, now func() time.Time, counter func() uint64) (*Generator, error) {
+	o.Now = now
+	gen, err := NewGenerator(MustParseLayout(layout), g, &o)
+	if err == nil {
+		gen.watch.InitCounter(min(freshness.Span, gen.layout.unit/2), now(), counter)
+	}
+	return gen, err
+}
+
+// A liar is a counter that makes 3 of a nanosecond while it is honest.
+type liar struct {
+	name  string
+	exact bool // whether its lies only ever lead to a look at the clock
+	count func(r *rand.Rand, honest uint64) uint64
+}
+
+// liars are the ways in which counters of real machines go wrong, and worse.
+func liars() []liar {
+	var offset, last uint64
+	var slow bool
+	return []liar{
+		{"is honest", true, func(_ *rand.Rand, n uint64) uint64 { return n }},
+		{"jumps forward", true, func(r *rand.Rand, n uint64) uint64 {
+			if r.IntN(2000) == 0 {
+				offset += 1_000_000 + r.Uint64N(1<<50)
+			}
+			return n + offset
+		}},
+		{"jumps back", true, func(r *rand.Rand, n uint64) uint64 {
+			if r.IntN(50) == 0 {
+				offset -= 1 << 56 // more than the time that passes in a test
+			}
+			return n + offset
+		}},
+		{"stops at times", false, func(r *rand.Rand, n uint64) uint64 {
+			if r.IntN(50) > 0 {
+				last = n
+			}
+			return last
+		}},
+		{"stands still", true, func(*rand.Rand, uint64) uint64 { return 42 }},
+		{"is zero", true, func(*rand.Rand, uint64) uint64 { return 0 }},
+		{"is of several sockets", false, func(r *rand.Rand, n uint64) uint64 { return n + r.Uint64N(3)*70_000 }},
+		{"changes its rate", false, func(r *rand.Rand, n uint64) uint64 {
+			if r.IntN(500) == 0 {
+				slow = !slow
+			}
+			if slow {
+				return n / 1000
+			}
+			return n
+		}},
+		{"goes backwards", false, func(_ *rand.Rand, n uint64) uint64 { return -n }},
+		{"says anything", false, func(r *rand.Rand, _ uint64) uint64 { return r.Uint64() }},
+		{"says anything near", false, func(r *rand.Rand, n uint64) uint64 { return n - 100_000 + r.Uint64N(200_000) }},
+	}
+}
+
+// TestLyingCounter: whatever the counter says that tells whether a reading of the
+// clock is fresh, IDs increase, lie in their grant and no further ahead of the
+// clock than MaxAhead. Where its lies can only lead to a look at the clock, IDs
+// are not of more than a tick ago either.
+func TestLyingCounter(t *testing.T) {
+	for seed := range uint64(3) {
+		for i, liar := range liars() {
+			readings, ids, err := lie(seed, liar.count, liar.exact)
+			if err != nil {
+				t.Errorf("a counter that %s, seed %d: %v", liar.name, seed, err)
+			}
+			if i == 0 && readings > ids*3/4 {
+				t.Errorf("an honest counter: %d looks at the clock for %d IDs, so this test says little", readings, ids)
+			}
+		}
+		if err := lieAboutTheRate(seed); err != nil {
+			t.Errorf("a counter of another rate, seed %d: %v", seed, err)
+		}
+	}
+}
+
+// lie lets a generator run with the counter for some time that it makes up, and
+// says what was wrong with its IDs.
+func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readings, made int, err error) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	layout := []string{"default", "bits=time:51.node:6.seq:6,unit=1us", "bits=time:44.node:10.seq:2", "hazelcast"}[r.IntN(4)]
+	ahead := []time.Duration{0, time.Millisecond, time.Second}[r.IntN(3)]
+	base, passed := time.Now(), time.Duration(0)
+	at := func() time.Time { return base.Add(passed) }
+	now := func() time.Time {
+		readings++
+		passed += time.Duration(r.IntN(50))
+		return at()
+	}
+	counter := func() uint64 {
+		passed += time.Duration(r.IntN(10))
+		return count(r, 3*uint64(passed))
+	}
+	from, until := base.Add(-time.Second), base.Add(time.Second)
+	g, err := newWatched(layout, Grant{Node: 1, From: from, Until: until}, Options{MaxAhead: ahead}, now, counter)
+	if err != nil {
+		return 0, 0, err
+	}
+	unit := g.layout.unit
+	last := ID(0)
+	node, reserved := uint64(1), false
+	for range 5_000 {
+		var ids []ID
+		n := r.IntN(1000)
+		switch {
+		case n < 900:
+			passed += time.Duration(r.IntN(40))
+		case n < 960:
+			passed += time.Duration(r.IntN(100_000))
+		case n < 990:
+			passed += time.Duration(r.IntN(5_000_000))
+		case n < 991:
+			passed += time.Duration(r.Int64N(int64(100 * time.Hour)))
+		case n < 996:
+			if t, slot, n, err := g.take(1 + r.Uint64N(300)); err == nil {
+				ids = slices.Collect(newBatch[ID](&t.composer, slot, int(n)).All())
+			}
+		case n < 997:
+			if b, _, err := g.Reserve(1 + r.IntN(5000)); err == nil {
+				ids, reserved = slices.Collect(b.All()), true
+			}
+		case n < 999:
+			until = at().Add(time.Duration(r.IntN(300_000_000)))
+			if err := g.Extend(until); err != nil {
+				until, _ = g.layout.timeOf(g.term.Load().limit.Load() >> g.layout.seqBits)
+			}
+		default:
+			node = 1 + node%3
+			from, until = at().Add(-time.Millisecond), at().Add(time.Second)
+			if err := g.Switch(Grant{Node: node, From: from, Until: until}); err != nil {
+				return 0, 0, err
+			}
+		}
+		if id, err := g.TryNext(); err == nil {
+			ids = append(ids, id)
+		} else if c := new(ClockError); errors.As(err, &c) {
+			return readings, made, fmt.Errorf("the clock never went back, but %w", err)
+		}
+		for i, id := range ids {
+			made++
+			p, err := g.layout.Decompose(id)
+			switch {
+			case err != nil:
+				return readings, made, err
+			case id <= last:
+				err = fmt.Errorf("ID %v comes after %v", id, last)
+			case p.Node != node || p.Time.Before(from) || !p.Time.Before(until):
+				err = fmt.Errorf("an ID of node %d and %v is outside its grant of node %d, %v to %v", p.Node, p.Time, node, from, until)
+			case p.Time.After(at().Add(ahead)) && n != 996 && !reserved:
+				err = fmt.Errorf("an ID leads the clock by %v, MaxAhead is %v", p.Time.Sub(at()), ahead)
+			case exact && at().Sub(p.Time) >= 2*unit+200: // a call takes some nanoseconds
+				err = fmt.Errorf("an ID lags by %v, a tick is %v", at().Sub(p.Time), unit)
+			}
+			if err != nil {
+				return readings, made, fmt.Errorf("%d of %d after %v: %w", i, len(ids), passed, err)
+			}
+			last = id
+		}
+		if len(ids) > 0 && last != 0 {
+			if p, _ := g.layout.Decompose(last); !p.Time.After(at().Add(ahead)) {
+				reserved = false // the clock has caught up with the reservation
+			}
+		}
+	}
+	return readings, made, nil
+}
+
+// lieAboutTheRate: a counter that becomes slower or faster is believed until two
+// looks at the clock have shown how it counts now, and not after.
+func lieAboutTheRate(seed uint64) error {
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range 10 {
+		base, passed := time.Now(), time.Duration(0)
+		rate, offset := 3.0, 0.0
+		now := func() time.Time { passed += 30; return base.Add(passed) }
+		counter := func() uint64 { passed += 10; return uint64(offset + rate*float64(passed)) }
+		stopped := uint64(0) // where the counter stands still, if it does
+		counter = func(honest func() uint64) func() uint64 {
+			return func() uint64 {
+				if stopped > 0 {
+					return stopped
+				}
+				return honest()
+			}
+		}(counter)
+		g, err := newWatched("default", Grant{Node: 1, From: base.Add(-time.Hour)}, Options{MaxAhead: time.Second}, now, counter)
+		if err != nil {
+			return err
+		}
+		for range 5 {
+			for range 1000 {
+				if _, err := g.TryNext(); err != nil {
+					return err
+				}
+			}
+			was := rate
+			rate = 3 * math.Pow(10, 8*r.Float64()-6)
+			offset += (was - rate) * float64(passed)
+			for range 2 {
+				passed += time.Millisecond
+				if _, _, _, err := g.take(1); err != nil {
+					return err
+				}
+			}
+			for range 1000 {
+				id, err := g.TryNext()
+				if err != nil {
+					return err
+				}
+				p, _ := g.layout.Decompose(id)
+				if lag := base.Add(passed).Sub(p.Time); lag > 2*time.Millisecond {
+					return fmt.Errorf("an ID lags by %v after the counter's rate has changed by %v", lag, rate/was)
+				}
+				passed += time.Duration(r.IntN(20_000_000))
+			}
+		}
+		// One that stops at a look says the same at the next call.
+		for range 100 {
+			if _, _, _, err := g.take(1); err != nil {
+				return err
+			}
+			passed += 25 * time.Microsecond
+		}
+		stopped = counter()
+		for range 2 {
+			if _, _, _, err := g.take(1); err != nil {
+				return err
+			}
+		}
+		passed += time.Hour
+		id, err := g.TryNext()
+		if err != nil {
+			return err
+		}
+		p, _ := g.layout.Decompose(id)
+		if lag := base.Add(passed).Sub(p.Time); lag > 2*time.Millisecond {
+			return fmt.Errorf("an ID lags by %v after the counter has stopped", lag)
+		}
+	}
+	return nil
+}
+
+// TestFreshnessMistakes switches on one deliberate mistake in the test of what is
+// fresh at a time, and wants TestLyingCounter's rules to notice it. They are compiled
+// in with a tag, so it builds itself with that.
+func TestFreshnessMistakes(t *testing.T) {
+	if !freshness.Mistakable {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, "go", "test", "-tags=firnmutant", "-run=^TestFreshnessMistakes$", "-v", "-count=1", ".").CombinedOutput()
+		if err != nil || strings.Count(string(out), "noticed: ") != len(freshness.Mistakes()) {
+			t.Errorf("%v, want %d mistakes to be noticed:\n%s", err, len(freshness.Mistakes()), out)
+		}
+		return
+	}
+	defer freshness.SetMistake(freshness.None)
+	for _, m := range freshness.Mistakes() {
+		freshness.SetMistake(m)
+		if noticed := lies(); noticed == nil {
+			t.Errorf("nothing is noticed of the mistake %q", m)
+		} else {
+			t.Logf("%s: noticed: %v", m, noticed)
+		}
+	}
+}
+
+// lies is the first fault that any counter leads to.
+func lies() error {
+	for seed := range uint64(3) {
+		if err := lieAboutTheRate(seed); err != nil {
+			return err
+		}
+		for _, liar := range liars() {
+			if _, _, err := lie(seed, liar.count, liar.exact); err != nil {
+				return fmt.Errorf("a counter that %s, seed %d: %w", liar.name, seed, err)
+			}
+		}
+	}
+	return nil
+}
+
+// open is a generator whose window is open: its clock has been looked at, and the
+// counter found to be honest. The clock stands then, and the counter nearly so.
+func open(t *testing.T, layout string, o Options) (g *Generator, clock *atomic.Int64, readings *atomic.Int64) {
+	t.Helper()
+	clock, readings = new(atomic.Int64), new(atomic.Int64)
+	base, count := time.Now(), new(atomic.Uint64)
+	now := func() time.Time {
+		readings.Add(1)
+		return base.Add(time.Duration(clock.Load()))
+	}
+	counter := func() uint64 { return 1e6*uint64(clock.Load()) + count.Add(1) }
+	g, err := newWatched(layout, Grant{Node: 1, From: base.Add(-time.Hour)}, o, now, counter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		clock.Add(int64(10 * time.Millisecond))
+		mustNext(t, g)
+	}
+	before := readings.Load()
+	if mustNext(t, g); readings.Load() != before {
+		t.Fatal("no window was opened")
+	}
+	return g, clock, readings
+}
+
+// TestRefusalsAtFullContention: however many callers there are, each slot that
+// MaxAhead allows is somebody's, no other is, and refusals leave the word where
+// it was.
+func TestRefusalsAtFullContention(t *testing.T) {
+	g, clock, readings := open(t, "default", Options{MaxAhead: 3 * time.Millisecond})
+	var made []uint64 // slots
+	for range 20 {
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				var mine []uint64
+				for refused := 0; refused < 100; {
+					id, err := g.TryNext()
+					if err == nil {
+						mine = append(mine, uint64(id)>>22<<12|uint64(id)&0xfff)
+					} else if refused++; !errors.Is(err, ErrExhausted) {
+						t.Errorf("TryNext: %v", err)
+						return
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				made = append(made, mine...)
+			})
+		}
+		all.Wait()
+		v, err := g.look()
+		if err != nil || v.word != v.ahead {
+			t.Fatalf("the word is %d, %v, want %d, where MaxAhead ends", v.word, err, v.ahead)
+		}
+		clock.Add(int64(time.Millisecond))
+	}
+	slices.Sort(made)
+	for i, slot := range made {
+		if slot != made[0]+uint64(i) {
+			t.Fatalf("slot %d is %d after %d: one was lost, or given twice", i, slot, made[max(i, 1)-1])
+		}
+	}
+	if n := len(made); readings.Load() > int64(n/2) {
+		t.Errorf("%d looks at the clock for %d IDs, so this test says little", readings.Load(), n)
+	}
+}
+
+// TestReserveAgainstNext: a reservation that runs ahead of the clock, while others
+// take single IDs, costs no slot either.
+func TestReserveAgainstNext(t *testing.T) {
+	for range 60 {
+		g, _, _ := open(t, "default", Options{MaxAhead: time.Second})
+		first := g.term.Load().word.Load()
+		var made atomic.Uint64
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range 1000 {
+					if _, err := g.TryNext(); err != nil {
+						return
+					}
+					made.Add(1)
+				}
+			})
+		}
+		all.Go(func() {
+			if _, _, err := g.Reserve(10_000_000); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Wait()
+		if word := g.term.Load().word.Load(); word != first+made.Load()+10_000_000 {
+			t.Fatalf("the word went on by %d, but %d slots were taken", word-first, made.Load()+10_000_000)
+		}
+	}
+}
+
+// TestSystemClockUnderLiars: the same with the system's clock, many callers, and
+// counters that say anything.
+func TestSystemClockUnderLiars(t *testing.T) {
+	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us"} {
+		for name, counter := range map[string]func() uint64{
+			"anything": rand.Uint64,
+			"anything near": func() uint64 {
+				return uint64(time.Now().UnixNano()) + rand.Uint64N(50_000)
+			},
+			"the same": func() uint64 { return 7 },
+		} {
+			ahead := time.Millisecond
+			g, err := newWatched(layout, Grant{Node: 1, From: time.Unix(1, 0)}, Options{MaxAhead: ahead}, time.Now, counter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const callers, each = 4, 5000
+			ids := make([]ID, callers*each)
+			var all sync.WaitGroup
+			for mine := range slices.Chunk(ids, each) {
+				all.Go(func() {
+					for i := range mine {
+						id, err := g.Next(t.Context())
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if p, _ := g.Layout().Decompose(id); time.Until(p.Time) > ahead {
+							t.Errorf("%s: an ID leads the clock by %v", name, time.Until(p.Time))
+						}
+						mine[i] = id
+					}
+				})
+			}
+			all.Wait()
+			slices.Sort(ids)
+			if n := len(slices.Compact(ids)); n != callers*each {
+				t.Errorf("%s: %d different IDs, want %d", name, n, callers*each)
+			}
+		}
+	}
+}
+
+// TestNoWindows: an injected clock is called every time, and in a bubble, where
+// time is made up, the counter is not asked for the time.
+func TestNoWindows(t *testing.T) {
+	readings := 0
+	g, err := NewGenerator(Default(), Grant{Node: 1, From: noon}, &Options{Now: func() time.Time { readings++; return noon }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		mustNext(t, g)
+	}
+	if readings != 1000 {
+		t.Errorf("an injected clock was read %d times for 1000 IDs", readings)
+	}
+
+	synctest.Test(t, func(t *testing.T) {
+		synctestNow()
+		g, err := NewGenerator(Default(), Grant{Node: 1, From: noon}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1000 {
+			_, p := mustNext(t, g)
+			wantParts(t, p, noon.Add(time.Duration(i)*time.Millisecond), 1, 0)
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
+// TestNextDoesNotAllocateWithTheSystemClock: not with a look at the clock, nor without.
+func TestNextDoesNotAllocateWithTheSystemClock(t *testing.T) {
+	g, err := NewGenerator(MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := NewGenerator128(MustParseLayout("bits=time:43.seq:20.node:20.rand:45"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, dst := t.Context(), make([]ID, 100)
+	for name, f := range map[string]func(){
+		"Next":        func() { g.Next(ctx) },
+		"TryNext":     func() { g.TryNext() },
+		"Fill":        func() { g.Fill(ctx, dst) },
+		"Next of 128": func() { wide.Next(ctx) },
+		"Reserve":     func() { g.Reserve(10) },
+	} {
+		if got := testing.AllocsPerRun(10_000, f); got != 0 {
+			t.Errorf("%s allocates %v times", name, got)
+		}
+	}
+}

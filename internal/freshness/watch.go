@@ -1,0 +1,138 @@
+package freshness
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Span is how long a reading is fresh, unless the caller wants it shorter.
+const Span = 50 * time.Microsecond
+
+// Most is how many IDs a window gives at most.
+const Most = 8192
+
+// least is the shortest span worth a window: what a look at the clock costs, a
+// few times over.
+const least = 200 * time.Nanosecond
+
+// A Watch opens windows for the readings of one clock. Its zero value opens
+// none. Many goroutines may use one at the same time, as soon as Init is done.
+type Watch struct {
+	on      bool
+	counter func() uint64 // nil: Cycles
+	span    time.Duration
+	base    time.Time // samples count from here
+
+	// gen is odd while somebody opens a window. Who does must have found it as it
+	// was before their own look at the clock, so windows are opened in the order
+	// of the looks they come from, and nobody waits.
+	gen  atomic.Uint64
+	rate rate // of whoever made gen odd
+}
+
+// Init makes the watch open windows of at most this span. A span that is too
+// short to be worth it leaves it as it is.
+func (w *Watch) Init(span time.Duration) {
+	if span < least {
+		return
+	}
+	w.on, w.span, w.base = true, min(span, Span), start
+	if !hasCycles() {
+		w.counter = elapsed
+	}
+}
+
+// InitCounter is Init with a counter of the caller's, which may say what it likes.
+func (w *Watch) InitCounter(span time.Duration, base time.Time, counter func() uint64) {
+	w.on, w.span, w.base, w.counter = true, span, base, counter
+}
+
+// On reports whether the watch opens any windows.
+func (w *Watch) On() bool { return w.on }
+
+func (w *Watch) count() uint64 {
+	if w.counter != nil {
+		return w.counter()
+	}
+	return Cycles()
+}
+
+// A Look is a look at the clock. The zero value opens no window.
+type Look struct {
+	gen uint64
+	sample
+}
+
+// Begin must be called just before the clock is read.
+func (w *Watch) Begin() Look {
+	return Look{gen: w.gen.Load(), sample: sample{lo: w.count()}}
+}
+
+// End must be called just after the clock has been read.
+func (w *Watch) End(l Look, now time.Time) Look {
+	if now == now.Round(0) {
+		return Look{gen: 1} // no monotonic part: a bubble
+	}
+	l.hi, l.at = w.count(), now.Sub(w.base)
+	return l
+}
+
+// Open opens the window for what lies below end, which the look at the clock has
+// allowed. The word that counts must have reached that clock already. It opens
+// none if another was opened since the look began.
+func (w *Watch) Open(v *Window, l Look, end uint64) {
+	if l.gen&1 != 0 || !w.gen.CompareAndSwap(l.gen, l.gen+1) {
+		return
+	}
+	o := &v.cycles
+	if w.counter != nil {
+		o = &v.other
+	}
+	span := w.rate.observe(l.sample, w.span)
+	if span != o.span.Load() {
+		o.span.Store(0) // so that no span is taken for another stamp's
+	}
+	// Before the stamp: whoever sees the stamp sees this end, or a later one.
+	o.end.Store(end)
+	o.stamp.Store(l.lo)
+	o.span.Store(span)
+	w.gen.Store(l.gen + 2)
+}
+
+// A Window says what may be used while a reading is fresh. Its zero value is
+// shut. It is opened by a Watch, of which it must always be the same.
+type Window struct {
+	cycles, other opening // by the processor's counter, or by the watch's own
+}
+
+// End is the exclusive end of what may be used when Cycles says c, or 0 if the
+// reading is not fresh. It becomes part of its caller: Cycles cannot, and a call
+// of a call is noticed here.
+func (v *Window) End(c uint64) uint64 { return v.cycles.at(c) }
+
+// EndBy is End by the counter of the watch, where it has one of its own.
+func (v *Window) EndBy(w *Watch) uint64 {
+	if w.counter == nil {
+		return 0
+	}
+	return v.other.at(w.counter())
+}
+
+// An opening is a window for one kind of counter.
+type opening struct {
+	span  atomic.Uint64 // in the counter's unit; 0: shut
+	stamp atomic.Uint64 // the counter just before the reading
+	end   atomic.Uint64 // exclusive
+}
+
+// at is the end when the counter says c.
+func (o *opening) at(c uint64) uint64 {
+	if Mistakable {
+		return o.mistaken(c)
+	}
+	// The stamp before the others, see Open.
+	if c-o.stamp.Load()-1 < o.span.Load() {
+		return o.end.Load()
+	}
+	return 0
+}
