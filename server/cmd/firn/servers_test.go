@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,18 +39,20 @@ func firnCommand(ctx context.Context, args string) *exec.Cmd {
 
 // A testServer is a firn serve that is killed and started again.
 type testServer struct {
-	url   atomic.Pointer[string]
-	cmd   *exec.Cmd
-	ended chan struct{}
-	going time.Time // when it is to go on, where it is stopped
+	listen string // "" is a free port each time
+	url    atomic.Pointer[string]
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	going  time.Time // when it is to go on, where it is stopped
 }
 
 // start starts it, and waits until it serves. Should the store be away, it ends, and is
 // started again, as what runs services does.
 func (s *testServer) start(t *testing.T, store string) {
 	t.Helper()
+	listen := cmp.Or(s.listen, "127.0.0.1:0")
 	for begin := time.Now(); ; {
-		s.cmd = firnCommand(context.Background(), "serve --listen 127.0.0.1:0 --log-format json --request-timeout 3s --store "+store)
+		s.cmd = firnCommand(context.Background(), "serve --listen "+listen+" --log-format json --request-timeout 3s --store "+store)
 		logs, err := s.cmd.StderrPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -175,6 +178,47 @@ func (c *handedOut) duplicates(t *testing.T) (spans int) {
 	return spans
 }
 
+// A disturbance is what servers have gone through.
+type disturbance struct{ kills, ends, stops int }
+
+// disturb kills servers, tells them to stop, and stops them for longer than their windows
+// of a second, at moments that the seed says, for that long. Those that end are started
+// again, and all go on when it returns. It calls also in between.
+func disturb(t *testing.T, servers []testServer, store string, lasts time.Duration, seed uint64, also func()) (d disturbance) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, seed))
+	for begin := time.Now(); time.Since(begin) < lasts; {
+		time.Sleep(time.Duration(100+r.IntN(300)) * time.Millisecond)
+		for i := range servers {
+			if s := &servers[i]; !s.going.IsZero() && time.Now().After(s.going) {
+				_ = s.cmd.Process.Signal(syscall.SIGCONT)
+				s.going = time.Time{}
+			}
+		}
+		also()
+		s := &servers[r.IntN(len(servers))]
+		switch what := r.IntN(5); {
+		case what < 2:
+			s.end(syscall.SIGKILL)
+			s.start(t, store)
+			d.kills++
+		case what < 3 && s.going.IsZero():
+			s.end(syscall.SIGTERM)
+			s.start(t, store)
+			d.ends++
+		case s.going.IsZero():
+			_ = s.cmd.Process.Signal(syscall.SIGSTOP)
+			s.going = time.Now().Add(time.Duration(r.IntN(2500)) * time.Millisecond)
+			d.stops++
+		}
+	}
+	for i := range servers {
+		_ = servers[i].cmd.Process.Signal(syscall.SIGCONT)
+		servers[i].going = time.Time{}
+	}
+	return d
+}
+
 // TestServersOnDirectory: two firn serve on one directory.
 func TestServersOnDirectory(t *testing.T) {
 	testServers(t, "a directory", 2, testStore(t), func() {})
@@ -211,18 +255,26 @@ func notInProcess(t *testing.T) {
 	}
 }
 
+// chaosLasts is how long servers are disturbed. FIRN_SOAK=1h makes it an hour.
+func chaosLasts() time.Duration {
+	if text := os.Getenv("FIRN_SOAK"); text != "" {
+		if d, err := time.ParseDuration(text); err == nil {
+			return d
+		}
+		return 10 * time.Minute
+	}
+	if testing.Short() {
+		return 3 * time.Second
+	}
+	return 12 * time.Second
+}
+
 // testServers: firn serve on one store, and firn next beside them, hand out IDs
 // together while the servers are killed, told to stop, and stopped for longer than
 // their windows, and the store fails for a moment. Every ID is checked.
 func testServers(t *testing.T, where string, size int, store string, fail func()) {
 	notInProcess(t)
-	lasts := 12 * time.Second
-	if testing.Short() {
-		lasts = 3 * time.Second
-	}
-	if os.Getenv("FIRN_SOAK") != "" {
-		lasts = 10 * time.Minute
-	}
+	lasts := chaosLasts()
 	create := firnCommand(t.Context(), "sequencer create chaos --max-ahead 200ms --window 1s --layout "+chaosLayout+" --store "+store)
 	if out, err := create.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -292,47 +344,20 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 		}
 	})
 
-	var kills, ends, stops int
 	lastFailure := time.Now()
-	r := rand.New(rand.NewPCG(1, 1))
-	for begin := time.Now(); time.Since(begin) < lasts; {
-		time.Sleep(time.Duration(100+r.IntN(300)) * time.Millisecond)
-		for i := range servers {
-			if s := &servers[i]; !s.going.IsZero() && time.Now().After(s.going) {
-				_ = s.cmd.Process.Signal(syscall.SIGCONT)
-				s.going = time.Time{}
-			}
-		}
+	d := disturb(t, servers, store, lasts, 1, func() {
 		if time.Since(lastFailure) > 3*time.Second && where != "a directory" {
 			failures.Add(1)
 			fail()
 			lastFailure = time.Now()
 		}
-		s := &servers[r.IntN(size)]
-		switch what := r.IntN(5); {
-		case what < 2:
-			s.end(syscall.SIGKILL)
-			s.start(t, store)
-			kills++
-		case what < 3 && s.going.IsZero():
-			s.end(syscall.SIGTERM)
-			s.start(t, store)
-			ends++
-		case s.going.IsZero():
-			_ = s.cmd.Process.Signal(syscall.SIGSTOP)
-			s.going = time.Now().Add(time.Duration(r.IntN(2500)) * time.Millisecond)
-			stops++
-		}
-	}
+	})
 	stop()
-	for i := range servers {
-		_ = servers[i].cmd.Process.Signal(syscall.SIGCONT)
-	}
 	clients.Wait()
 
 	spans := counted.duplicates(t)
 	t.Logf("report: servers on %s: %d firn serve and %d firn next one after the other, for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s), the store killed %d times: %d requests answered, %d not, %d of firn next not: %d IDs in %d runs of %d node numbers, no duplicate",
-		where, size, next.Load(), lasts, kills, ends, stops, failures.Load(), answered.Load(), refused.Load(), nextRefused.Load(), counted.ids.Load(), spans, len(counted.spans))
+		where, size, next.Load(), lasts, d.kills, d.ends, d.stops, failures.Load(), answered.Load(), refused.Load(), nextRefused.Load(), counted.ids.Load(), spans, len(counted.spans))
 	if counted.ids.Load() < 1_000_000 && !testing.Short() {
 		t.Errorf("%d IDs, want a million", counted.ids.Load())
 	}
@@ -341,7 +366,7 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 			t.Errorf("server %d took no part", i)
 		}
 	}
-	if next.Load() == 0 || kills == 0 || stops == 0 && !testing.Short() {
+	if next.Load() == 0 || d.kills == 0 || d.stops == 0 && !testing.Short() {
 		t.Errorf("not all took part")
 	}
 }

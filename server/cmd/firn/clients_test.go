@@ -1,0 +1,306 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/client"
+)
+
+// A ledger is the way of a client's requests. It counts what became of each.
+type ledger struct {
+	next *http.Transport
+
+	sent  atomic.Int64
+	whole atomic.Int64 // answers with IDs that came to their end
+	asked atomic.Int64 // the IDs in them
+	given atomic.Int64 // requests that the client itself gave up, as it was closed
+}
+
+func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
+	l.sent.Add(1)
+	n, _ := strconv.ParseInt(r.URL.Query().Get("count"), 10, 64)
+	resp, err := l.next.RoundTrip(r)
+	if err != nil {
+		if errors.Is(r.Context().Err(), context.Canceled) {
+			l.given.Add(1)
+		}
+		return nil, err
+	}
+	resp.Body = &ledgerBody{ReadCloser: resp.Body, l: l, ctx: r.Context(), ids: n, ok: resp.StatusCode == http.StatusOK}
+	return resp, nil
+}
+
+// A ledgerBody is an answer's.
+type ledgerBody struct {
+	io.ReadCloser
+	l     *ledger
+	ctx   context.Context
+	ids   int64
+	ok    bool // the status is that of IDs
+	ended bool
+}
+
+func (b *ledgerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == nil || b.ended {
+		return n, err
+	}
+	b.ended = true
+	switch {
+	case errors.Is(err, io.EOF) && b.ok:
+		b.l.whole.Add(1)
+		b.l.asked.Add(b.ids)
+	case errors.Is(b.ctx.Err(), context.Canceled):
+		b.l.given.Add(1)
+	}
+	return n, err
+}
+
+// fixedPort is an address that a server can have again after it was killed. It is none of
+// those that the system gives to connections.
+func fixedPort(t *testing.T) string {
+	t.Helper()
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 15000+rand.IntN(15000)))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("there is no free port")
+	return ""
+}
+
+// A caller draws IDs from a sequencer of a client in one way or another.
+type caller struct {
+	ids    int64
+	errs   int64
+	last   error
+	pieces []firn.ID // runs: the first ID of each
+	counts []uint64  // and how many
+}
+
+// note notes an ID. Those that follow each other within a tick are one run.
+func (c *caller) note(id firn.ID) {
+	c.ids++
+	if n := len(c.pieces) - 1; n >= 0 && c.pieces[n]+firn.ID(c.counts[n]) == id && id&0xfff != 0 {
+		c.counts[n]++
+		return
+	}
+	c.pieces = append(c.pieces, id)
+	c.counts = append(c.counts, 1)
+}
+
+// fail counts an error.
+func (c *caller) fail(err error) {
+	c.errs++
+	c.last = err
+}
+
+// draw draws IDs until it is told to stop.
+func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *atomic.Bool) {
+	buf := make([]firn.ID, 777)
+	for !stop.Load() {
+		switch way % 3 {
+		case 0:
+			for range 1000 {
+				id, err := s.Next(ctx)
+				if err != nil {
+					c.fail(err)
+					break
+				}
+				c.note(id)
+			}
+		case 1:
+			if err := s.Fill(ctx, buf); err != nil {
+				c.fail(err)
+				continue
+			}
+			for _, id := range buf {
+				c.note(id)
+			}
+		case 2:
+			b, err := s.NextBatch(ctx, 3000)
+			if err != nil {
+				c.fail(err)
+				continue
+			}
+			for id := range b.All() {
+				c.note(id)
+			}
+		}
+	}
+}
+
+// TestClientsOfKilledServers: programs with the Go client, and raw load over all three
+// protocols, draw at full rate from servers on one directory that are killed, told to stop,
+// and stopped for longer than their windows. No ID comes twice, and what became of each
+// request is known: a client has used every answer that arrived, and has counted a failure
+// for every other request.
+func TestClientsOfKilledServers(t *testing.T) {
+	notInProcess(t)
+	lasts := chaosLasts()
+	store := testStore(t)
+	create := firnCommand(t.Context(), "sequencer create chaos --max-ahead 200ms --window 1s --layout "+chaosLayout+" --store "+store)
+	if out, err := create.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	servers := make([]testServer, 3)
+	var urls []string
+	for i := range servers {
+		servers[i].listen = fixedPort(t)
+		servers[i].start(t, store)
+		urls = append(urls, "http://"+servers[i].listen)
+	}
+	defer func() {
+		for i := range servers {
+			servers[i].end(9)
+		}
+	}()
+
+	counted := &handedOut{layout: firn.MustParseLayout(chaosLayout), spans: make(map[uint64][]slots)}
+	var stop atomic.Bool
+	var all sync.WaitGroup
+
+	// Programs, with two goroutines each that share what is prefetched.
+	const programs = 3
+	ledgers := make([]*ledger, programs)
+	clients := make([]*client.Client, programs)
+	callers := make([]caller, 2*programs)
+	for i := range programs {
+		ledgers[i] = &ledger{next: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true}}
+		defer ledgers[i].next.CloseIdleConnections()
+		c, err := client.New(client.Config{
+			Servers: urls, Timeout: 2 * time.Second, HTTPClient: &http.Client{Transport: ledgers[i]},
+			Prefetch: &firn.PrefetchOptions{Count: 100, MaxCount: 5000},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients[i] = c
+		for j := range 2 {
+			c := &callers[2*i+j]
+			all.Go(func() { c.draw(t.Context(), clients[i].Sequencer("chaos"), i, &stop) })
+		}
+	}
+
+	// Raw load, as firn bench makes it: a connection to each server over each protocol.
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var loaders []*loader
+	var requests, rawIDs [3]atomic.Uint64
+	protocols := []string{"http", "grpc", "resp"}
+	for i, protocol := range protocols {
+		b := &bencher{protocol: protocol, sequencer: "chaos", count: 500, pipeline: 1}
+		if protocol == "resp" {
+			b.pipeline = 4
+		}
+		for _, text := range urls {
+			u, err := url.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := &loader{times: hdr.New(1, longest, 3)}
+			loaders = append(loaders, l)
+			all.Go(func() { b.load(ctx, l, u, &requests[i], &rawIDs[i]) })
+		}
+	}
+
+	d := disturb(t, servers, store, lasts, 2, func() {})
+	stop.Store(true)
+	cancel()
+	all.Wait()
+
+	var sent, whole, failed, drawn, callerErrs int64
+	for i, c := range clients {
+		s := c.Sequencer("chaos")
+		closing, done := context.WithTimeout(context.Background(), 20*time.Second)
+		if err := c.Close(closing); err != nil {
+			t.Errorf("program %d: Close: %v", i, err)
+		}
+		done()
+		stats, l := s.Stats(), ledgers[i]
+		if got, want := int64(stats.Batches), l.whole.Load(); got != want {
+			t.Errorf("program %d: %d answers arrived as a whole, and the client says that it has %d", i, want, got)
+		}
+		if got, want := int64(stats.Failures), l.sent.Load()-l.whole.Load()-l.given.Load(); got != want {
+			t.Errorf("program %d: %d requests were sent, %d answered and %d given up at the end, so %d failed, and the client says %d",
+				i, l.sent.Load(), l.whole.Load(), l.given.Load(), want, got)
+		}
+		if got, want := int64(stats.IDs), l.asked.Load(); got != want {
+			t.Errorf("program %d: %d IDs were asked for in answered requests, and the client says that it has %d", i, want, got)
+		}
+		out := callers[2*i].ids + callers[2*i+1].ids
+		// What is left is in store, or was on its way when the client was closed; of a
+		// Fill that has failed all are lost, and it said so.
+		lost := (callers[2*i].errs + callers[2*i+1].errs) * 777
+		if left := int64(stats.IDs) - out - int64(stats.Discarded); left < 0 || left > 3*5000+lost {
+			t.Errorf("program %d: of %d IDs that came %d were handed out and %d were too old: %d are left", i, stats.IDs, out, stats.Discarded, left)
+		}
+		for j := range 2 {
+			c := callers[2*i+j]
+			callerErrs += c.errs
+			for n := range c.pieces {
+				if err := counted.add(c.pieces[n], c.counts[n]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var unusable *client.AnswerError
+			if errors.As(c.last, &unusable) {
+				t.Errorf("program %d: %v", i, c.last)
+			}
+			if c.ids == 0 {
+				t.Errorf("caller %d of program %d has had no ID: %v", j, i, c.last)
+			}
+		}
+		sent, whole, failed, drawn = sent+l.sent.Load(), whole+l.whole.Load(), failed+int64(stats.Failures), drawn+out
+	}
+	var rawFailed uint64
+	for i, l := range loaders {
+		rawFailed += l.failed
+		n := uint64(0)
+		for _, s := range l.spans {
+			if err := counted.add(firn.ID(s.first), s.last-s.first+1); err != nil {
+				t.Fatal(err)
+			}
+			n += s.last - s.first + 1
+		}
+		if n == 0 {
+			t.Errorf("raw %s to %s: no ID: %v", protocols[i/len(urls)], urls[i%len(urls)], l.err)
+		}
+	}
+	for i, protocol := range protocols {
+		if rawIDs[i].Load() != 500*requests[i].Load() {
+			t.Errorf("raw %s: %d requests were answered with %d IDs", protocol, requests[i].Load(), rawIDs[i].Load())
+		}
+	}
+	spans := counted.duplicates(t)
+	t.Logf("report: clients of killed servers: 3 firn serve on a directory for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s); "+
+		"%d programs with the Go client sent %d requests: %d answered and used, %d failed and counted; %d IDs drawn, %d calls failed; "+
+		"raw load: %d requests over HTTP, %d over gRPC, %d over RESP answered, %d failed; %d IDs in %d runs of %d node numbers, no duplicate",
+		lasts, d.kills, d.ends, d.stops, programs, sent, whole, failed, drawn, callerErrs,
+		requests[0].Load(), requests[1].Load(), requests[2].Load(), rawFailed, counted.ids.Load(), spans, len(counted.spans))
+	if counted.ids.Load() < 1_000_000 && !testing.Short() && !raced() {
+		t.Errorf("%d IDs, want a million", counted.ids.Load())
+	}
+	if d.kills == 0 || failed == 0 && !testing.Short() {
+		t.Errorf("%d kills and %d failed requests show nothing", d.kills, failed)
+	}
+}
