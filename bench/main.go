@@ -43,6 +43,7 @@ func main() {
 // settings are what the command line says.
 type settings struct {
 	core    bool
+	firn    string
 	json    string
 	only    string
 	limit   time.Duration
@@ -57,6 +58,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&s.core, "core", false, "measure the library alone")
+	flags.StringVar(&s.firn, "firn", "bin/firn", "measure the server that this `PROGRAM` is")
 	flags.StringVar(&s.json, "json", "", "also write the report to `FILE`; - is stdout, in place of the table")
 	flags.StringVar(&s.only, "run", "", "measure only what a figure matching this `REGEXP` needs")
 	flags.DurationVar(&s.limit, "limit", 20*time.Minute, "end after this time, and say what was not measured")
@@ -111,6 +113,10 @@ func (r *run) all(s *settings) {
 	r.part("bursts", r.bursts)
 	r.part("sustained", r.sustained)
 	r.variants(s.variant)
+	if !s.core {
+		r.servers(s.firn)
+		r.storage(s.firn)
+	}
 	want := coreAims()
 	if !s.core {
 		maps.Copy(want, serverAims())

@@ -59,4 +59,9 @@ esac
 if [ "$what" = core ]; then
 	exec build/bench -core "$@"
 fi
-exec build/bench "$@"
+
+# The servers that are measured. What cannot be installed is skipped, and said.
+sh scripts/packages.sh redis-server=redis-server redis-benchmark=redis-tools postgres=postgresql psql=postgresql-client >&2
+sh scripts/etcd.sh >/dev/null || echo 'SKIPPED: etcd does not build here' >&2
+(unset GOWORK && make -s build)
+exec build/bench -firn bin/firn "$@"
