@@ -116,7 +116,7 @@
 		new ResizeObserver(() => u.setSize(size())).observe(box);
 	}
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-		for (const [box, u] of charts) { u.destroy(); charts.delete(box); chart(box); }
+		for (const [box, u] of [...charts]) { u.destroy(); charts.delete(box); chart(box); }
 	});
 
 	// morph makes a part of the page like another, and leaves alone what is alike: what
