@@ -50,6 +50,11 @@ var configKeys = []struct{ key, flag string }{
 	{"drain.timeout", "drain-timeout"},
 	{"log.format", "log-format"},
 	{"log.level", "log-level"},
+	{"tracing.endpoint", "tracing-endpoint"},
+	{"tracing.protocol", "tracing-protocol"},
+	{"tracing.insecure", "tracing-insecure"},
+	{"tracing.sample-ratio", "tracing-sample-ratio"},
+	{"tracing.service-name", "tracing-service-name"},
 }
 
 // knownKeys are the keys alone.

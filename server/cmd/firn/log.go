@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/tracing"
 )
 
 // A logging is how serve logs, on stderr.
@@ -55,7 +56,7 @@ func (l *logging) logger(a *app) *slog.Logger {
 	if l.logFormat == "json" {
 		h = slog.NewJSONHandler(a.stderr, o)
 	}
-	return slog.New(request.NewHandler(h))
+	return slog.New(request.NewHandler(tracing.NewHandler(h)))
 }
 
 // reload takes what another configuration says of logs that can change while the server

@@ -31,6 +31,7 @@ import (
 	"github.com/firnid/firn/server/settings"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/tlsconf"
+	"github.com/firnid/firn/server/tracing"
 )
 
 // defaultListen is on loopback, where neither TLS nor tokens are needed.
@@ -64,6 +65,8 @@ type serving struct {
 	drainTimeout   time.Duration
 	insecure       bool
 	logging
+	traced
+	tracer *tracing.Tracer // nil where nothing is traced
 
 	stopBy time.Time // when all must have ended, once it is told to stop
 }
@@ -78,6 +81,7 @@ func newServing() *serving {
 		requestTimeout: httpapi.DefaultLimit,
 		drainTimeout:   15 * time.Second,
 		logging:        logging{logFormat: "text"},
+		traced:         newTraced(),
 		create:         true,
 		forward:        true,
 	}
@@ -171,6 +175,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to go on after SIGINT or SIGTERM, while /readyz says 503")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
 	s.logging.flags(cmd)
+	s.traced.flags(cmd)
 	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, also without TLS or tokens")
 	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store where this one has no node number")
 	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with the token that other servers of the store let this one in with")
@@ -189,6 +194,12 @@ func (s *serving) run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer guard.close()
+	tracer, endTraces, err := s.startTraces(ctx, a, log)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
+	s.tracer = tracer
 	backend, end, err := s.backend(ctx, a, log, guard)
 	if err != nil {
 		return err
@@ -278,6 +289,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 	if err != nil {
 		return nil, nil, err
 	}
+	store = s.tracer.Store(store)
 	config := httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template}
 	var forwarder *rpcapi.Forwarder
 	var cluster *httpapi.Cluster
@@ -287,7 +299,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 			store.Close()
 			return nil, nil, err
 		}
-		fc.Log = log
+		fc.Log, fc.Options = log, s.tracer.GRPCClient()
 		forwarder = rpcapi.NewForwarder(fc)
 		f := forwarding.New(config, forwarder, func() string {
 			if id := s.memberID.Load(); id != nil {
@@ -347,7 +359,7 @@ func (s *serving) check() error {
 	if s.layout.ReadOnly() {
 		return misuse("firn layout lists what can be made", "%w", errReadOnly(s.layout))
 	}
-	return nil
+	return s.checkTraces()
 }
 
 // serve answers requests until ctx is done, and then those that are under way.
@@ -383,6 +395,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		Limit:   s.requestTimeout,
 		AnyHost: s.insecure || guard.knows(),
 		Guard:   guard.http(),
+		Trace:   s.tracer.HTTP(),
 		Log:     log,
 	})
 	web := httpapi.NewServer(handler)
@@ -391,7 +404,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	resp := respapi.NewServer(respapi.Config{
 		Backend: backend, Limit: s.requestTimeout, MaxConns: int(s.maxConns),
 		Auth: guard.resp(), PeerAccess: guard.peer(), TLSState: listen.StateOf,
-		Version: version, Log: log,
+		Version: version, Log: log, Trace: s.tracer.RESP(),
 		Observe: func(_ string, _ int, d time.Duration, failed bool) {
 			o := metrics.OK
 			if failed {
@@ -401,7 +414,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		},
 	})
 	rpc := rpcapi.NewServer(rpcapi.Config{
-		Backend: backend, Limit: s.requestTimeout, Guard: guard.grpc(), TLSState: listen.StateOf, Log: log,
+		Backend: backend, Limit: s.requestTimeout, Guard: guard.grpc(), TLSState: listen.StateOf, Log: log, Options: s.tracer.GRPCServer(),
 		Observe: func(_ string, code codes.Code, d time.Duration) { set.Observe("grpc", outcomeOfCode(code), d) },
 	})
 	done := make(chan error, 4*len(endpoints))

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/server/tracing"
+)
+
+// A traced is where serve sends traces.
+type traced struct {
+	traces     tracing.Config
+	traceRatio float64
+	ratioGiven func() bool
+}
+
+// newTraced sends none.
+func newTraced() traced { return traced{traceRatio: tracing.DefaultRatio} }
+
+// flags are those of traces.
+func (t *traced) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&t.traces.Endpoint, "tracing-endpoint", "", "`URL` of the OpenTelemetry collector that traces are sent to, as OTLP (default $OTEL_EXPORTER_OTLP_ENDPOINT, or no traces)")
+	f.Var(&value[string]{&t.traces.Protocol, parseTraceProtocol, func(s string) string { return s }, "PROTOCOL"}, "tracing-protocol", "grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)")
+	complete(cmd, "tracing-protocol", func() []string { return []string{tracing.GRPC, tracing.HTTP} })
+	f.BoolVar(&t.traces.Insecure, "tracing-insecure", false, "send traces without TLS where the URL has no scheme")
+	show := func(r float64) string { return strconv.FormatFloat(r, 'g', -1, 64) }
+	f.Var(&value[float64]{&t.traceRatio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "which part of requests, 0 to 1, is traced where the client does not say; OTEL_TRACES_SAMPLER counts where this is not given")
+	f.StringVar(&t.traces.Service, "tracing-service-name", "", "`NAME` of the service in traces (default $OTEL_SERVICE_NAME, or firn)")
+	t.ratioGiven = func() bool { return f.Changed("tracing-sample-ratio") }
+}
+
+func parseTraceProtocol(s string) (string, error) {
+	if s != tracing.GRPC && s != tracing.HTTP {
+		return "", errors.New("it is grpc or http")
+	}
+	return s, nil
+}
+
+func parseRatio(s string) (float64, error) {
+	r, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(r >= 0 && r <= 1) {
+		return 0, errors.New("it is a number from 0 to 1, such as 0.01")
+	}
+	return r, nil
+}
+
+// tracingConfig is what was said about traces.
+func (t *traced) tracingConfig() tracing.Config {
+	c := t.traces
+	if t.ratioGiven != nil && t.ratioGiven() {
+		c.Ratio = &t.traceRatio
+	}
+	c.Version = version
+	return c
+}
+
+// checkTraces finds what is wrong with the flags of traces.
+func (t *traced) checkTraces() error {
+	c := t.tracingConfig()
+	if err := c.Check(); err != nil {
+		return misuse("such as --tracing-endpoint http://localhost:4317", "--tracing-endpoint: %w", err)
+	}
+	return nil
+}
+
+// traceLimit is how long spans that were not sent yet may take, when all else has ended.
+const traceLimit = 3 * time.Second
+
+// startTraces begins to trace, where that is wanted. end sends what was not sent yet.
+func (t *traced) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
+	c := t.tracingConfig()
+	c.Getenv, c.Log = a.getenv, log
+	if host, err := os.Hostname(); err == nil {
+		c.Instance = host + ":" + strconv.Itoa(os.Getpid())
+	}
+	tracer, err := tracing.Start(ctx, c)
+	if err != nil {
+		return nil, nil, misuse("docs/tracing.md says what there is", "traces: %w", err)
+	}
+	return tracer, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), traceLimit)
+		defer cancel()
+		if err := tracer.Shutdown(ctx); err != nil {
+			log.Warn("tracing: the last spans are lost", "error", err)
+		}
+	}, nil
+}

@@ -1,0 +1,243 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	api "go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/respapi"
+)
+
+// Keys of attributes of Firn's own.
+const (
+	keyRequest   = attribute.Key("firn.request_id")
+	keyCommands  = attribute.Key("firn.commands")
+	keyIDs       = attribute.Key("firn.ids")
+	keyErrors    = attribute.Key("firn.errors")
+	keyStoreKey  = attribute.Key("firn.store.key")
+	keyCASResult = attribute.Key("firn.cas.result")
+)
+
+// HTTP is for httpapi.Config.Trace.
+func (t *Tracer) HTTP() func(r *http.Request, pattern string) (context.Context, func(status int)) {
+	if t == nil {
+		return nil
+	}
+	return func(r *http.Request, pattern string) (context.Context, func(int)) {
+		ctx := t.propagate.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+		ctx, span := t.tracer.Start(ctx, r.Method+" "+pattern, api.WithSpanKind(api.SpanKindServer))
+		if span.IsRecording() {
+			scheme := "http"
+			if r.TLS != nil {
+				scheme = "https"
+			}
+			span.SetAttributes(
+				semconv.HTTPRequestMethodKey.String(r.Method), semconv.HTTPRoute(pattern),
+				semconv.URLPath(r.URL.Path), semconv.URLScheme(scheme), keyRequest.String(request.ID(ctx)),
+			)
+		}
+		return ctx, func(status int) {
+			if span.IsRecording() {
+				span.SetAttributes(semconv.HTTPResponseStatusCode(status))
+				if status >= http.StatusInternalServerError {
+					span.SetStatus(codes.Error, "")
+				}
+			}
+			span.End()
+		}
+	}
+}
+
+// RESP is for respapi.Config.Trace: a span for all commands that have arrived together.
+func (t *Tracer) RESP() func(context.Context) (context.Context, func(respapi.Answered)) {
+	if t == nil {
+		return nil
+	}
+	return func(ctx context.Context) (context.Context, func(respapi.Answered)) {
+		ctx, span := t.tracer.Start(ctx, "RESP", api.WithSpanKind(api.SpanKindServer))
+		return ctx, func(a respapi.Answered) {
+			switch {
+			case !span.IsRecording():
+			case a.Commands == 0: // only a part of one has arrived
+				span.SetName("RESP incomplete")
+			default:
+				span.SetName("RESP " + a.First)
+				span.SetAttributes(keyCommands.Int(a.Commands), keyIDs.Int(a.IDs), keyErrors.Int(a.Errors))
+				if a.Errors == a.Commands {
+					span.SetStatus(codes.Error, "")
+				}
+			}
+			span.End()
+		}
+	}
+}
+
+// GRPCServer are options of a server: a span for each call but those about health and
+// reflection.
+func (t *Tracer) GRPCServer() []grpc.ServerOption {
+	if t == nil {
+		return nil
+	}
+	told := func(info *stats.RPCTagInfo) bool { return !strings.HasPrefix(info.FullMethodName, "/grpc.") }
+	return []grpc.ServerOption{
+		grpc.StatsHandler(otelgrpc.NewServerHandler(append(t.otelgrpc(), otelgrpc.WithFilter(told))...)),
+		// These come after the interceptor that names the call.
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+			nameSpan(ctx)
+			return handle(ctx, req)
+		}),
+		grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+			nameSpan(s.Context())
+			return handle(srv, s)
+		}),
+	}
+}
+
+// GRPCClient are options of connections to other servers: a span for each call, which it
+// tells the other server of.
+func (t *Tracer) GRPCClient() []grpc.DialOption {
+	if t == nil {
+		return nil
+	}
+	return []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler(t.otelgrpc()...))}
+}
+
+func (t *Tracer) otelgrpc() []otelgrpc.Option {
+	return []otelgrpc.Option{otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(t.propagate)}
+}
+
+// nameSpan notes the ID of the request in the span of its context.
+func nameSpan(ctx context.Context) {
+	if span := api.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(keyRequest.String(request.ID(ctx)))
+	}
+}
+
+// Store returns a Store with a span for each call of s. Those of a Keeper, which renews
+// windows on its own, begin traces of their own.
+func (t *Tracer) Store(s grant.Store) grant.Store {
+	if t == nil {
+		return s
+	}
+	w := &store{s, t}
+	many, isMany := s.(grant.MultiGetter)
+	watch, isWatch := s.(grant.Watcher)
+	switch {
+	case isMany && isWatch:
+		return struct {
+			*store
+			manyGetter
+			grant.Watcher
+		}{w, manyGetter{many, t}, watch}
+	case isMany:
+		return struct {
+			*store
+			manyGetter
+		}{w, manyGetter{many, t}}
+	case isWatch:
+		return struct {
+			*store
+			grant.Watcher
+		}{w, watch}
+	}
+	return w
+}
+
+// A store is a Store with spans.
+type store struct {
+	grant.Store
+	t *Tracer
+}
+
+// start begins the span of a call.
+func (t *Tracer) start(ctx context.Context, what, key string) (context.Context, api.Span) {
+	ctx, span := t.tracer.Start(ctx, "store "+what, api.WithSpanKind(api.SpanKindClient))
+	if span.IsRecording() && key != "" {
+		span.SetAttributes(keyStoreKey.String(key))
+	}
+	return ctx, span
+}
+
+// end ends it.
+func end(span api.Span, err error) {
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}
+
+func (s *store) Get(ctx context.Context, key string) (value []byte, err error) {
+	ctx, span := s.t.start(ctx, "get", key)
+	defer func() { end(span, err) }()
+	return s.Store.Get(ctx, key)
+}
+
+func (s *store) CAS(ctx context.Context, key string, old, next []byte) (applied bool, err error) {
+	ctx, span := s.t.start(ctx, "cas", key)
+	defer func() {
+		if span.IsRecording() {
+			result := "unknown"
+			switch {
+			case errors.Is(err, grant.ErrNotSent):
+				result = "not sent"
+			case err == nil && applied:
+				result = "applied"
+			case err == nil:
+				result = "refused"
+			}
+			span.SetAttributes(keyCASResult.String(result))
+		}
+		end(span, err)
+	}()
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+func (s *store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) (err error) {
+	ctx, span := s.t.start(ctx, "list", prefix)
+	defer func() { end(span, err) }()
+	return s.Store.List(ctx, prefix, yield)
+}
+
+type manyGetter struct {
+	m grant.MultiGetter
+	t *Tracer
+}
+
+func (g manyGetter) GetMany(ctx context.Context, keys []string) (values [][]byte, err error) {
+	ctx, span := g.t.start(ctx, "get many", "")
+	defer func() { end(span, err) }()
+	return g.m.GetMany(ctx, keys)
+}
+
+// NewHandler returns a Handler that adds trace_id and span_id, where the context of a log
+// line is of a span that is sent.
+func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
+
+type handler struct{ slog.Handler }
+
+func (h handler) Handle(ctx context.Context, r slog.Record) error {
+	if sc := api.SpanContextFromContext(ctx); sc.IsSampled() {
+		r = r.Clone()
+		r.AddAttrs(slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return handler{h.Handler.WithAttrs(attrs)}
+}
+
+func (h handler) WithGroup(name string) slog.Handler { return handler{h.Handler.WithGroup(name)} }
