@@ -76,9 +76,6 @@ func InJSON(i grant.Info) SequencerJSON {
 // Stamp is a time in RFC 3339 and UTC, to the millisecond, which is what records have.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// maxAdminBody bounds the body of a request that creates a sequencer.
-const maxAdminBody = 16 << 10
-
 // admin is what a request that changes something needs: the Administrator, and that no
 // page of another origin sends it.
 func (h *Handler) admin(r *http.Request) (Administrator, *problem) {
@@ -182,12 +179,12 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 		MaxAhead *string `json:"max_ahead"`
 		Window   *string `json:"window"`
 	}
-	text, err := io.ReadAll(io.LimitReader(r.Body, maxAdminBody+1))
+	text, err := io.ReadAll(io.LimitReader(r.Body, int64(h.limits.Body)+1))
 	switch {
 	case err != nil:
 		return problemf(badBody, "the body cannot be read: %v", err)
-	case len(text) > maxAdminBody:
-		return problemf(badBody, "the body has more than %d bytes", maxAdminBody)
+	case len(text) > h.limits.Body:
+		return problemf(badBody, "the body has more than %d bytes", h.limits.Body)
 	}
 	if len(text) > 0 {
 		if err := decodeStrictly(text, &body); err != nil {

@@ -43,7 +43,7 @@ func TestAdmin(t *testing.T) {
 		{`{"window":5}`, "such JSON"},
 		{`{}{}`, "goes on"},
 		{`[`, "such JSON"},
-		{strings.Repeat(" ", maxAdminBody+1), "more than"},
+		{strings.Repeat(" ", DefaultBody+1), "more than"},
 	} {
 		wantProblem(t, send(h, "PUT", path, row.body), badBody, row.text)
 	}

@@ -249,13 +249,13 @@ func TestDocsProblems(t *testing.T) {
 func TestDocsLimits(t *testing.T) {
 	text := readDocs(t)
 	for _, want := range []string{
-		fmt.Sprintf("| IDs in a request | %d,%03d |", MaxCount/1000, MaxCount%1000),
+		fmt.Sprintf("| IDs in a request | %d,%03d (`--max-ids-per-call`) |", MaxCount/1000, MaxCount%1000),
 		fmt.Sprintf("| %v s (`--request-timeout`) |", DefaultLimit.Seconds()),
-		fmt.Sprintf("| %d KiB, within %v s |", maxHeaderBytes>>10, headerTimeout.Seconds()),
-		fmt.Sprintf("| %v s after the limit of the request |", writeTimeout.Seconds()),
-		fmt.Sprintf("which waits at most %v s for it |", bodyTimeout.Seconds()),
+		fmt.Sprintf("| %d KiB (`--max-header`), within %v s (`--read-timeout`) |", DefaultHeader>>10, DefaultRead.Seconds()),
+		fmt.Sprintf("| %v s after the limit of the request (`--write-timeout`) |", DefaultWrite.Seconds()),
+		fmt.Sprintf("which waits at most %v s for it |", DefaultRead.Seconds()),
 		fmt.Sprintf("keeps %d,%03d names", DefaultMaxNames/1000, DefaultMaxNames%1000),
-		fmt.Sprintf("| closed after %v minutes |", idleTimeout.Minutes()),
+		fmt.Sprintf("| closed after %v minutes (`--idle-timeout`) |", DefaultIdle.Minutes()),
 		fmt.Sprintf("1 to %d characters", maxName),
 		fmt.Sprintf("Answers of up to %d KiB", chunkSize>>10),
 		fmt.Sprintf("%d in a millisecond", firn.Default().MaxSeq()+1),

@@ -23,6 +23,9 @@ type Config struct {
 	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
 	Limit time.Duration
 
+	// Limits bound requests and connections.
+	Limits Limits
+
 	// AnyHost lets requests name any Host. Without it only localhost, 127.0.0.0/8
 	// and [::1] are answered: a server without tokens would else answer every web
 	// page whose own host name resolves to this machine (DNS rebinding).
@@ -73,6 +76,7 @@ const DefaultLimit = 10 * time.Second
 type Handler struct {
 	backend  Backend
 	limit    time.Duration
+	limits   Limits
 	anyHost  bool
 	guard    Guard
 	console  Console
@@ -115,7 +119,7 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, anyHost: c.AnyHost, guard: c.Guard, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
+	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, guard: c.Guard, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	if h.limit == 0 {
 		h.limit = DefaultLimit
 	}
@@ -198,7 +202,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header["Cache-Control"] = headerNoStore
 	header["X-Content-Type-Options"] = headerNoSniff
 	if r.ContentLength != 0 {
-		closeAfterBody(w)
+		h.closeAfterBody(w)
 	}
 	ctx, id := request.Begin(r.Context(), r.Header[request.Header], h.newID)
 	header[request.Header] = id

@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// MaxCount is how many IDs a request can have.
+// MaxCount is how many IDs a request can have at most.
 const MaxCount = 100_000
 
 // nextParams are the parameters of next.
@@ -27,16 +27,16 @@ type nextRequest struct {
 	media     media
 }
 
-// parseNext reads a request for IDs.
-func parseNext(r *http.Request) (q nextRequest, p *problem) {
+// parseNext reads a request for at most so many IDs.
+func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	values, faults := readParams(r.URL.RawQuery, nextParams)
 	count, format, runs := values[0], values[1], values[2]
 
 	q.count = 1
 	if count.given {
 		n, err := strconv.ParseUint(count.value, 10, 64)
-		if err != nil || n < 1 || n > MaxCount {
-			faults.add("count is %s: it is a number from 1 to %d", inspect.Quote(count.value), MaxCount)
+		if err != nil || n < 1 || n > uint64(most) {
+			faults.add("count is %s: it is a number from 1 to %d", inspect.Quote(count.value), most)
 		}
 		q.count = int(n)
 	}
@@ -98,7 +98,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	if err := CheckName(name); err != nil {
 		return problemf(badName, "%v", err)
 	}
-	q, p := parseNext(r)
+	q, p := parseNext(r, h.limits.Count)
 	if p != nil {
 		return p
 	}
@@ -212,9 +212,9 @@ func hasBody(w http.ResponseWriter, r *http.Request) bool {
 // closeAfterBody makes the answer to a request with a body the connection's
 // last. net/http would else read the body before it answers, for as long as the
 // client takes to send it. What it reads after the answer, and what hasBody
-// reads, must come within bodyTimeout.
-func closeAfterBody(w http.ResponseWriter) {
+// reads, must come within Limits.Read.
+func (h *Handler) closeAfterBody(w http.ResponseWriter) {
 	w.Header()["Connection"] = headerClose
 	// A ResponseWriter without a connection has no deadlines, and needs none.
-	http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.limits.Read))
 }

@@ -341,8 +341,8 @@ func TestNextBadBody(t *testing.T) {
 		closes     bool // whether the connection ends with the answer
 	}{
 		{"broken", "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, 0, true},
-		{"stalled", "Transfer-Encoding: chunked\r\n\r\n", 400, bodyTimeout, true},
-		{"stalled in the trailer", "Transfer-Encoding: chunked\r\n\r\n0\r\n", 400, bodyTimeout, true},
+		{"stalled", "Transfer-Encoding: chunked\r\n\r\n", 400, DefaultRead, true},
+		{"stalled in the trailer", "Transfer-Encoding: chunked\r\n\r\n0\r\n", 400, DefaultRead, true},
 		{"stalled after a byte", "Transfer-Encoding: chunked\r\n\r\n1\r\nc\r\n", 400, 0, true},
 		{"stalled with a length", "Content-Length: 5\r\n\r\n", 400, 0, true},
 		{"chunked and empty", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, time.Second, false},
@@ -375,7 +375,7 @@ func TestNextBadBody(t *testing.T) {
 				}
 				if !closes {
 					// The next request is taken as if nothing had been.
-					time.Sleep(bodyTimeout + time.Second)
+					time.Sleep(DefaultRead + time.Second)
 					fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", target)
 					if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 200 {
 						t.Errorf("%s, %s: the second answer is %v, %v", target, row.name, resp, err)
@@ -728,8 +728,8 @@ func TestSlowHeader(t *testing.T) {
 		begin := time.Now()
 		fmt.Fprintf(client, "POST /v1/sequencers/orders/next HTTP/1.1\r\n")
 		io.Copy(io.Discard, client)
-		if got := time.Since(begin); got != headerTimeout {
-			t.Errorf("the connection was closed after %v, want %v", got, headerTimeout)
+		if got := time.Since(begin); got != DefaultRead {
+			t.Errorf("the connection was closed after %v, want %v", got, DefaultRead)
 		}
 		client.Close()
 		server.Close()

@@ -101,9 +101,9 @@ func (c *conn) answerTraced() {
 // answer answers all commands that have arrived as a whole.
 func (c *conn) answer() {
 	for c.r < c.w && !c.ending && c.err == nil {
-		l := ourLimits
+		l := c.s.ours
 		if c.access == nil {
-			l = strangerLimits
+			l = c.s.others
 		}
 		n, args, err := parse(c.buf[c.r:c.w], c.args[:0], l)
 		c.args = args

@@ -12,17 +12,19 @@ type limits struct {
 	args    int // how many, the name included
 	bulk    int // bytes of one
 	command int // bytes of all of it, or of an inline command
+
+	stranger bool // they are of a client that has not said who it is
 }
 
-var (
-	// ourLimits leave room for what clients send on their own. No command of ours
-	// comes near.
-	ourLimits = limits{args: 64, bulk: 64 << 10, command: 128 << 10}
+// limitsOf leave room for what clients send on their own, where an argument may have the
+// usual number of bytes. No command of ours comes near.
+func limitsOf(bulk int) limits { return limits{args: 64, bulk: bulk, command: 2 * bulk} }
 
-	// strangerLimits are for clients that have not said who they are. Redis has
-	// such too.
-	strangerLimits = limits{args: 10, bulk: 16 << 10, command: 32 << 10}
-)
+// strangerLimits are for clients that have not said who they are. Redis has such too.
+func strangerLimits(bulk int) limits {
+	bulk = min(16<<10, bulk)
+	return limits{args: 10, bulk: bulk, command: 2 * bulk, stranger: true}
+}
 
 // maxInline is the length of the longest inline command, with its line's end.
 const maxInline = 64 << 10
@@ -52,7 +54,7 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	switch {
 	case !ok || count < 0:
 		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: after * comes how many arguments there are, 1 to %d, and CR LF", l.args))
-	case count > l.args && l == strangerLimits:
+	case count > l.args && l.stranger:
 		return 0, args, protocolError(fmt.Sprintf("unauthenticated multibulk length: before AUTH a command has at most %d arguments", l.args))
 	case count > l.args:
 		return 0, args, protocolError(fmt.Sprintf("invalid multibulk length: a command has at most %d arguments", l.args))
@@ -72,7 +74,7 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 		switch {
 		case !ok || size < 0:
 			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: after $ comes the length of an argument, 0 to %d, and CR LF", l.bulk))
-		case size > l.bulk && l == strangerLimits:
+		case size > l.bulk && l.stranger:
 			return 0, args, protocolError(fmt.Sprintf("unauthenticated bulk length: before AUTH an argument has at most %d bytes", l.bulk))
 		case size > l.bulk:
 			return 0, args, protocolError(fmt.Sprintf("invalid bulk length: an argument has at most %d bytes", l.bulk))

@@ -5,7 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/firnid/firn/server/httpapi"
 )
+
+// The limits that there usually are.
+var usual, strangers = limitsOf(httpapi.DefaultBody), strangerLimits(httpapi.DefaultBody)
 
 func TestParse(t *testing.T) {
 	long := strings.Repeat("x", 64<<10)
@@ -63,7 +68,7 @@ func TestParse(t *testing.T) {
 		{"PI\x00NG", "byte 0x00 in an inline request"},
 		{"+OK\r\n", `["+OK"]`},
 	} {
-		n, args, err := parse([]byte(tt.in), nil, ourLimits)
+		n, args, err := parse([]byte(tt.in), nil, usual)
 		got := fmt.Sprintf("%q", args)
 		switch {
 		case err != nil:
@@ -83,7 +88,7 @@ func TestParse(t *testing.T) {
 		{"*1\r\n$16385\r\n", "Protocol error: unauthenticated bulk length: before AUTH an argument has at most 16384 bytes"},
 		{long[:32<<10], "Protocol error: too big inline request: a line has at most 32768 bytes"},
 	} {
-		if _, _, err := parse([]byte(tt.in), nil, strangerLimits); err == nil || err.Error() != tt.want {
+		if _, _, err := parse([]byte(tt.in), nil, strangers); err == nil || err.Error() != tt.want {
 			t.Errorf("parse(%.100q) of a stranger = %v, want %s", tt.in, err, tt.want)
 		}
 	}
@@ -98,7 +103,7 @@ func FuzzParser(f *testing.F) {
 	f.Add([]byte("*3\r\n$-1\r\n*64\r\n$65537\r\n"), 2)
 	f.Add([]byte("*1\r\n$0\r\n\r\n\x16"), 1)
 	f.Fuzz(func(t *testing.T, in []byte, cut int) {
-		for _, l := range []limits{ourLimits, strangerLimits} {
+		for _, l := range []limits{usual, strangers} {
 			before := bytes.Clone(in)
 			n, args, err := parse(in, nil, l)
 			if !bytes.Equal(before, in) {
@@ -130,7 +135,7 @@ func FuzzParser(f *testing.F) {
 			case partErr == nil && part > 0 && (part != n || fmt.Sprintf("%q", few) != fmt.Sprintf("%q", args)):
 				t.Fatalf("parse(%q) = %q, and with more it is %q, %v", in[:cut], few, args, err)
 			}
-			if err == nil && n > 0 && l == ourLimits && in[0] == '*' {
+			if err == nil && n > 0 && l == usual && in[0] == '*' {
 				b := appendArray(nil, len(args))
 				for _, a := range args {
 					b = appendBulk(b, a)

@@ -27,6 +27,11 @@ type Config struct {
 	// MaxCount is how many IDs a command can have; 0 means httpapi.MaxCount.
 	MaxCount int
 
+	// MaxBytes is how many bytes an argument of a command can have; all of a command can
+	// have twice as many. It is less for clients that have not said who they are. 0 means
+	// httpapi.DefaultBody.
+	MaxBytes int
+
 	// MaxConns is how many connections there can be at once; 0 means
 	// DefaultMaxConns. One more is told so and closed.
 	MaxConns int
@@ -105,6 +110,8 @@ type Server struct {
 	ctx     context.Context // of all commands; done when Close is called
 	cancel  context.CancelFunc
 	try     tryContext
+	ours    limits // of clients that may do something
+	others  limits // of those that have not said who they are
 
 	lastID                            atomic.Int64 // of a connection
 	totalConns, totalCommands, totalN atomic.Uint64
@@ -127,6 +134,9 @@ func NewServer(c Config) *Server {
 	if c.MaxCount == 0 {
 		c.MaxCount = httpapi.MaxCount
 	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = httpapi.DefaultBody
+	}
 	if c.MaxConns == 0 {
 		c.MaxConns = DefaultMaxConns
 	}
@@ -146,7 +156,7 @@ func NewServer(c Config) *Server {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		c: c, started: time.Now(), try: newTryContext(),
+		c: c, started: time.Now(), try: newTryContext(), ours: limitsOf(c.MaxBytes), others: strangerLimits(c.MaxBytes),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*conn]struct{}), empty: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

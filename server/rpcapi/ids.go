@@ -122,8 +122,8 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	if n == 0 {
 		n = 1
 	}
-	if n > httpapi.MaxCount {
-		return nil, invalid("count", fmt.Sprintf("count is %d: it is a number from 1 to %d", n, httpapi.MaxCount))
+	if n > int64(s.c.Limits.Count) {
+		return nil, invalid("count", fmt.Sprintf("count is %d: it is a number from 1 to %d", n, s.c.Limits.Count))
 	}
 	ctx = withHop(ctx)
 	w, err := s.find(ctx, "Next", r.GetSequencer(), r.GetForm())
@@ -203,9 +203,9 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	batch := uint64(first.GetBatch())
 	switch {
 	case batch == 0:
-		batch = 1000
-	case batch > maxBatch:
-		return invalid("batch", fmt.Sprintf("batch is %d: it is a number from 1 to %d", batch, maxBatch))
+		batch = uint64(min(1000, s.c.Limits.Count))
+	case batch > uint64(min(maxBatch, s.c.Limits.Count)):
+		return invalid("batch", fmt.Sprintf("batch is %d: it is a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
 	}
 	w, err := s.find(ctx, "Stream", first.GetSequencer(), first.GetForm())
 	if err != nil {

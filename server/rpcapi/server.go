@@ -52,6 +52,11 @@ type Config struct {
 	// 0 means httpapi.DefaultLimit.
 	Limit time.Duration
 
+	// Limits bound calls: how many IDs one can have, the bytes of its message and of its
+	// headers, and how long a new connection may take for its first bytes. Their zero
+	// values mean what they mean in HTTP. Answers have no limit but the number of IDs.
+	Limits httpapi.Limits
+
 	// Guard knows who may do what; nil lets everybody do everything.
 	Guard Guard
 
@@ -73,10 +78,7 @@ type Config struct {
 
 // Limits of a connection and a call.
 const (
-	maxMessage  = 64 << 10 // of a request; answers have no limit but MaxCount
-	maxStreams  = 250      // at once in a connection; each may hold an answer that is not read
-	maxHeaders  = 16 << 10
-	helloLimit  = 10 * time.Second
+	maxStreams  = 250              // at once in a connection; each may hold an answer that is not read
 	pingLeast   = 5 * time.Second  // between pings of a client
 	pingEvery   = 30 * time.Second // of the server, when it is silent
 	pingTimeout = 20 * time.Second
@@ -106,15 +108,16 @@ func NewServer(c Config) *Server {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	c.Limits = c.Limits.WithDefaults()
 	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
 	s.h = healthy{s: s, turn: make(chan struct{}, 1)}
 	s.grpc = grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(begun{c.TLSState}),
-		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxRecvMsgSize(c.Limits.Body),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxHeaderListSize(uint32(c.Limits.Header)),
 		grpc.WaitForHandlers(true),
-		grpc.ConnectionTimeout(helloLimit),
+		grpc.ConnectionTimeout(c.Limits.Read),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
 		grpc.UnaryInterceptor(s.unary),

@@ -217,9 +217,10 @@ func TestClientsOfKilledServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := &loader{times: hdr.New(1, longest, 3)}
+			l := &loader{server: u, times: hdr.New(1, longest, 3)}
+			defer l.close()
 			loaders = append(loaders, l)
-			all.Go(func() { b.load(ctx, l, u, &requests[i], &rawIDs[i]) })
+			all.Go(func() { b.load(ctx, l, time.Now().Add(time.Hour), &requests[i], &rawIDs[i]) })
 		}
 	}
 

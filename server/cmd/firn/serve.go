@@ -65,6 +65,7 @@ type serving struct {
 	drainTimeout   time.Duration
 	insecure       bool
 	logging
+	limiting
 	traced
 	tracer *tracing.Tracer // nil where nothing is traced
 
@@ -81,6 +82,7 @@ func newServing() *serving {
 		requestTimeout: httpapi.DefaultLimit,
 		drainTimeout:   15 * time.Second,
 		logging:        logging{logFormat: "text"},
+		limiting:       newLimiting(),
 		traced:         newTraced(),
 		create:         true,
 		forward:        true,
@@ -174,6 +176,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to go on after SIGINT or SIGTERM, while /readyz says 503")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
+	s.limiting.flags(cmd)
 	s.logging.flags(cmd)
 	s.traced.flags(cmd)
 	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, also without TLS or tokens")
@@ -359,6 +362,9 @@ func (s *serving) check() error {
 	if s.layout.ReadOnly() {
 		return misuse("firn layout lists what can be made", "%w", errReadOnly(s.layout))
 	}
+	if err := s.checkLimits(); err != nil {
+		return err
+	}
 	return s.checkTraces()
 }
 
@@ -393,6 +399,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		Metrics: set.Handler(),
 		Observe: func(status int, d time.Duration) { set.Observe("http", outcomeOf(status), d) },
 		Limit:   s.requestTimeout,
+		Limits:  s.limits(),
 		AnyHost: s.insecure || guard.knows(),
 		Guard:   guard.http(),
 		Trace:   s.tracer.HTTP(),
@@ -402,7 +409,8 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	web.ConnContext = withTLSState
 	web.RegisterOnShutdown(pages.Close) // streams of pages do not end by themselves
 	resp := respapi.NewServer(respapi.Config{
-		Backend: backend, Limit: s.requestTimeout, MaxConns: int(s.maxConns),
+		Backend: backend, Limit: s.requestTimeout, MaxConns: int(s.maxConns), MaxCount: int(s.maxCount), MaxBytes: s.maxBody,
+		ReadTimeout: s.read, WriteTimeout: s.write, IdleTimeout: s.idleOfRESP,
 		Auth: guard.resp(), PeerAccess: guard.peer(), TLSState: listen.StateOf,
 		Version: version, Log: log, Trace: s.tracer.RESP(),
 		Observe: func(_ string, _ int, d time.Duration, failed bool) {
@@ -414,7 +422,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		},
 	})
 	rpc := rpcapi.NewServer(rpcapi.Config{
-		Backend: backend, Limit: s.requestTimeout, Guard: guard.grpc(), TLSState: listen.StateOf, Log: log, Options: s.tracer.GRPCServer(),
+		Backend: backend, Limit: s.requestTimeout, Limits: s.limits(), Guard: guard.grpc(), TLSState: listen.StateOf, Log: log, Options: s.tracer.GRPCServer(),
 		Observe: func(_ string, code codes.Code, d time.Duration) { set.Observe("grpc", outcomeOfCode(code), d) },
 	})
 	done := make(chan error, 4*len(endpoints))
@@ -433,7 +441,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		}()
 	}
 	for _, p := range endpoints {
-		mux := listen.New(p.listener, listen.Config{TLS: guard.tlsConfig(), Only: p.only, MaxConns: int(s.maxConns), Log: log})
+		mux := listen.New(p.listener, listen.Config{TLS: guard.tlsConfig(), Only: p.only, MaxConns: int(s.maxConns), Hello: s.read, Log: log})
 		p.mux = mux
 		start(p.text, mux.Serve)
 		start(p.text, func() error { return web.Serve(mux.Listener(listen.HTTP)) })

@@ -75,6 +75,9 @@ const traceLimit = 3 * time.Second
 
 // startTraces begins to trace, where that is wanted. end sends what was not sent yet.
 func (t *traced) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
+	if err := t.checkTraces(); err != nil {
+		return nil, nil, err
+	}
 	c := t.tracingConfig()
 	c.Getenv, c.Log = a.getenv, log
 	if host, err := os.Hostname(); err == nil {

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/server/httpapi"
+)
+
+// A limiting is what serve lets requests and connections bring and take.
+type limiting struct {
+	maxCount   uint64
+	maxBody    int
+	maxHeader  int
+	read       time.Duration
+	write      time.Duration
+	idle       time.Duration
+	idleOfRESP time.Duration
+}
+
+// newLimiting has the defaults.
+func newLimiting() limiting {
+	return limiting{
+		maxCount: httpapi.MaxCount, maxBody: httpapi.DefaultBody, maxHeader: httpapi.DefaultHeader,
+		read: httpapi.DefaultRead, write: httpapi.DefaultWrite, idle: httpapi.DefaultIdle,
+	}
+}
+
+// flags are those of limits.
+func (l *limiting) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	numberVar(cmd, &l.maxCount, "max-ids-per-call", "", "N", "how many IDs a request can have, at most 100000")
+	sizeVar(cmd, &l.maxBody, "max-body", "the largest body of a request over HTTP, message of gRPC and argument of a command of RESP, 1KiB to 16MiB")
+	sizeVar(cmd, &l.maxHeader, "max-header", "the largest header of a request over HTTP and gRPC, 4KiB to 1MiB")
+	f.DurationVar(&l.read, "read-timeout", l.read, "how long a request may take from its first byte to its last, and a new connection to its first, 100ms to 10m")
+	f.DurationVar(&l.write, "write-timeout", l.write, "how long a client may take to read its answer over HTTP, and 64 KiB of answers over RESP, 100ms to 10m")
+	f.DurationVar(&l.idle, "idle-timeout", l.idle, "how long a connection of HTTP is kept between requests, 1s to 24h")
+	f.DurationVar(&l.idleOfRESP, "resp-idle-timeout", l.idleOfRESP, "how long a connection of RESP is kept between commands, 1s to 24h; 0 is for ever, as clients of Redis are used to")
+}
+
+// sizeVar adds a flag for a number of bytes.
+func sizeVar(cmd *cobra.Command, n *int, name, usage string) {
+	cmd.Flags().Var(&value[int]{n, parseSize, showSize, "SIZE"}, name, usage)
+}
+
+// parseSize reads a number with its unit, such as 64KiB.
+func parseSize(s string) (int, error) {
+	for _, u := range [...]struct {
+		name  string
+		bytes int
+	}{{"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}} {
+		digits, ok := strings.CutSuffix(s, u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 31)
+		if err != nil || n > uint64(math.MaxInt32/u.bytes) {
+			break
+		}
+		return int(n) * u.bytes, nil
+	}
+	return 0, errors.New("it is a whole number and B, KiB or MiB, such as 64KiB")
+}
+
+func showSize(n int) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return strconv.Itoa(n>>20) + "MiB"
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return strconv.Itoa(n>>10) + "KiB"
+	}
+	return strconv.Itoa(n) + "B"
+}
+
+// checkLimits finds what is wrong with the flags of limits.
+func (l *limiting) checkLimits() error {
+	if l.maxCount < 1 || l.maxCount > httpapi.MaxCount {
+		return misuse("", "--max-ids-per-call %d: it is a number from 1 to %d", l.maxCount, httpapi.MaxCount)
+	}
+	for _, s := range []struct {
+		flag        string
+		v, from, to int
+	}{{"max-body", l.maxBody, 1 << 10, 16 << 20}, {"max-header", l.maxHeader, 4 << 10, 1 << 20}} {
+		if s.v < s.from || s.v > s.to {
+			return misuse("", "--%s %s: it is from %s to %s", s.flag, showSize(s.v), showSize(s.from), showSize(s.to))
+		}
+	}
+	for _, d := range []struct {
+		flag        string
+		v, from, to time.Duration
+	}{
+		{"read-timeout", l.read, 100 * time.Millisecond, 10 * time.Minute},
+		{"write-timeout", l.write, 100 * time.Millisecond, 10 * time.Minute},
+		{"idle-timeout", l.idle, time.Second, 24 * time.Hour},
+		{"resp-idle-timeout", l.idleOfRESP, time.Second, 24 * time.Hour},
+	} {
+		if d.v == 0 && d.flag == "resp-idle-timeout" {
+			continue
+		}
+		if d.v < d.from || d.v > d.to {
+			return misuse("", "--%s %v: it is from %v to %v", d.flag, d.v, d.from, shortDuration(d.to))
+		}
+	}
+	return nil
+}
+
+// shortDuration is 10m where time.Duration says 10m0s.
+func shortDuration(d time.Duration) string {
+	switch {
+	case d >= time.Hour && d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d >= time.Minute && d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return d.String()
+}
+
+// limits are those of HTTP and gRPC.
+func (l *limiting) limits() httpapi.Limits {
+	return httpapi.Limits{Count: int(l.maxCount), Body: l.maxBody, Header: l.maxHeader, Read: l.read, Write: l.write, Idle: l.idle}
+}

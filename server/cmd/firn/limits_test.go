@@ -1,0 +1,130 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int{"1B": 1, "64KiB": 64 << 10, "16MiB": 16 << 20, "1536B": 1536, "0B": 0, "2047MiB": 2047 << 20} {
+		if got, err := parseSize(text); err != nil || got != want {
+			t.Errorf("parseSize(%q) = %d, %v, want %d", text, got, err, want)
+		}
+		if got, err := parseSize(showSize(want)); err != nil || got != want {
+			t.Errorf("showSize(%d) = %s, which is %d, %v", want, showSize(want), got, err)
+		}
+	}
+	for _, text := range []string{"", "64", "KiB", "64KB", "64kib", "-1B", "1.5KiB", " 1B", "2048MiB", "99999999999MiB", "1 KiB"} {
+		if got, err := parseSize(text); err == nil {
+			t.Errorf("parseSize(%q) = %d", text, got)
+		}
+	}
+}
+
+// TestLimitFlags: what is beyond the range of a limit is said, with the range.
+func TestLimitFlags(t *testing.T) {
+	for _, tt := range []struct{ flag, value, want string }{
+		{"max-ids-per-call", "0", "from 1 to 100000"}, {"max-ids-per-call", "100001", "from 1 to 100000"},
+		{"max-body", "1023B", "from 1KiB to 16MiB"}, {"max-body", "17MiB", "from 1KiB to 16MiB"}, {"max-body", "64", "B, KiB or MiB"},
+		{"max-header", "3KiB", "from 4KiB to 1MiB"}, {"max-header", "2MiB", "from 4KiB to 1MiB"},
+		{"read-timeout", "99ms", "from 100ms to 10m"}, {"read-timeout", "11m", "from 100ms to 10m"},
+		{"write-timeout", "0s", "from 100ms to 10m"}, {"idle-timeout", "0s", "from 1s to 24h"},
+		{"idle-timeout", "25h", "from 1s to 24h"}, {"resp-idle-timeout", "1ms", "from 1s to 24h"},
+		{"tracing-sample-ratio", "1.1", "from 0 to 1"}, {"tracing-sample-ratio", "NaN", "from 0 to 1"},
+		{"tracing-protocol", "udp", "grpc or http"}, {"tracing-endpoint", "ftp://x", "is no URL"},
+		{"log-level", "loud", "debug, info, warn or error"}, {"log-level", "INFO", "debug, info, warn or error"},
+	} {
+		a, _, stderr := serveApp(t)
+		if code := run(t.Context(), a, []string{"serve", "--listen", "127.0.0.1:0", "--" + tt.flag, tt.value}); code != exitMisuse || !strings.Contains(stderr.String(), tt.want) || !strings.Contains(stderr.String(), "--"+tt.flag) {
+			t.Errorf("--%s %s: exit %d, and %s, want %q", tt.flag, tt.value, code, stderr, tt.want)
+		}
+	}
+}
+
+// TestLimits: the limits of the environment hold in every protocol.
+func TestLimits(t *testing.T) {
+	r := startServe(t, map[string]string{
+		"FIRN_LIMITS_IDS_PER_CALL": "10", "FIRN_LIMITS_BODY": "1KiB", "FIRN_LIMITS_HEADER": "4KiB", "FIRN_LIMITS_READ_TIMEOUT": "200ms",
+		"FIRN_LIMITS_RESP_IDLE_TIMEOUT": "1s", "FIRN_LIMITS_IDLE_TIMEOUT": "1s",
+	})
+	address := strings.TrimPrefix(r.url, "http://")
+	web := func(method, path, body string, header ...string) (int, string) {
+		t.Helper()
+		q, _ := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
+		for i := 0; i+1 < len(header); i += 2 {
+			q.Header.Set(header[i], header[i+1])
+		}
+		resp, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(text)
+	}
+	if status, text := web("POST", "/v1/sequencers/orders/next?count=10", ""); status != 200 {
+		t.Errorf("10 IDs: status %d, %s", status, text)
+	}
+	if status, text := web("POST", "/v1/sequencers/orders/next?count=11", ""); status != 400 || !strings.Contains(text, "from 1 to 10") {
+		t.Errorf("11 IDs: status %d, %s", status, text)
+	}
+	if status, text := web("PUT", "/v1/sequencers/made", strings.Repeat(" ", 1025)); status != 400 || !strings.Contains(text, "1024 bytes") {
+		t.Errorf("a body of 1025 bytes: status %d, %s", status, text)
+	}
+	if status, _ := web("GET", "/healthz", "", "X-Long", strings.Repeat("x", 9<<10)); status != 431 {
+		t.Errorf("a header of 9 KiB: status %d, want 431", status)
+	}
+
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ids := firnv1.NewIDsClient(conn)
+	if _, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: 11}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("11 IDs of gRPC: %v", err)
+	}
+	if _, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: strings.Repeat("x", 2<<10)}); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a message of 2 KiB: %v", err)
+	}
+
+	// What begins is to end within the read timeout, and what is idle is closed.
+	for input, want := range map[string]string{
+		"*1\r\n$2000\r\n":                        "-ERR Protocol error: invalid bulk length: an argument has at most 1024 bytes",
+		"*2\r\n$4\r\nPI":                         "-ERR Protocol error: timeout: a command arrives within 200ms",
+		"NEXT orders 11\r\n":                     "-ERR count is \"11\": it is a number from 1 to 10",
+		"PING\r\n":                               "+PONG\r\n",
+		"GET /healthz HTTP/1.1\r\nHost: local":   "", // the header has no end
+		"GET /healthz HTTP/1.1\r\nHost: a\r\n\r": "",
+	} {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+		fmt.Fprint(c, input)
+		text, err := io.ReadAll(bufio.NewReader(c)) // until the server closes it
+		if err != nil && want != "" || want != "" && !strings.HasPrefix(string(text), want) || strings.Contains(string(text), " 200 ") {
+			t.Errorf("%q: %q, %v, want %q", input, text, err, want)
+		}
+		if ne, ok := err.(net.Error); ok && ne.Timeout() {
+			t.Errorf("%q: the connection stays open", input)
+		}
+		c.Close()
+	}
+}
