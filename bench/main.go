@@ -14,6 +14,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -45,6 +46,8 @@ type settings struct {
 	core    bool
 	firn    string
 	json    string
+	svg     string
+	from    string
 	only    string
 	limit   time.Duration
 	variant []string
@@ -60,6 +63,8 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.BoolVar(&s.core, "core", false, "measure the library alone")
 	flags.StringVar(&s.firn, "firn", "bin/firn", "measure the server that this `PROGRAM` is")
 	flags.StringVar(&s.json, "json", "", "also write the report to `FILE`; - is stdout, in place of the table")
+	flags.StringVar(&s.svg, "svg", "", "also draw charts of bursts and threads into this `DIRECTORY`")
+	flags.StringVar(&s.from, "from", "", "measure nothing, and show the report of this `FILE`, which -json has written")
 	flags.StringVar(&s.only, "run", "", "measure only what a figure matching this `REGEXP` needs")
 	flags.DurationVar(&s.limit, "limit", 20*time.Minute, "end after this time, and say what was not measured")
 	flags.BoolVar(&s.isVariant, "is-variant", false, "do not ask for figures that have a target and were not measured")
@@ -85,8 +90,23 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			return fmt.Errorf("-run: %w", err)
 		}
 	}
-	r.all(&s)
-	r.report.Lasted = time.Since(r.report.Begin)
+	if s.from != "" {
+		text, err := os.ReadFile(s.from)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, r.report); err != nil {
+			return fmt.Errorf("%s is no report: %w", s.from, err)
+		}
+	} else {
+		r.all(&s)
+		r.report.Lasted = time.Since(r.report.Begin)
+	}
+	if s.svg != "" {
+		if err := draw(r.report, s.svg); err != nil {
+			return err
+		}
+	}
 	if s.json == "-" {
 		return r.report.writeJSON(stdout)
 	}
