@@ -253,3 +253,22 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 }
+
+// What was disturbed counts only where there is too little else, and is then said.
+func TestCollector(t *testing.T) {
+	var c collector
+	c.add(1, 10, true)
+	c.add(9, 90, false)
+	c.add(2, 20, true)
+	if s := c.of(2); len(s.a) != 2 || s.a[1] != 2 || s.b[1] != 20 || s.note() != "" {
+		t.Errorf("of(2) = %+v, want the two quiet pairs", s)
+	}
+	if s := c.of(3); len(s.a) != 3 || s.a[2] != 9 || s.b[2] != 90 || s.note() != "the machine was busy" {
+		t.Errorf("of(3) = %+v, want all three", s)
+	}
+	c = collector{}
+	c.add(1, 1, true)
+	if s := c.of(3); len(s.a) != 1 || s.note() != "" {
+		t.Errorf("of(3) = %+v, want the only one, which was quiet", s)
+	}
+}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -19,6 +21,27 @@ func clockTime(clock uintptr) time.Duration {
 		return 0
 	}
 	return time.Duration(t.Nano())
+}
+
+// runDelay is how long this thread was ready to run and something else had its processor,
+// so far; 0 where the system does not tell.
+func runDelay() time.Duration {
+	fd, err := syscall.Open("/proc/thread-self/schedstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer syscall.Close(fd)
+	var buf [96]byte
+	n, err := syscall.Read(fd, buf[:])
+	if err != nil {
+		return 0
+	}
+	f := strings.Fields(string(buf[:max(n, 0)])) // time run, time delayed, slices; in nanoseconds
+	if len(f) < 2 {
+		return 0
+	}
+	d, _ := strconv.ParseInt(f[1], 10, 64)
+	return time.Duration(d)
 }
 
 // pin keeps this thread on one processor. It reports whether it could.

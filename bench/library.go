@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"strings"
 	"time"
 )
 
@@ -35,7 +37,7 @@ func (r *run) library() {
 		if s, err := pair(r.ctx, base, capped); err != nil {
 			r.skip("next/firn-10.12", err.Error())
 		} else {
-			r.add("next/firn-10.12", spreadOf(s.b), "ns", Figure{Bound: capped.bound})
+			r.add("next/firn-10.12", spreadOf(s.b), "ns", Figure{Bound: capped.bound, Note: s.note()})
 		}
 		for _, size := range []int{64, 4096} {
 			r.against("fill/", firnFill(fmt.Sprintf("firn-%d", size), wideLayout, farAhead, size), base, size == 4096)
@@ -88,7 +90,7 @@ func (r *run) against(prefix string, a, b subject, countAllocs bool) {
 		r.skip(name, err.Error())
 		return
 	}
-	r.add(name, spreadOf(s.a), "ns", Figure{Bound: a.bound})
+	r.add(name, spreadOf(s.a), "ns", Figure{Bound: a.bound, Note: s.note()})
 	if !a.waits && prefix != "append/" && prefix != "parse/" {
 		r.add(ratio, s.ratio(), "x", Figure{})
 	}
@@ -138,10 +140,10 @@ func (r *run) bursts() {
 				continue
 			}
 			if i == 0 {
-				r.add(size+b.name, spreadOf(s.b), "ms", Figure{Bound: cap12, Note: "one by one, 100ms ahead"})
+				r.add(size+b.name, spreadOf(s.b), "ms", Figure{Bound: cap12, Note: strings.TrimSuffix("one by one, 100ms ahead; "+s.note(), "; ")})
 			}
-			r.add(size+a.name, spreadOf(s.a), "ms", Figure{Bound: a.bound})
-			r.add(size+a.name+":"+b.name, s.ratio(), "x", Figure{})
+			r.add(size+a.name, spreadOf(s.a), "ms", Figure{Bound: a.bound, Note: s.note()})
+			r.add(size+a.name+":"+b.name, s.ratio(), "x", Figure{Note: s.note()})
 		}
 	}
 }
@@ -149,28 +151,38 @@ func (r *run) bursts() {
 // burst measures a and b by turns, in milliseconds for n IDs, each after a rest in which
 // its format has caught up.
 func (r *run) burst(a, b subject, n, rounds int) (samples, error) {
-	var out samples
+	const few = 3
+	var out collector
 	err := bounded(r.ctx, 30*time.Second, func(ctx context.Context) {
-		for range rounds {
-			for _, s := range []struct {
-				subject
-				to *[]float64
-			}{{a, &out.a}, {b, &out.b}} {
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(max(40*time.Millisecond, s.rest)):
-				}
-				begin := time.Now()
-				s.run(n)
-				*s.to = append(*s.to, time.Since(begin).Seconds()*1e3)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		one := func(s subject) (ms float64, quiet bool) {
+			sleep(ctx, max(40*time.Millisecond, s.rest))
+			perOne, quiet := perID(s, n)
+			return perOne * float64(n) / 1e6, quiet
+		}
+		begin := time.Now()
+		for i := 0; len(out.quiet.a) < rounds; i++ {
+			if ctx.Err() != nil || i >= min(few, rounds) && time.Since(begin) > 1500*time.Millisecond {
+				return
 			}
+			xa, qa := one(a)
+			xb, qb := one(b)
+			out.add(xa, xb, qa && qb)
 		}
 	})
 	if err != nil {
 		return samples{}, err
 	}
-	return out, nil
+	return out.of(few), nil
+}
+
+// sleep waits, or returns when ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // sustained measures how many IDs there are for as long as one likes, as a part of what
@@ -193,7 +205,7 @@ func (r *run) sustained() {
 		if !r.wants(name+"/of-cap") && !r.wants(name+"/cpu") {
 			continue
 		}
-		var rate, cpu []float64
+		var out collector // a: IDs per second, b: percent of a processor
 		var pause time.Duration
 		slice, slices := 50*time.Millisecond, 10
 		if s.name == "firn" {
@@ -202,39 +214,46 @@ func (r *run) sustained() {
 		if s.rest > 0 {
 			slice, slices = 2*s.rest, 1 // some of what it gives at once, and some of what it does not
 		}
+		few := min(3, slices)
 		err := bounded(r.ctx, 30*time.Second, func(ctx context.Context) {
-			count := func(d time.Duration) (ids int, took time.Duration) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			count := func(d time.Duration) (ids int) {
 				const step = 64
 				begin := time.Now()
-				for last := begin; took < d; {
+				for last := begin; last.Sub(begin) < d; {
 					s.run(step)
 					ids += step
 					now := time.Now()
-					pause, last, took = max(pause, now.Sub(last)), now, now.Sub(begin)
+					pause, last = max(pause, now.Sub(last)), now
 				}
-				return ids, took
+				return ids
 			}
 			count(150 * time.Millisecond) // past what it may take in advance
 			pause = 0
-			for range slices {
-				if ctx.Err() != nil {
+			begin, wasQuiet := time.Now(), true
+			for i := 0; len(out.quiet.a) < slices; i++ {
+				if ctx.Err() != nil || i >= few && time.Since(begin) > 3*time.Second {
 					return
 				}
-				before := processTime()
-				ids, took := count(slice)
-				cpu = append(cpu, 100*float64(processTime()-before)/float64(took))
-				rate = append(rate, float64(ids)/took.Seconds())
+				before, ids := processTime(), 0
+				took, quiet := timed(func() { ids = count(slice) })
+				// After one that was disturbed there is more than the cap, to catch up.
+				out.add(float64(ids)/took.Seconds(), 100*float64(processTime()-before)/float64(took), quiet && wasQuiet)
+				wasQuiet = quiet
 			}
 		})
 		if err != nil {
 			r.skip(name, err.Error())
 			continue
 		}
+		both := out.of(few)
+		rate, cpu := both.a, both.b
 		for i := range rate {
 			rate[i] *= 100 / s.cap
 		}
-		note := fmt.Sprintf("longest 64 IDs %v", pause.Round(10*time.Microsecond))
+		note := strings.TrimSuffix(fmt.Sprintf("longest 64 IDs %v; %s", pause.Round(10*time.Microsecond), both.note()), "; ")
 		r.add(name+"/of-cap", spreadOf(rate), "%", Figure{Bound: s.bound, Note: note})
-		r.add(name+"/cpu", spreadOf(cpu), "%", Figure{})
+		r.add(name+"/cpu", spreadOf(cpu), "%", Figure{Note: both.note()})
 	}
 }

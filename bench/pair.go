@@ -36,9 +36,54 @@ const (
 )
 
 // samples are nanoseconds for each ID, of the slices of two subjects that took turns.
-type samples struct{ a, b []float64 }
+type samples struct {
+	a, b []float64
+
+	// busy says that something else had the processor in all but a few slices, where time
+	// that passes was measured.
+	busy bool
+}
 
 func (s samples) ratio() spread { return spreadOf(ratios(s.a, s.b)) }
+
+// note is what is to be said of the samples.
+func (s samples) note() string {
+	if s.busy {
+		return "the machine was busy"
+	}
+	return ""
+}
+
+// A collector gathers pairs of samples. Those in which something else had the processor
+// count only where there are too few others.
+type collector struct {
+	quiet, disturbed samples
+}
+
+func (c *collector) add(a, b float64, quiet bool) {
+	to := &c.disturbed
+	if quiet {
+		to = &c.quiet
+	}
+	to.a, to.b = append(to.a, a), append(to.b, b)
+}
+
+// of returns the samples, of which there should be few at least.
+func (c *collector) of(few int) samples {
+	if len(c.quiet.a) >= few {
+		return c.quiet
+	}
+	return samples{append(c.quiet.a, c.disturbed.a...), append(c.quiet.b, c.disturbed.b...), len(c.disturbed.a) > 0}
+}
+
+// timed returns how long f takes, and whether this thread had a processor whenever it was
+// ready to run, or nearly so. The goroutine must be locked to its thread.
+func timed(f func()) (took time.Duration, quiet bool) {
+	delay, begin := runDelay(), time.Now()
+	f()
+	took = time.Since(begin)
+	return took, runDelay()-delay <= took/20
+}
 
 // pair measures a and b by turns.
 func pair(ctx context.Context, a, b subject) (samples, error) {
@@ -52,36 +97,38 @@ func pair(ctx context.Context, a, b subject) (samples, error) {
 	if a.waits || b.waits {
 		pairs, few = waitingPairs, fewWaiting
 	}
-	var out samples
+	var out collector
 	err := bounded(ctx, patience, func(ctx context.Context) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		na, nb := calibrate(a, slice(a)), calibrate(b, slice(b))
 		begin := time.Now()
-		for i := range pairs {
+		for i := 0; len(out.quiet.a) < pairs; i++ {
 			if ctx.Err() != nil || i >= few && time.Since(begin) > pairTime {
 				return
 			}
-			out.a = append(out.a, perID(a, na))
-			out.b = append(out.b, perID(b, nb))
+			xa, qa := perID(a, na)
+			xb, qb := perID(b, nb)
+			out.add(xa, xb, qa && qb)
 		}
 	})
 	if err != nil {
 		return samples{}, err // out may still be written to
 	}
-	return out, nil
+	return out.of(few), nil
 }
 
-// perID is what one of n IDs costs, in nanoseconds.
-func perID(s subject, n int) float64 {
-	clock := threadTime
+// perID is what one of n IDs costs, in nanoseconds. Of a subject that waits it is the time
+// that passes, which is quiet if nothing else took it; else the processor's, which always
+// is.
+func perID(s subject, n int) (ns float64, quiet bool) {
 	if s.waits {
-		begin := time.Now()
-		clock = func() time.Duration { return time.Since(begin) }
+		took, quiet := timed(func() { s.run(n) })
+		return float64(took) / float64(n), quiet
 	}
-	begin := clock()
+	begin := threadTime()
 	s.run(n)
-	return float64(clock()-begin) / float64(n)
+	return float64(threadTime()-begin) / float64(n), true
 }
 
 // calibrate returns how many IDs take about that long. It also warms the subject up. The
@@ -96,7 +143,8 @@ func calibrate(s subject, slice time.Duration) int {
 	for {
 		took := time.Duration(1<<63 - 1)
 		for range tries {
-			took = min(took, time.Duration(perID(s, n)*float64(n)))
+			ns, _ := perID(s, n)
+			took = min(took, time.Duration(ns*float64(n)))
 		}
 		if took >= slice/4 || n >= 1<<28 {
 			return max(1, int(float64(n)*float64(slice)/float64(max(took, 1))))

@@ -207,14 +207,6 @@ func (r *run) windows() {
 	r.add(name+"/reads", spreadOf(reads), "/s", Figure{})
 }
 
-// sleep waits, or returns when ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
 // active measures one member with 1,000 sequencers in a directory, of each of which an ID
 // is drawn every second.
 func (r *run) active() {
