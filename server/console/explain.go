@@ -49,7 +49,7 @@ func zeroDetail(l firn.Layout) string {
 
 // explain says what each field of a reading holds.
 func explain(x *inspect.Reading, now time.Time) (fields []field) {
-	cuts := cutsOfReading(x.Pieces)
+	cuts := cutsOfReading(x)
 	l := x.Layout
 	for _, key := range fieldOrder {
 		bits := bitsOf(cuts, key)
@@ -62,7 +62,7 @@ func explain(x *inspect.Reading, now time.Time) (fields []field) {
 		case key == "time" && x.HasParts:
 			f.Value = utc(x.Time)
 			if known {
-				f.Detail = append(f.Detail, fmt.Sprintf("%s since %s, in units of %s: when the ID was made.", ticks(x.Time, l), day(l.Epoch()), length(l.Unit())))
+				f.Detail = append(f.Detail, fmt.Sprintf("%s since %s: when the ID was made.", ticks(x.Time, l), day(l.Epoch())))
 			} else {
 				f.Detail = append(f.Detail, "When the ID was made.")
 			}
@@ -70,6 +70,9 @@ func explain(x *inspect.Reading, now time.Time) (fields []field) {
 			f.Value = number(x.Node)
 			if known {
 				f.Detail = append(f.Detail, fmt.Sprintf("The generator that made it, of 0 to %s. Each has a number of its own, so that no two make the same ID.", number(l.MaxNode())))
+				if randomElsewhere(l) {
+					f.Detail = append(f.Detail, "Only where Firn made it: others put random bits here.")
+				}
 			} else {
 				f.Detail = append(f.Detail, "Who made it.")
 			}
@@ -107,13 +110,17 @@ func explain(x *inspect.Reading, now time.Time) (fields []field) {
 	return fields
 }
 
+// randomElsewhere reports whether other makers of a format fill node and sequence with
+// random bits.
+func randomElsewhere(l firn.Layout) bool { return l.Preset() == "uuidv7" || l.Preset() == "ulid" }
+
 // ticks is how many units a time is after the epoch.
 func ticks(t time.Time, l firn.Layout) string {
 	unit, epoch := l.Unit(), l.Epoch()
 	if d := t.Sub(epoch); d > math.MinInt64 && d < math.MaxInt64 {
-		return number(uint64(d / unit))
+		return plural(uint64(d/unit), tick(unit))
 	}
-	return count(inspect.Age(epoch, t) / unit.Seconds())
+	return count(inspect.Age(epoch, t)/unit.Seconds()) + " " + tick(unit) + "s"
 }
 
 // A text is an ID in one encoding.

@@ -51,6 +51,7 @@ type sequencerInfo struct {
 type memberInfo struct {
 	members.Member
 	Clock clockError
+	Rates map[string]float64 // of its sequencers, between the last two times that it wrote
 }
 
 // A holding is an owner's hold of a node number.
@@ -259,8 +260,10 @@ func (c clockError) Off() bool { return c.Known && (c.Low > time.Second || c.Hig
 // A clockOf is what was seen of a server's clock. It writes its time into the store, and
 // this server sees between which two looks: so each new time bounds the difference.
 type clockOf struct {
-	seen   time.Time // what it wrote last
-	looked time.Time // when that was there already
+	seen   time.Time          // what it wrote last
+	looked time.Time          // when that was there already
+	ids    map[string]uint64  // that it had made of each sequencer then
+	rates  map[string]float64 // since it wrote before
 	bounds []clockError
 }
 
@@ -286,10 +289,18 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 					c.bounds = slices.Delete(c.bounds, 0, 1)
 				}
 			}
-			c.seen = m.Seen
+			ids, rates := make(map[string]uint64), make(map[string]float64)
+			passed := m.Seen.Sub(c.seen).Seconds()
+			for _, h := range m.Holds {
+				ids[h.Sequencer] = h.IDs
+				if before, ok := c.ids[h.Sequencer]; ok && h.IDs > before && passed > 0 {
+					rates[h.Sequencer] = float64(h.IDs-before) / passed
+				}
+			}
+			c.seen, c.ids, c.rates = m.Seen, ids, rates
 		}
 		c.looked = begin
-		list = append(list, memberInfo{m, c.error()})
+		list = append(list, memberInfo{m, c.error(), c.rates})
 	}
 	for id := range f.clocks {
 		if !there[id] {

@@ -222,7 +222,7 @@ func tick(d time.Duration) string {
 	case time.Microsecond:
 		return "microsecond"
 	}
-	return "tick of " + length(d)
+	return length(d) + " tick"
 }
 
 // epochText is a layout's epoch as its text has it.
@@ -239,6 +239,22 @@ func short(t, now time.Time) string {
 		return clock(t)
 	}
 	return t.UTC().Format("2006-01-02 15:04:05") + " UTC"
+}
+
+// when is a time relative to now: in 5 seconds, 2 minutes ago.
+func when(t, now time.Time) string {
+	if s := inspect.Age(t, now); s < 0 {
+		return "in " + inspect.Span(-s)
+	}
+	return ago(t, now)
+}
+
+// difference is a duration with its sign.
+func difference(d time.Duration) string {
+	if d > 0 {
+		return "+" + about(d)
+	}
+	return about(d)
 }
 
 // An option is one of a select.

@@ -223,7 +223,7 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayou
 	best := &result.Readings[0]
 	r := &reading{
 		Reading: best, ID: id, Text: plainText(best), Now: v.now, Asked: !o.Layout.IsZero(), Of: of,
-		Ruler:  newRuler(best.Bits(), cutsOfReading(best.Pieces), best.Bytes),
+		Ruler:  newRuler(best.Bits(), cutsOfReading(best), best.Bytes),
 		Fields: explain(best, v.now), Texts: textsOf(best),
 	}
 	r.Self, _ = inspectAddress([]string{id}, url.Values{"layout": {o.Layout.String()}})
@@ -334,7 +334,7 @@ func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, o
 			x := result.Readings[0]
 			x.Score = 0
 			add(&x, nameSome(w.names))
-			r.Others[len(r.Others)-1].Share = "yours"
+			r.Others[len(r.Others)-1].Share = "–"
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (k *Console) membersNow(v *visit) membersPage {
 	self := k.c.Self()
 	for _, m := range s.Members {
 		r := memberRow{memberInfo: m, Self: m.ID == self, Rate: m.Member.Rate, Made: m.IDs, Clock: m.Clock}
-		r.State = state{"there", "good", "It wrote into the store within the last half minute."}
+		r.State = state{"up", "good", "It wrote into the store within the last half minute."}
 		if !m.Until.After(v.now) {
 			r.State = state{"lost", "bad", "It has not written into the store for longer than it should."}
 		}

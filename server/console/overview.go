@@ -40,7 +40,7 @@ type overviewRow struct {
 	Spark   spark
 	Rate    float64
 	Made    uint64
-	Here    bool // this server has it open
+	Here    bool // a server that is there has made some
 	Held    uint64
 	Nodes   string // how many there are
 	Free    string
@@ -50,6 +50,12 @@ type overviewRow struct {
 	Left    string
 	Soon    bool // the last ID is near
 	Members int
+}
+
+// made is what other servers have made of a sequencer.
+type made struct {
+	ids  uint64
+	rate float64
 }
 
 // A state is a word with its colour.
@@ -92,6 +98,7 @@ func (k *Console) overview(v *visit) {
 func (k *Console) overviewNow(v *visit) overviewPage {
 	p := overviewPage{Now: v.now, Store: k.admin != nil, Maker: v.who.Maker(), Admin: v.who.Admin() && k.admin != nil}
 	figures := make(map[string]metrics.Sequencer)
+	others := make(map[string]made)
 	for _, f := range k.c.Figures() {
 		if v.who.MayRead(f.Name) {
 			figures[f.Name] = f
@@ -111,6 +118,12 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 		if m.ID != self {
 			p.Rate += m.Rate
 			p.Made += m.IDs
+			for _, h := range m.Holds {
+				o := others[h.Sequencer]
+				o.ids += h.IDs
+				o.rate += m.Rates[h.Sequencer]
+				others[h.Sequencer] = o
+			}
 		}
 	}
 	if k.admin == nil {
@@ -120,7 +133,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 		if !v.who.MayRead(q.Name) {
 			continue
 		}
-		row := k.rowOf(q, figures, v.now)
+		row := k.rowOf(q, figures, others[q.Name], v.now)
 		p.Held += int(row.Held)
 		if len(p.Rows) == maxRows {
 			p.More++
@@ -144,15 +157,15 @@ func rank(r overviewRow) int {
 }
 
 // rowOf is a line of the list.
-func (k *Console) rowOf(q sequencerInfo, figures map[string]metrics.Sequencer, at time.Time) overviewRow {
+func (k *Console) rowOf(q sequencerInfo, figures map[string]metrics.Sequencer, others made, at time.Time) overviewRow {
 	row := overviewRow{Name: q.Name, Fault: q.Fault}
 	if q.Fault != "" {
 		return row
 	}
 	f, here := figures[q.Name]
-	row.Here, row.Made = here, f.IDs
+	row.Here, row.Made = here || others.ids > 0, f.IDs+others.ids
 	_, rates := k.history.rates(q.Name)
-	row.Spark, row.Rate = newSpark(rates), now(rates)
+	row.Spark, row.Rate = newSpark(rates), now(rates)+others.rate
 	row.State = stateOf(q.Info.State)
 	row.setLayout(q.Info.Config.Layout, at)
 	row.Looked = q.Looked

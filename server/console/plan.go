@@ -111,6 +111,15 @@ func (k *Console) plan(v *visit) {
 	v.show(status, "plan", page{Title: "Plan a layout", Section: "plan", Body: p})
 }
 
+// unitName is a unit for people: 1 ms.
+func unitName(s string) string {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return s
+	}
+	return length(d)
+}
+
 func planLink(l firn.Layout) string {
 	return planAddress(l.TimeBits(), l.NodeBits(), l.SeqBits(), l.Unit().String(), l.Epoch().Format(time.DateOnly))
 }

@@ -17,7 +17,10 @@ type ruler struct {
 	Chunks []chunk
 }
 
-const chunkBits = 16
+const (
+	chunkBits = 16
+	roomy     = 8 // bits that have room for a field's whole name
+)
 
 // A chunk is 16 bits of a ruler.
 type chunk struct {
@@ -31,6 +34,7 @@ type seg struct {
 	Span       int
 	Label      string // where the field's name stands
 	Width      string // and how many bits it has, where there is room
+	Value      string // and what they say, where there is an ID
 	Begin, End bool   // of the piece
 	Digits     string // the values, 0 and 1, or a point for each bit
 }
@@ -39,18 +43,31 @@ type seg struct {
 type cut struct {
 	field      string
 	pos, width int
+	value      string
 }
 
 func cutsOf(l firn.Layout) (cuts []cut) {
 	for _, p := range l.Pieces() {
-		cuts = append(cuts, cut{p.Field, p.Pos, p.Width})
+		cuts = append(cuts, cut{field: p.Field, pos: p.Pos, width: p.Width})
 	}
 	return cuts
 }
 
-func cutsOfReading(pieces []inspect.Piece) (cuts []cut) {
-	for _, p := range pieces {
-		cuts = append(cuts, cut{p.Field, p.Pos, p.Width})
+func cutsOfReading(x *inspect.Reading) (cuts []cut) {
+	for _, p := range x.Pieces {
+		cuts = append(cuts, cut{field: p.Field, pos: p.Pos, width: p.Width})
+	}
+	if !x.HasParts {
+		return cuts
+	}
+	// A field in pieces has its value at the first of them.
+	for key, value := range map[string]string{"time": shortTime(x), "node": number(x.Node), "seq": number(x.Seq)} {
+		for i := range cuts {
+			if cuts[i].field == key {
+				cuts[i].value = value
+				break
+			}
+		}
 	}
 	return cuts
 }
@@ -78,25 +95,36 @@ func newRuler(bits int, cuts []cut, id []byte) ruler {
 		for _, i := range at {
 			segs = append(segs, &r.Chunks[i].Segs[len(r.Chunks[i].Segs)-1])
 		}
-		// The name stands where most of the field is.
-		var widest *seg
+		// The name stands where the field begins to have room for it.
+		var at0 *seg
 		for _, s := range segs {
-			if widest == nil || s.Span > widest.Span {
-				widest = s
+			if at0 == nil || at0.Span < roomy && s.Span > at0.Span {
+				at0 = s
 			}
 		}
-		if widest != nil && widest.Span >= 3 && c.field != "zero" {
-			widest.Label = shortName(c.field)
-			if widest.Span >= 6 {
-				widest.Label = fieldName(c.field)
+		if at0 != nil && at0.Span >= 3 && c.field != "zero" {
+			at0.Label, at0.Value = shortName(c.field), c.value
+			if at0.Span >= roomy {
+				at0.Label = fieldName(c.field)
 			}
-			if widest.Span >= 9 {
-				widest.Width = plural(uint64(c.width), "bit")
+			if at0.Span >= 6 {
+				at0.Width = plural(uint64(c.width), "bit")
+			}
+			if len(c.value) > 2*at0.Span && c.width < 24 {
+				at0.Value = ""
 			}
 		}
 	}
 	r.Label = fmt.Sprintf("%d bits, from the highest down: %s", bits, strings.Join(words, ", "))
 	return r
+}
+
+// shortTime is a reading's time as it fits beneath the bits.
+func shortTime(x *inspect.Reading) string {
+	if x.Time.Year() > 9999 || x.Time.Year() < 1 {
+		return utc(x.Time)
+	}
+	return x.Time.UTC().Format("2006-01-02 15:04:05.000")
 }
 
 // digits are the bits from top to low.

@@ -33,7 +33,7 @@ type Member struct {
 	Started   time.Time `json:"started"`           // by its clock, like all that follow
 	Seen      time.Time `json:"seen"`              // when it wrote this
 	Until     time.Time `json:"until"`             // it is gone where nothing newer is written before
-	Holds     []Held    `json:"holds"`             // its node numbers; the first MaxHeld
+	Holds     []Held    `json:"holds"`             // its node numbers; the first MaxHeld, or fewer with long names
 	IDs       uint64    `json:"ids"`               // made since it was started
 	Rate      float64   `json:"rate"`              // IDs per second, since it wrote before
 	Forwarded uint64    `json:"forwarded"`         // calls that it gave to others since it was started
@@ -44,6 +44,7 @@ type Held struct {
 	Sequencer string    `json:"sequencer"`
 	Node      uint64    `json:"node"`
 	Until     time.Time `json:"until"`
+	IDs       uint64    `json:"ids"` // made of the sequencer since the member was started
 }
 
 // MaxHeld is how many numbers a Member has at most: a record is short.
@@ -156,6 +157,10 @@ func (a *Announcer) write(ctx context.Context, long time.Duration) error {
 		m.Rate = float64(m.IDs-a.ids) / passed.Seconds()
 	}
 	value, err := json.Marshal(m)
+	for err == nil && len(value) > grant.MaxValue && len(m.Holds) > 0 {
+		m.Holds = m.Holds[:len(m.Holds)*3/4] // their names are long
+		value, err = json.Marshal(m)
+	}
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (s *serving) describe(backend httpapi.Backend, c *httpapi.Cluster, endpoint
 		c.Stats(func(name string, q sequencer.Stats) {
 			m.IDs += q.IDs
 			if holds(q.State, now) {
-				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until.UTC().Truncate(time.Millisecond)})
+				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until.UTC().Truncate(time.Millisecond), IDs: q.IDs})
 			}
 		})
 		return m

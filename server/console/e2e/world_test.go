@@ -103,7 +103,7 @@ func start(t *testing.T, o options) *server {
 		s.cluster.Stats(func(name string, q sequencer.Stats) {
 			m.IDs += q.IDs
 			if q.State.Phase == sequencer.Attached {
-				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until})
+				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until, IDs: q.IDs})
 			}
 		})
 		return m
