@@ -199,11 +199,7 @@ func (k *Console) showConfirm(v *visit, status int, name string, a act, typed, f
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
 	q, err := k.fleet.lookup(ctx, name)
-	switch {
-	case errors.Is(err, errNoSequencer):
-		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, true}})
-		return
-	case err != nil:
+	if err != nil {
 		v.failed(err, ctx.Err() != nil)
 		return
 	}

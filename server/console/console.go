@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"html/template"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/metrics"
@@ -296,6 +298,11 @@ func (v *visit) fail(status int, title, text string) {
 
 // failed says what an error of the backend is.
 func (v *visit) failed(err error, late bool) {
+	if errors.Is(err, grant.ErrNotFound) || errors.Is(err, errNoSequencer) {
+		name := v.r.PathValue("name")
+		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, v.who.MayAdmin(name) && v.k.admin != nil}})
+		return
+	}
 	f := httpapi.FaultOf(err, v.k.c.Limit, late)
 	if f.Cause != nil {
 		v.k.c.Log.Error("console: request failed", "path", v.r.URL.Path, "error", f.Cause)

@@ -12,11 +12,8 @@ import (
 // explainLayout says what each field of a layout is for.
 func explainLayout(l firn.Layout) (fields []field) {
 	cuts := cutsOf(l)
-	for _, key := range fieldOrder {
+	for _, key := range orderOf(cuts) {
 		bits := bitsOf(cuts, key)
-		if bits == "" {
-			continue
-		}
 		f := field{Key: key, Name: fieldName(key), Bits: bits}
 		switch key {
 		case "time":
@@ -51,11 +48,8 @@ func zeroDetail(l firn.Layout) string {
 func explain(x *inspect.Reading, now time.Time) (fields []field) {
 	cuts := cutsOfReading(x)
 	l := x.Layout
-	for _, key := range fieldOrder {
+	for _, key := range orderOf(cuts) {
 		bits := bitsOf(cuts, key)
-		if bits == "" {
-			continue
-		}
 		f := field{Key: key, Name: fieldName(key), Bits: bits}
 		known := x.HasParts && !l.IsZero()
 		switch {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/firnid/firn"
@@ -169,8 +170,18 @@ func shortName(field string) string {
 	return field
 }
 
-// fieldOrder is how fields are explained.
-var fieldOrder = [...]string{"time", "node", "seq", "rand", "const", "zero"}
+// orderOf are the fields as they are explained: from the top bit down, and then those that
+// say nothing.
+func orderOf(cuts []cut) (keys []string) {
+	for _, last := range []bool{false, true} {
+		for _, c := range cuts {
+			if (c.field == "const" || c.field == "zero") == last && !slices.Contains(keys, c.field) {
+				keys = append(keys, c.field)
+			}
+		}
+	}
+	return keys
+}
 
 // A field is a field of an ID in words.
 type field struct {

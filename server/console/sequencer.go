@@ -112,11 +112,7 @@ func (k *Console) sequencer(v *visit) {
 		return
 	}
 	p, err := k.sequencerNow(v, name)
-	switch {
-	case errors.Is(err, errNoSequencer):
-		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, v.who.MayAdmin(name) && k.admin != nil}})
-		return
-	case err != nil && p.StoreFault == "":
+	if err != nil && p.StoreFault == "" {
 		v.failed(err, false)
 		return
 	}
