@@ -103,7 +103,10 @@ build_etcd() {
 
 # What the tests of stores and protocols start.
 install_packages() {
-	sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools |
+	{
+		sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools
+		sh scripts/packages.sh chromium=chromium # apart, as it is large
+	} |
 		sed 's/^SKIPPED: /skipped packages: /' | tee -a $facts
 }
 
