@@ -144,6 +144,8 @@ func refuseCalls(conn net.Conn) {
 		}
 		var out []byte
 		switch {
+		case kind == frameHeaders && stream == 0, kind == framePing && size != 8:
+			return // that is no HTTP/2
 		case kind == frameSettings && flags&flagAck == 0:
 			out = appendFrame(nil, frameSettings, flagAck, 0, nil)
 		case kind == framePing && flags&flagAck == 0:

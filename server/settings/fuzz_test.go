@@ -1,0 +1,185 @@
+package settings
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// faultLine is a fault with its place; faults of YAML itself say the line in their own way.
+var faultLine = regexp.MustCompile(`^f:([0-9]+): .`)
+
+// FuzzFaults: what a file says is either all understood or all refused. What was understood
+// is there once, with its line, and says the same when it is written again; what was refused
+// has its line; and an unknown key anywhere is always a fault.
+func FuzzFaults(f *testing.F) {
+	for _, text := range []string{
+		"listen: [a, b]\ntls: {cert: c, key: k}\nlimits:\n  connections: 5\n",
+		"listen: a\nlisten: b\n",
+		"listen:\n- a\n-\n",
+		"sequencers:\n  default:\n  a*: {layout: hazelcast, max-ahead: 1s, window: 60s, nodes: 0..5}\n  a*b*: {}\n",
+		"sequencers: {x: {nodes: 0..99999, layout: 'snowcast,nodes=300'}}\n",
+		"tls: {crt: x}\nstroe: y\n? {a: b}\n: c\n",
+		"&a listen: *a\n<<: {store: x}\n",
+		"--- \nstore: x\n---\nstore: y\n",
+		"%YAML 1.1\n---\nstore: !!binary aGk=\n",
+		"store: |\n  a\n  b\n",
+		"\ufeffstore: 'x\n\n  y'\n",
+		"sequencers: {\"a\\u0000\": {max-ahead: -1s}, '': {}}",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := Parse(data, "f", known)
+		lines := bytes.Count(data, []byte("\n")) + bytes.Count(data, []byte("\r")) + bytes.Count(data, []byte("\u0085")) +
+			bytes.Count(data, []byte("\u2028")) + bytes.Count(data, []byte("\u2029")) + 1
+		inFile := func(line int) bool { return line >= 1 && line <= lines }
+		if err != nil {
+			if file != nil {
+				t.Fatalf("both %+v and %v", file, err)
+			}
+			text := err.Error()
+			if !strings.HasPrefix(text, "f:") {
+				t.Fatalf("the fault %q does not name the file", text)
+			}
+			if many, ok := err.(interface{ Unwrap() []error }); ok {
+				for _, one := range many.Unwrap() {
+					m := faultLine.FindStringSubmatch(one.Error())
+					if m == nil {
+						t.Fatalf("the fault %q has no line", one)
+					}
+					if n, _ := strconv.Atoi(m[1]); !inFile(n) {
+						t.Fatalf("the fault %q is in none of %d lines", one, lines)
+					}
+				}
+			}
+			return
+		}
+
+		// Once each, known, in the file.
+		seen := make(map[string]bool)
+		for _, s := range file.Settings {
+			if seen[s.Key] || !slices.Contains(known, s.Key) || !inFile(s.Line) {
+				t.Fatalf("%+v, of %d lines", s, lines)
+			}
+			seen[s.Key] = true
+		}
+		patterns := make(map[string]bool)
+		for _, p := range file.Templates {
+			if patterns[p.Pattern] || p.Pattern == "" || strings.Count(p.Pattern, "*") > 1 || !inFile(p.Line) {
+				t.Fatalf("%+v, of %d lines", p, lines)
+			}
+			patterns[p.Pattern] = true
+			if p.MaxAhead != nil && *p.MaxAhead < 0 || p.Window < 0 || p.Lo > p.Hi || !p.Layout.IsZero() && (p.Layout.ReadOnly() || p.HasNodes && p.Hi > p.Layout.MaxNode()) {
+				t.Fatalf("%+v", p)
+			}
+			// A name that is a pattern itself is served by it.
+			if !strings.Contains(p.Pattern, "*") {
+				if got, err := file.Template(p.Pattern); err != nil || got.Line != p.Line {
+					t.Fatalf("the name %q has %+v, %v", p.Pattern, got, err)
+				}
+			}
+		}
+
+		// The same, written again.
+		again, err := Parse(written(t, file), "f", known)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, written(t, file))
+		}
+		if got, want := says(again), says(file); got != want {
+			t.Fatalf("%q says %s, and written again %s", data, want, got)
+		}
+
+		// One key more that is not known: the whole file is refused.
+		if len(file.Settings)+len(file.Templates) > 0 {
+			var root yaml.Node
+			if yaml.Unmarshal(data, &root) != nil || root.Kind == 0 {
+				t.Fatalf("%q is no YAML", data)
+			}
+			top := root.Content[0]
+			top.Content = append(top.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "lstien"}, &yaml.Node{Kind: yaml.ScalarNode, Value: "x"})
+			wrong, err := yaml.Marshal(top)
+			if err != nil {
+				return // it has an alias of its own kind
+			}
+			if _, err := Parse(wrong, "f", known); err == nil || !strings.Contains(err.Error(), `"lstien"`) {
+				t.Fatalf("%q with an unknown key: %v", wrong, err)
+			}
+		}
+	})
+}
+
+// written is a file with the same settings.
+func written(t *testing.T, f *File) []byte {
+	scalar := func(text string) *yaml.Node {
+		n := new(yaml.Node)
+		n.SetString(text)
+		return n
+	}
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	under := map[string]*yaml.Node{"": root}
+	for _, s := range f.Settings {
+		parent, key := root, s.Key
+		if head, tail, ok := strings.Cut(key, "."); ok {
+			if under[head] == nil {
+				under[head] = &yaml.Node{Kind: yaml.MappingNode}
+				root.Content = append(root.Content, scalar(head), under[head])
+			}
+			parent, key = under[head], tail
+		}
+		list := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, v := range s.Values {
+			list.Content = append(list.Content, scalar(v))
+		}
+		parent.Content = append(parent.Content, scalar(key), list)
+	}
+	if len(f.Templates) > 0 {
+		all := &yaml.Node{Kind: yaml.MappingNode}
+		root.Content = append(root.Content, scalar("sequencers"), all)
+		for _, p := range f.Templates {
+			one := &yaml.Node{Kind: yaml.MappingNode}
+			add := func(key, value string) { one.Content = append(one.Content, scalar(key), scalar(value)) }
+			if !p.Layout.IsZero() {
+				add("layout", p.Layout.String())
+			}
+			if p.MaxAhead != nil {
+				add("max-ahead", p.MaxAhead.String())
+			}
+			if p.Window != 0 {
+				add("window", p.Window.String())
+			}
+			if p.HasNodes {
+				add("nodes", strconv.FormatUint(p.Lo, 10)+".."+strconv.FormatUint(p.Hi, 10))
+			}
+			all.Content = append(all.Content, scalar(p.Pattern), one)
+		}
+	}
+	text, err := yaml.Marshal(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// says is all that a file says, without its lines and the order of groups.
+func says(f *File) string {
+	var all []string
+	for _, s := range f.Settings {
+		all = append(all, s.Key+"="+strconv.Quote(strings.Join(s.Values, "\x00")))
+	}
+	for _, p := range f.Templates {
+		ahead := "none"
+		if p.MaxAhead != nil {
+			ahead = p.MaxAhead.String()
+		}
+		all = append(all, strconv.Quote(p.Pattern)+": "+p.Layout.String()+" "+ahead+" "+p.Window.String()+" "+
+			strconv.FormatUint(p.Lo, 10)+".."+strconv.FormatUint(p.Hi, 10)+" "+strconv.FormatBool(p.HasNodes))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
+}
