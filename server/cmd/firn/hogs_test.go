@@ -1,0 +1,196 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+// A hog is what a client sends, without reading any answer, to have a server take memory.
+type hog struct {
+	first string // once
+	then  string // again and again
+}
+
+// framed is a frame of HTTP/2 of a stream.
+func framed(kind, flags byte, stream uint32, payload string) string {
+	b := h2Frame(kind, flags, payload)
+	binary.BigEndian.PutUint32(b[5:], stream)
+	return string(b)
+}
+
+// callBlock is the header block of a real client's call of Next. It stands for itself: what
+// it adds to the table of the connection no other refers to.
+func callBlock(t *testing.T) string {
+	t.Helper()
+	sent := recordCalls(t, func(ctx context.Context, conn *grpc.ClientConn) error {
+		_, err := firnv1.NewIDsClient(conn).Next(ctx, new(firnv1.NextRequest))
+		return err
+	})
+	for rest := sent[len(h2Preface):]; len(rest) >= 9; {
+		size := int(rest[0])<<16 | int(rest[1])<<8 | int(rest[2])
+		if rest[3] == 1 {
+			return rest[9 : 9+size]
+		}
+		rest = rest[9+size:]
+	}
+	t.Fatalf("%q has no call", sent)
+	return ""
+}
+
+// TestHogs: clients that send without end and read nothing, many at a time, cost a server no
+// more memory than its limits allow, and keep it from nobody else.
+func TestHogs(t *testing.T) {
+	notInProcess(t)
+	const (
+		most     = 32 << 20 // bytes that a client sends, where it can
+		patience = time.Second
+	)
+	block := callBlock(t)
+	h2 := h2Preface + framed(4, 0, 0, "")
+	next := fmt.Sprintf("\x10%s", string(binary.AppendUvarint(nil, httpapi.MaxCount))) // count
+	message := string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(next)))) + next
+	var calls strings.Builder
+	for id := uint32(1); id < 2*250; id += 2 {
+		calls.WriteString(framed(1, 4, id, block) + framed(0, 1, id, message))
+	}
+	all := map[string]struct {
+		hog
+		conns int
+		mib   int // that the server may have, with them
+	}{
+		"http header":     {hog{"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", strings.Repeat("x", 1<<10)}, 64, 64},
+		"http headers":    {hog{"GET / HTTP/1.1\r\n", strings.Repeat("X: y\r\n", 100)}, 64, 64},
+		"http body":       {hog{"PUT /v1/sequencers/made HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n", strings.Repeat(" ", 1<<10)}, 64, 64},
+		"http chunks":     {hog{"PUT /v1/sequencers/made HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", "400\r\n" + strings.Repeat(" ", 1<<10) + "\r\n"}, 64, 64},
+		"http unread":     {hog{"", "GET /v1/sequencers/hog/next?count=100000 HTTP/1.1\r\nHost: localhost\r\n\r\n"}, 64, 64},
+		"resp bulk":       {hog{"*1\r\n$1073741824\r\n", strings.Repeat("x", 1<<10)}, 64, 64},
+		"resp inline":     {hog{"", strings.Repeat("x", 1<<10)}, 64, 64},
+		"resp arguments":  {hog{"*1048576\r\n", "$1\r\nx\r\n"}, 64, 64},
+		"resp unread":     {hog{"", "NEXT hog 100000\r\nNEXTB hog 100000\r\n"}, 64, 64},
+		"resp names":      {hog{"", "ECHO " + strings.Repeat("x", 30<<10) + "\r\n"}, 64, 64},
+		"grpc header":     {hog{h2 + framed(1, 0, 1, block), framed(9, 0, 1, strings.Repeat("x", 1<<10))}, 64, 64},
+		"grpc message":    {hog{h2 + framed(1, 4, 1, block) + framed(0, 0, 1, "\x00\xff\xff\xff\xff"), framed(0, 0, 1, strings.Repeat("x", 1<<10))}, 64, 64},
+		"grpc pings":      {hog{h2, framed(6, 0, 0, "firnfirn")}, 64, 256},
+		"grpc settings":   {hog{h2, framed(4, 0, 0, "")}, 64, 256},
+		"grpc unread":     {hog{h2 + calls.String(), ""}, 1, 768},
+		"bytes of no use": {hog{"\x16\x03\x01", strings.Repeat("\x00", 1<<10)}, 64, 64},
+	}
+	var report []string
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		row := all[what]
+		t.Run(what, func(t *testing.T) {
+			server := firnCommand(context.Background(), "serve --listen 127.0.0.1:0 --log-format json --node 7 --layout bits=time:40.node:4.seq:20,unit=1ms,epoch=2026-01-01T00:00:00Z")
+			logs, err := server.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(logs)
+			url, err := urlIn(lines)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text bytes.Buffer
+			ended := make(chan struct{})
+			go func() { defer close(ended); _, _ = io.Copy(&text, lines) }()
+			defer func() {
+				_ = server.Process.Kill()
+				<-ended
+				_ = server.Wait()
+			}()
+
+			var hogs sync.WaitGroup
+			var sent atomic.Int64
+			many := []byte(strings.Repeat(row.then, 1+16<<10/(1+len(row.then))))
+			begin := time.Now()
+			for range row.conns {
+				conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				hogs.Go(func() {
+					_ = conn.SetWriteDeadline(begin.Add(patience))
+					n, err := io.WriteString(conn, row.first)
+					for total := n; err == nil && row.then != "" && total < most; total += n {
+						n, err = conn.Write(many)
+						sent.Add(int64(n))
+					}
+				})
+			}
+			hogs.Wait()
+			if row.then == "" {
+				time.Sleep(patience) // no more is sent, and the server may work on it
+			}
+			// Among them.
+			client := &http.Client{Transport: new(http.Transport), Timeout: 20 * time.Second}
+			defer client.CloseIdleConnections()
+			r, err := client.Post(url+"/v1/sequencers/other/next", "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Body.Close()
+			if r.StatusCode != 200 {
+				t.Errorf("who else asks has %s", r.Status)
+			}
+			limit := row.mib
+			if raced() {
+				limit *= 8
+			}
+			peak := peakMemory(t, server.Process.Pid) >> 10
+			if peak > limit {
+				t.Errorf("the server has had %d MiB, want %d at most", peak, limit)
+			}
+			report = append(report, fmt.Sprintf("%s %d MiB", what, peak))
+			_ = server.Process.Signal(syscall.SIGKILL)
+			<-ended
+			if strings.Contains(text.String(), "panic") {
+				t.Errorf("%s", &text)
+			}
+			t.Logf("%d connections, %d MiB sent, at most %d MiB of memory", row.conns, sent.Load()>>20, peak)
+		})
+	}
+	t.Logf("report: the most memory of a server with 64 connections (grpc unread: 1) that send without end and read nothing: %s", strings.Join(report, ", "))
+}
+
+// peakMemory is the most memory of a process that was in RAM, in KiB.
+func peakMemory(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.Atoi(strings.Fields(rest)[0])
+			return kib
+		}
+	}
+	t.Fatal("the system does not say how much memory a process has had")
+	return 0
+}
