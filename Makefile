@@ -7,8 +7,7 @@
 ARGS       ?=
 FUZZTIME   ?= 30s
 RACECOUNT  ?= 2
-SOAKCOUNT  ?= 10
-SOAKFUZZ   ?= 2m
+SOAK       ?= 8h
 
 # A GOWORK of the caller would change which modules are seen.
 unexport GOWORK
@@ -19,7 +18,7 @@ unexport GOWORK
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-18s %s\n' "  $$name" "$$text"; done
 	@echo
-	@echo "  Set on the command line: ARGS='$(ARGS)' FUZZTIME=$(FUZZTIME) RACECOUNT=$(RACECOUNT) SOAKCOUNT=$(SOAKCOUNT) SOAKFUZZ=$(SOAKFUZZ)"
+	@echo "  Set on the command line: ARGS='$(ARGS)' FUZZTIME=$(FUZZTIME) RACECOUNT=$(RACECOUNT) SOAK=$(SOAK)"
 
 .PHONY: build
 build: ## build bin/firn
@@ -50,11 +49,8 @@ bench-core: ## measure the library and its peers, in less than a minute; ARGS='-
 	@sh scripts/bench.sh core $(ARGS)
 
 .PHONY: soak
-soak: ## run what takes long: simulator, etcd and servers for hours, the whole model, race SOAKCOUNT times, each fuzz target for SOAKFUZZ
-	@sh scripts/model.sh full
-	@FIRN_SOAK=1 sh scripts/each.sh go test -v -count=1 -timeout 24h ./...
-	@$(MAKE) --no-print-directory race RACECOUNT=$(SOAKCOUNT)
-	@$(MAKE) --no-print-directory fuzz FUZZTIME=$(SOAKFUZZ)
+soak: ## run what takes long: faults, load, simulator and fuzz targets in the time SOAK; from 2h on the whole model and race too
+	@sh scripts/soak.sh $(SOAK)
 
 .PHONY: clean
 clean: ## remove bin/ and build/

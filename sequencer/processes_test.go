@@ -93,7 +93,8 @@ var processLayout = firn.MustParseLayout("bits=time:41.node:4.seq:12,unit=1ms,ep
 func TestProcesses(t *testing.T) {
 	const processes, stopped = 8, 3 * time.Second
 	wantIDs, wantKills := 10_000_000, 40
-	if os.Getenv("FIRN_SOAK") != "" {
+	soak, _ := time.ParseDuration(os.Getenv("FIRN_SOAK")) // FIRN_SOAK=10m: for so long, whatever is done by then
+	if os.Getenv("FIRN_SOAK") != "" && soak == 0 {
 		wantIDs, wantKills = 1_000_000_000, 3000
 	}
 	if testing.Short() {
@@ -158,12 +159,13 @@ func TestProcesses(t *testing.T) {
 	})
 	var kills, stops, ends int
 	r := rand.New(rand.NewPCG(1, 1))
-	deadline := time.Now().Add(4 * time.Minute)
-	if os.Getenv("FIRN_SOAK") != "" {
-		deadline = time.Now().Add(time.Hour)
+	begin := time.Now()
+	deadline := begin.Add(4*time.Minute + soak)
+	if os.Getenv("FIRN_SOAK") != "" && soak == 0 {
+		deadline = begin.Add(time.Hour)
 	}
 	// Most runs are of some hundred IDs, those of a tick; the exact count is known at the end.
-	for kills < wantKills || stops < wantKills/4 || made()*500 < wantIDs*2 {
+	for time.Since(begin) < soak || kills < wantKills || stops < wantKills/4 || made()*500 < wantIDs*2 {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %d kills and %d stops there are %d runs of IDs only", kills, stops, made())
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -18,9 +19,13 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "run this seed alone (TestSeed)")
 
-// runs is how many runs of how many hours are made. With FIRN_SOAK they take an hour
-// or two: two cores do some 25 to 50 hours in a second.
+// runs is how many runs of how many hours are made. With FIRN_SOAK=1 they take an hour
+// or two: two cores do some 25 to 50 hours in a second. With FIRN_SOAK=30m as many are
+// made as half an hour has time for.
 func runs() (seeds uint64, hours int) {
+	if soakTime() > 0 {
+		return math.MaxUint64, 12
+	}
 	if soak() {
 		return 10_000, 12
 	}
@@ -29,8 +34,18 @@ func runs() (seeds uint64, hours int) {
 
 func soak() bool { return os.Getenv("FIRN_SOAK") != "" }
 
+// soakTime is the time that FIRN_SOAK gives, or 0.
+func soakTime() time.Duration {
+	d, _ := time.ParseDuration(os.Getenv("FIRN_SOAK"))
+	return d
+}
+
 // inParallel calls do for the seeds 1 to n.
-func inParallel(n uint64, do func(seed uint64)) {
+func inParallel(n uint64, do func(seed uint64)) { inTime(n, 0, do) }
+
+// inTime calls do for the seeds 1 to n, and begins none after so long a time, which is
+// without end if it is 0. It returns how many there were.
+func inTime(n uint64, limit time.Duration, do func(seed uint64)) (done uint64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run is small, and makes much garbage
 	seeds := make(chan uint64)
 	var workers sync.WaitGroup
@@ -41,11 +56,13 @@ func inParallel(n uint64, do func(seed uint64)) {
 			}
 		})
 	}
-	for seed := uint64(1); seed <= n; seed++ {
-		seeds <- seed
+	for begin := time.Now(); done < n && (limit == 0 || time.Since(begin) < limit); {
+		done++
+		seeds <- done
 	}
 	close(seeds)
 	workers.Wait()
+	return done
 }
 
 // TestSimulator holds what docs/protocol.md promises against faults of all kinds.
@@ -54,7 +71,7 @@ func TestSimulator(t *testing.T) {
 	var mu sync.Mutex
 	var sum Result
 	began := time.Now()
-	inParallel(seeds, func(seed uint64) {
+	seeds = inTime(seeds, soakTime(), func(seed uint64) {
 		r := Run(seed, hours)
 		mu.Lock()
 		defer mu.Unlock()
@@ -87,6 +104,9 @@ func TestSimulator(t *testing.T) {
 	wantHours, wantIDs := 2_000.0, 20_000_000
 	if soak() {
 		wantHours, wantIDs = 100_000, 1_000_000_000
+	}
+	if soakTime() > 0 {
+		wantHours, wantIDs = float64(hours), 1
 	}
 	if sum.Hours < wantHours || sum.IDs < wantIDs {
 		t.Errorf("%.0f hours and %d IDs, want %.0f and %d", sum.Hours, sum.IDs, wantHours, wantIDs)
@@ -155,7 +175,7 @@ var mistakes = map[mutant.Mutant]struct {
 // TestFocuses: what makes mistakes show soon is no mistake by itself.
 func TestFocuses(t *testing.T) {
 	seeds := uint64(6)
-	if soak() {
+	if soak() && soakTime() == 0 {
 		seeds = 600
 	}
 	for m, mistake := range mistakes {

@@ -52,7 +52,7 @@ func FuzzPaths(f *testing.F) {
 		store := new(memstore.Store)
 		cluster := NewCluster(ClusterConfig{Store: store})
 		defer cluster.Close(context.Background())
-		h := NewHandler(Config{Backend: cluster, Limit: 50 * time.Millisecond})
+		h := NewHandler(Config{Backend: cluster, Limit: 10 * time.Second})
 		if w := send(h, "PUT", "/v1/sequencers/there", `{"layout":"default"}`); w.Code != 201 {
 			t.Fatal(w.Body)
 		}

@@ -157,13 +157,12 @@ func FuzzNextForms(f *testing.F) {
 // A fakeStream is a stream whose client has sent all that it will ever send.
 type fakeStream struct {
 	grpc.ServerStream
-	t       *testing.T
-	ctx     context.Context
-	in      []*firnv1.StreamRequest
-	sends   int // how many responses the client reads
-	batch   uint64
-	ids     uint64
-	credits chan uint64 // as they are received
+	t     *testing.T
+	ctx   context.Context
+	in    []*firnv1.StreamRequest
+	sends int // how many responses the client reads
+	batch uint64
+	ids   uint64
 }
 
 func (s *fakeStream) Context() context.Context { return s.ctx }
@@ -254,7 +253,7 @@ func FuzzSequencers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
 		cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store)})
 		defer cluster.Close(context.Background())
-		s := NewServer(Config{Backend: cluster, Limit: 50 * time.Millisecond})
+		s := NewServer(Config{Backend: cluster, Limit: 10 * time.Second})
 		if _, err := s.Create(t.Context(), &firnv1.CreateRequest{Name: "there"}); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,130 @@
+#!/bin/sh
+# Runs what takes long, in about the time that is given, and says at the end what it did.
+#
+#	scripts/soak.sh [TIME]        TIME such as 10m, 90m or 8h; 8h without
+#
+# Faults and load on stores, servers and clients, the simulator and every fuzz target share
+# the time. From two hours on the whole model is checked first, then comes what needs as long
+# as it needs, and all tests under the race detector.
+#
+# It writes to bin/ and build/ only; the full output is in build/soak.*.log.
+set -eu
+cd "$(dirname "$0")/.."
+unset GOWORK
+root=$PWD
+time=${1:-8h}
+case $time in
+*[0-9]h) budget=$((${time%h} * 3600)) ;;
+*[0-9]m) budget=$((${time%m} * 60)) ;;
+*[0-9]s) budget=${time%s} ;;
+*)
+	echo "usage: scripts/soak.sh [TIME], such as 10m or 8h" >&2
+	exit 2
+	;;
+esac
+
+mkdir -p bin build
+facts=$root/build/soak.facts
+summary=$root/build/soak.summary
+: >"$facts"
+: >"$summary"
+failed=0
+began=$(date +%s)
+
+# What goes on for as long as FIRN_SOAK says: module, package, test.
+timed='. ./grant/sim TestSimulator
+. ./grant/dirstore TestChaos
+. ./sequencer TestProcesses
+server ./e2e TestEtcdChaos
+server ./cmd/firn TestServersOnDirectory
+server ./cmd/firn TestServersOnEtcd
+server ./cmd/firn TestServersOnPostgreSQL
+server ./cmd/firn TestClientsOfKilledServers'
+timed_count=8
+
+# What takes as long as it takes, which is minutes.
+long='. ./grant/sim TestFocuses
+. ./grant/dirstore TestCrashStates
+. ./sequencer TestFleet'
+
+# step NAME COMMAND… runs one step, and notes how it went and how long it took.
+step() {
+	name=$1
+	shift
+	echo "== $name"
+	begin=$(date +%s)
+	if "$@"; then result=ok; else result=FAILED failed=1; fi
+	printf '%-44s %-6s %6d s\n' "$name" $result $(($(date +%s) - begin)) >>"$summary"
+}
+
+# run_test MODULE PACKAGE TEST SOAK runs one test with FIRN_SOAK.
+run_test() {
+	log=$root/build/soak.$3.log
+	{
+		(cd "$1" && FIRN_SOAK=$4 go test -v -count=1 -vet=off -timeout 48h -run "^$3\$" "$2") && code=0 || code=$?
+		echo "$code" >"$root/build/soak.status"
+	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts="$facts" -f scripts/tests.awk
+	test "$(cat "$root/build/soak.status")" = 0 || return 1
+	# A name that is not there any more would pass.
+	grep -q "^--- [A-Z]*: $3 " "$log" || {
+		echo "soak: there is no test $3 in $2: mend scripts/soak.sh"
+		return 1
+	}
+}
+
+# each_of LIST SOAK runs the tests of a list.
+each_of() {
+	echo "$1" >build/soak.list
+	while read -r module package name <&3; do
+		step "$name" run_test "$module" "$package" "$name" "$2"
+	done 3<build/soak.list
+}
+
+check_model() {
+	sh scripts/model.sh full >build/soak.model.log && code=0 || code=$?
+	test $code = 0 || cat build/soak.model.log
+	grep '^report: \|^SKIPPED' build/soak.model.log | sed 's/^report: /report /; s/^SKIPPED: /skipped model: /' >>"$facts"
+	return $code
+}
+
+run_race() {
+	sh scripts/each.sh go test -race -count=1 -timeout 60m ./... >build/soak.race.log 2>&1 && return 0
+	grep -v '^ok ' build/soak.race.log
+	return 1
+}
+
+run_fuzz() {
+	sh scripts/fuzz.sh "$1" >build/soak.fuzz.log 2>&1 && code=0 || code=$?
+	test $code = 0 || grep -v '^fuzz: elapsed' build/soak.fuzz.log
+	tail -n 1 build/soak.fuzz.log | sed 's/^/report /' >>"$facts"
+	return $code
+}
+
+sh scripts/etcd.sh >/dev/null || echo 'SKIPPED: etcd does not build here: its tests will be skipped'
+sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools |
+	sed 's/^SKIPPED: /skipped packages: /' | tee -a "$facts"
+if [ "$budget" -ge 7200 ]; then
+	step 'the whole model' check_model
+	each_of "$long" 1
+	step 'all under the race detector' run_race
+fi
+left=$((budget - $(date +%s) + began))
+test $left -gt 60 || left=60
+targets=$(grep -rhs '^func Fuzz' --include='*_test.go' . | wc -l)
+each_of "$timed" "$((left * 6 / 10 / timed_count))s"
+left=$((budget - $(date +%s) + began))
+# Building a target and reading what it knows takes some seconds too.
+share=$((left / targets - 3))
+test $share -ge 1 || share=1
+step "$((targets)) fuzz targets, $share s each" run_fuzz "${share}s"
+
+echo
+echo "== summary of $(($(date +%s) - began)) s, of $time"
+cat "$summary"
+awk '$1 == "report" { sub(/^report /, ""); print "report: " $0 }' "$facts"
+grep '^skipped ' "$facts" || true
+if [ $failed != 0 ]; then
+	echo "make soak: failed: $(awk '$(NF-2) == "FAILED" { sub(/ +FAILED.*/, ""); printf "%s%s", sep, $0; sep = ", " }' "$summary")"
+	exit 1
+fi
+echo 'make soak: all passed'
