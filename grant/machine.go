@@ -78,6 +78,10 @@ type Machine struct {
 	floorMark  int64 // what the generator had used when it was sealed
 	prefer     int64 // the node number held before, or -1
 	rounds     int   // of picking, without a candidate
+	droughts   int   // lists of all records, in a row, that found none free
+	listAfter  int64 // Mono: the next list after these
+	listFree   int64 // when the first was to be free, by the last one
+	crowded    bool  // a claim was refused since a number was last had: others want the same
 	failures   int   // of requests, in a row
 	notBefore  int64 // Mono: no request before this
 	probed     bool  // the clock was compared before a large renewal
@@ -282,7 +286,9 @@ func (m *Machine) Info() (info Info, ok bool) {
 }
 
 const (
-	picks        = 8                // records read to choose one
+	picks        = 8 // records read to choose one, and pickGrowth times as many in each round that finds none
+	pickGrowth   = 4
+	pickRounds   = 3
 	behindMost   = int64(10 * 1000) // ms a clock may be behind the median of others
 	jumpMost     = int64(10 * 1000) // ms a clock may go ahead by itself before it is told
 	backoffMin   = int64(50)        // ms after the first failure
@@ -367,8 +373,14 @@ func (m *Machine) fail(err error, wait int64) {
 
 // backoff grows with the failures in a row, and is never the same.
 func (m *Machine) backoff() int64 {
-	d := backoffMin << min(m.failures, 10)
-	d = min(d, backoffMax)
+	d := backoffMin << min(m.failures, 12)
+	most := backoffMax
+	if h := m.hold; h != nil && m.attached && !h.sealed {
+		// Whoever has much of a window left need not hurry, and then a large fleet
+		// does not come all at once when a store is back.
+		most = max(most, (h.until-max(m.wall, m.used))/8)
+	}
+	d = min(d, most)
 	if w := m.window(); w > 0 {
 		d = max(1, min(d, w/6))
 	}
@@ -685,7 +697,16 @@ func (m *Machine) thaw(e Event, value []byte) {
 
 // pick reads some records to choose one.
 func (m *Machine) pick() {
-	m.request(opPick, Action{Kind: GetMany, Keys: m.someKeys(picks)})
+	m.request(opPick, Action{Kind: GetMany, Keys: m.someKeys(m.picks())})
+}
+
+// picks is how many records are read in this round.
+func (m *Machine) picks() int {
+	n := picks
+	for range m.rounds {
+		n *= pickGrowth
+	}
+	return n
 }
 
 // A candidate is a number that might be acquired.
@@ -797,22 +818,45 @@ func (m *Machine) picked(e Event) {
 		return
 	}
 	if len(l.best) > 0 {
-		m.acquire(l.best[0])
+		m.acquire(m.choose(l.best))
 		return
 	}
-	if all := m.hi-m.lo < picks; all {
+	if all := m.hi-m.lo < uint64(m.picks()); all {
+		m.rounds = 0
 		m.exhausted(l)
 		return
 	}
-	if m.rounds++; m.rounds < 2 {
+	if m.rounds++; m.rounds < pickRounds {
 		m.pick()
+		return
+	}
+	if m.mono < m.listAfter && (m.listFree == 0 || m.wall <= m.listFree) {
+		m.rounds = 0
+		if m.listFree != 0 {
+			l.free = m.listFree
+		}
+		m.exhausted(l)
 		return
 	}
 	m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
 }
 
-// listed takes one of the oldest eighth of all that may be taken, so that many
-// who list at once do not all want the same.
+// choose takes the first of some candidates. Where a claim was refused, others do
+// the same at this moment, and the best one is what all of them want: then it is any
+// of those that are about as good.
+func (m *Machine) choose(best []candidate) candidate {
+	if !m.crowded {
+		return best[0]
+	}
+	n := 1
+	for n < len(best) && max(best[n].rank, 1) == max(best[0].rank, 1) {
+		n++
+	}
+	return best[m.set.Random()%uint64(n)]
+}
+
+// listed takes one of the oldest eighth of all that may be taken, or of the oldest
+// few where there are few, so that many who list at once do not all want the same.
 func (m *Machine) listed(e Event) {
 	m.rounds = 0
 	if e.Err != nil {
@@ -829,11 +873,16 @@ func (m *Machine) listed(e Event) {
 			m.acquire(candidate{claim: claim{node: node, key: m.key(node), from: max(m.wall, m.sequencer.Floor)}})
 			return
 		}
+		// It will be so for a while, and the records may be many: in between, a
+		// number that was given back is found by chance.
+		m.listAfter = m.mono + min(listEvery<<min(m.droughts, 10), max(m.window()/4, listEvery))
+		m.listFree = l.free
+		m.droughts++
 		m.exhausted(l)
 		return
 	}
-	eighth := max(1, len(l.best)/8)
-	m.acquire(l.best[m.set.Random()%uint64(eighth)])
+	oldest := max(len(l.best)/8, min(len(l.best), picks))
+	m.acquire(l.best[m.set.Random()%uint64(oldest)])
 }
 
 // absent is a number of the range that has no record, by chance.
@@ -900,7 +949,7 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 	}
 	switch {
 	case op == opAcquire && e.Err == nil && !e.Applied:
-		m.claim = nil
+		m.claim, m.crowded = nil, true
 		m.failures = 0
 		m.pick()
 	case op == opAcquire && e.Err != nil && errors.Is(e.Err, ErrNotSent):
@@ -971,6 +1020,7 @@ func (m *Machine) begin() {
 // settled notes that the store answered well.
 func (m *Machine) settled() {
 	m.failures, m.notBefore, m.demand, m.isRefused = 0, 0, false, false
+	m.crowded, m.droughts, m.listAfter = false, 0, 0
 	m.status.Err = nil
 }
 
