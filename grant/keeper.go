@@ -345,21 +345,28 @@ type lineageOf struct {
 	store    Store
 	identity string
 	revision int64
+	asked    time.Time // when that was so
 }
+
+// lineageFor is how long an answer to where a store is counts: a member that
+// acquires a number asks once and not three times, and no store goes back and is
+// there again in that time.
+const lineageFor = time.Second
 
 // wentBack asks the store where it is. A store that cannot say did not go back,
 // as far as is known.
 func (l *lineageOf) wentBack(ctx context.Context) bool {
 	s, ok := l.store.(Lineage)
-	if !ok {
+	if !ok || !l.asked.IsZero() && time.Since(l.asked) < lineageFor {
 		return false
 	}
+	begin := time.Now()
 	identity, revision, err := s.Lineage(ctx)
 	if err != nil {
 		return false // the request that follows will say it
 	}
 	back := l.identity != "" && (identity != l.identity || revision < l.revision)
-	l.identity, l.revision = identity, revision
+	l.identity, l.revision, l.asked = identity, revision, begin
 	return back
 }
 
