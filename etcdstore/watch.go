@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -9,7 +10,9 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// rewatch is how long a watch that etcd has ended waits before the next.
+// rewatch is how long a watch that etcd has ended waits before the next, at least;
+// at most it is five times as long. An etcd that loses its leader ends all watches
+// at one moment, and they should not all come back at one.
 const rewatch = time.Second
 
 // Watch tells of changes of a key until ctx is done or the store is closed. It
@@ -35,7 +38,7 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(rewatch):
+			case <-time.After(rewatch + rand.N(4*rewatch)):
 			}
 		}
 	})
