@@ -31,7 +31,7 @@ type Store struct {
 	Read     time.Duration // a read of any number of keys
 	Key      time.Duration // each key of a read or of a list, beside
 	Write    time.Duration // a compare-and-swap, applied or not
-	Blind    bool          // it has no grant.Lineage; else one read more comes before every write, and every read of the configuration
+	Blind    bool          // it has no grant.Lineage; else there are reads of it before writes, and before the configuration is read
 	Stubborn bool          // it does also what nobody waits for any more, when its turn comes
 	Silent   bool          // in an outage nothing is answered; else requests are refused at once
 }

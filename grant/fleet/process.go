@@ -22,6 +22,7 @@ type process struct {
 	claim  *claim
 	grants map[uint64]int64 // the latest mark applied, ms, of each number it had
 
+	asked  int64  // µs: when the store was last asked where it is; it has answered
 	timer  uint64 // the one that counts
 	expiry uint64 // likewise
 	gone   bool
@@ -52,10 +53,11 @@ func (w *world) mono() int64 { return w.now/1000 + 1 }
 // start starts a process in a place of the fleet. first is called when it has made
 // its first ID; it may be nil.
 func (w *world) start(place int, first func()) {
-	p := &process{place: place, since: -1, first: first, grants: make(map[uint64]int64, 1)}
+	p := &process{place: place, since: -1, asked: -lineageFor, first: first, grants: make(map[uint64]int64, 1)}
 	p.offset = (w.upTo(2*w.plan.Skew) - w.plan.Skew).Milliseconds()
 	p.m = grant.NewMachine(grant.Settings{Name: name, AllNodes: true, Random: w.r.Uint64, Host: "host"})
 	w.running[place] = p
+	w.toCome--
 	w.stand(p)
 	w.open(p)
 }
@@ -204,8 +206,11 @@ func (w *world) act(p *process, a grant.Action) {
 	}
 }
 
+// lineageFor is that of a grant.Keeper, in µs.
+const lineageFor = 1_000_000
+
 // ask makes a request, as a grant.Keeper does it: the store is asked where it is
-// before a write, and before the configuration is read.
+// before a write, and before the configuration is read, unless that was just done.
 func (w *world) ask(p *process, a grant.Action) {
 	if a.Kind == grant.CAS && field(a.Next, `"state":`) == "held" {
 		p.claim = &claim{next: a.Next}
@@ -218,11 +223,15 @@ func (w *world) ask(p *process, a grant.Action) {
 			w.draw(p)
 		}
 	}
-	if w.plan.Store.Blind || a.Kind != grant.CAS && a.Key != w.configKey {
+	if w.plan.Store.Blind || a.Kind != grant.CAS && a.Key != w.configKey || w.now-p.asked < lineageFor {
 		w.request(p, a, false, deadline, answer)
 		return
 	}
+	sent := w.now
 	w.request(p, grant.Action{}, true, deadline, func(e grant.Event) {
+		if e.Err == nil {
+			p.asked = sent
+		}
 		switch {
 		case p.gone:
 		case w.now >= deadline:

@@ -36,6 +36,7 @@ type world struct {
 
 	running []*process // one for each place in the fleet: the newest
 	without int        // processes that stand without IDs
+	toCome  int        // replacements
 	ids     []firn.ID
 }
 
@@ -164,6 +165,7 @@ func Run(p Plan) (Report, error) {
 	w.do(Step{Name: "start", Lasts: p.StartOver, Settle: time.Hour}, func() {
 		for place := range p.Processes {
 			w.running = append(w.running, nil)
+			w.toCome++
 			w.after(w.upTo(p.StartOver), func() { w.start(place, nil) })
 		}
 	})
@@ -196,7 +198,7 @@ func (w *world) do(s Step, begin func()) {
 	w.until(end, func() bool { return false })
 	if s.Settle > 0 {
 		w.until(end+s.Settle.Microseconds(), func() bool {
-			return w.without == 0 && !slices.Contains(w.running, nil)
+			return w.without == 0 && w.toCome == 0
 		})
 	}
 	if rest := w.now % 1e6; rest > 0 { // seconds belong to one step
@@ -245,6 +247,7 @@ func (w *world) finish() {
 
 // replaceAll replaces every process, in any order, at even intervals.
 func (w *world) replaceAll(r Rollout, over time.Duration) {
+	w.toCome += len(w.running)
 	for i, place := range w.r.Perm(len(w.running)) {
 		w.after(time.Duration(float64(over)*float64(i)/float64(len(w.running))), func() {
 			old := w.running[place]
