@@ -152,23 +152,30 @@ func (r StepReport) String() string {
 		text += fmt.Sprintf("; %d answered too late", r.Late)
 	}
 	if r.Queue > time.Second {
-		text += fmt.Sprintf("; a request waited %v for its turn", r.Queue.Round(100*time.Millisecond))
-	}
-	if len(r.Waits) == 0 && r.All == 0 {
-		return text + "; nobody stood without IDs"
-	}
-	round := 100 * time.Millisecond
-	if r.Wait(1) < time.Second {
-		round = time.Millisecond
+		text += fmt.Sprintf("; a request waited %v for its turn", short(r.Queue))
 	}
 	if r.All > 0 {
-		text += fmt.Sprintf("; all had IDs after %v", r.All.Round(10*time.Millisecond))
+		text += fmt.Sprintf("; all had IDs after %v", short(r.All))
 	}
-	if len(r.Waits) == 0 {
-		return text
+	switch {
+	case len(r.Waits) > 0:
+		text += fmt.Sprintf("; %d stood without IDs, %d at once, for %v (p50), %v (p99), %v (most)",
+			len(r.Waits), r.WithoutMost, short(r.Wait(0.5)), short(r.Wait(0.99)), short(r.Wait(1)))
+	case r.All == 0:
+		text += "; nobody stood without IDs"
 	}
-	return text + fmt.Sprintf("; %d stood without IDs, %d at once, for %v (p50), %v (p99), %v (most)",
-		len(r.Waits), r.WithoutMost, r.Wait(0.5).Round(round), r.Wait(0.99).Round(round), r.Wait(1).Round(round))
+	return text
+}
+
+// short is d with two or three digits.
+func short(d time.Duration) time.Duration {
+	switch {
+	case d < 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	case d < time.Second:
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(100 * time.Millisecond)
 }
 
 // layout is that of a plan: 64 bits, of which 41 are milliseconds.
