@@ -86,6 +86,7 @@ type KeeperStats struct {
 	Failed   uint64 // of these, those with an error
 	Unknown  uint64 // of these, compare-and-swaps whose result was unknown
 	Refused  uint64 // compare-and-swaps that were not applied, as the record was another
+	Applied  uint64 // compare-and-swaps that were
 	Acquired uint64 // node numbers
 	Renewed  uint64 // windows
 	Released uint64 // node numbers
@@ -318,6 +319,8 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 			}
 		case a.Kind == CAS && !e.Applied:
 			s.Refused++
+		case a.Kind == CAS:
+			s.Applied++
 		}
 	})
 	return e, back

@@ -103,7 +103,7 @@ func FuzzPaths(f *testing.F) {
 			t.Errorf("%s %s: status %d, and %v became %v", method, path, w.Code, before, after)
 		}
 		if method == "PUT" && w.Code < 300 {
-			var got sequencerJSON
+			var got SequencerJSON
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +31,7 @@ type Sequencer struct {
 	Failures   uint64        // of these, with an error
 	Unknown    uint64        // compare-and-swaps whose result is unknown
 	Refused    uint64        // compare-and-swaps that came too late
+	Applied    uint64        // compare-and-swaps that were done
 	Acquired   uint64        // node numbers
 	Renewed    uint64        // windows
 	Released   uint64        // node numbers
@@ -37,8 +39,10 @@ type Sequencer struct {
 	Alarms     uint64
 }
 
-// MaxSequencers is how many sequencers have metrics of their own: those with the most
-// IDs. Others are counted together as Other.
+// MaxSequencers is how many sequencers have metrics of their own: the first that are
+// there, and of those that come at once the ones with the most IDs. Others are counted
+// together as Other, as long as they are there: if they changed places with their IDs, the
+// counters of Other would fall.
 const MaxSequencers = 500
 
 // Other is the label of what is counted together. No sequencer can have that name.
@@ -58,10 +62,18 @@ const (
 type Metric struct {
 	Name   string
 	Kind   Kind
+	Unit   string // of its value; empty for one that only says yes or which
 	Labels []string
 	Help   string
 
-	value func(*Sequencer) (float64, bool) // of those of a sequencer
+	value  func(*Sequencer) (float64, bool) // of those of a sequencer
+	series []series                         // of those of a sequencer with a second label
+}
+
+// A series is what a metric has for one value of its second label.
+type series struct {
+	label string
+	value func(*Sequencer) (float64, bool)
 }
 
 func count(f func(*Sequencer) uint64) func(*Sequencer) (float64, bool) {
@@ -80,33 +92,38 @@ var (
 // All returns every metric of Firn's own, in the order of docs/metrics.md.
 func All() []Metric {
 	return []Metric{
-		{"firn_ids_total", Counter, ofSequencer, "IDs made.", count(func(s *Sequencer) uint64 { return s.IDs })},
-		{"firn_batches_total", Counter, ofSequencer, "Batches made; a single ID may be one.", count(func(s *Sequencer) uint64 { return s.Batches })},
-		{"firn_waits_total", Counter, ofSequencer, "Calls that had to wait for the clock or a node number.", count(func(s *Sequencer) uint64 { return s.Waits })},
-		{"firn_wait_seconds_total", Counter, ofSequencer, "How long calls have waited, all together.", func(s *Sequencer) (float64, bool) { return s.Waited.Seconds(), true }},
-		{"firn_lead_seconds", Gauge, ofSequencer, "How far the last ID's time is ahead of the clock; below 0 when no IDs are made. Near MaxAhead, callers wait.", func(s *Sequencer) (float64, bool) { return s.Lead.Seconds(), true }},
-		{"firn_attached", Gauge, ofSequencer, "1 if this server holds a node number of the sequencer, else 0.", stored(func(s *Sequencer) float64 {
+		{"firn_ids_total", Counter, "IDs", ofSequencer, "IDs made.", count(func(s *Sequencer) uint64 { return s.IDs }), nil},
+		{"firn_batches_total", Counter, "batches", ofSequencer, "Batches made; a single ID may be one.", count(func(s *Sequencer) uint64 { return s.Batches }), nil},
+		{"firn_waits_total", Counter, "calls", ofSequencer, "Calls that had to wait for the clock or a node number.", count(func(s *Sequencer) uint64 { return s.Waits }), nil},
+		{"firn_wait_seconds_total", Counter, "seconds", ofSequencer, "How long calls have waited, all together.", func(s *Sequencer) (float64, bool) { return s.Waited.Seconds(), true }, nil},
+		{"firn_lead_seconds", Gauge, "seconds", ofSequencer, "How far the last ID's time is ahead of the clock; below 0 when no IDs are made. Near MaxAhead, callers wait.", func(s *Sequencer) (float64, bool) { return s.Lead.Seconds(), true }, nil},
+		{"firn_attached", Gauge, "", ofSequencer, "1 if this server holds a node number of the sequencer, else 0.", stored(func(s *Sequencer) float64 {
 			if s.Attached {
 				return 1
 			}
 			return 0
-		})},
-		{"firn_node", Gauge, ofSequencer, "The node number, where one is held.", func(s *Sequencer) (float64, bool) { return float64(s.Node), s.Stored && s.Attached }},
-		{"firn_window_left_seconds", Gauge, ofSequencer, "How long the node number is held without a word from the store. Near 0 while IDs are made, the store does not answer.", func(s *Sequencer) (float64, bool) { return s.WindowLeft.Seconds(), s.Stored && s.Attached }},
-		{"firn_store_requests_total", Counter, ofSequencer, "Requests to the store.", stored(func(s *Sequencer) float64 { return float64(s.Requests) })},
-		{"firn_store_failures_total", Counter, ofSequencer, "Requests to the store that ended in an error.", stored(func(s *Sequencer) float64 { return float64(s.Failures) })},
-		{"firn_cas_unknown_total", Counter, ofSequencer, "Compare-and-swaps whose result is unknown.", stored(func(s *Sequencer) float64 { return float64(s.Unknown) })},
-		{"firn_cas_refused_total", Counter, ofSequencer, "Compare-and-swaps that were refused, as another one was faster.", stored(func(s *Sequencer) float64 { return float64(s.Refused) })},
-		{"firn_nodes_acquired_total", Counter, ofSequencer, "Node numbers acquired.", stored(func(s *Sequencer) float64 { return float64(s.Acquired) })},
-		{"firn_renewals_total", Counter, ofSequencer, "Windows renewed.", stored(func(s *Sequencer) float64 { return float64(s.Renewed) })},
-		{"firn_nodes_released_total", Counter, ofSequencer, "Node numbers given back.", stored(func(s *Sequencer) float64 { return float64(s.Released) })},
-		{"firn_nodes_lost_total", Counter, ofSequencer, "Node numbers that another one has taken over, after a pause longer than the window.", stored(func(s *Sequencer) float64 { return float64(s.Lost) })},
-		{"firn_alarms_total", Counter, ofSequencer, "Alarms: a clone of this process, or a store that went back. The log says more.", stored(func(s *Sequencer) float64 { return float64(s.Alarms) })},
-		{"firn_requests_total", Counter, []string{"protocol", "outcome"}, "Requests by their outcome: ok, refused (the client's fault) or failed (the server's).", nil},
-		{"firn_request_seconds", Histogram, ofProtocol, "How long requests took.", nil},
-		{"firn_forwards_total", Counter, []string{"result"}, "Calls that another server was asked for, as this one had no node number: ok or failed.", nil},
-		{"firn_connections", Gauge, ofProtocol, "Connections that are open.", nil},
-		{"firn_build_info", Gauge, []string{"version"}, "Always 1.", nil},
+		}), nil},
+		{"firn_node", Gauge, "", ofSequencer, "The node number, where one is held.", func(s *Sequencer) (float64, bool) { return float64(s.Node), s.Stored && s.Attached }, nil},
+		{"firn_window_left_seconds", Gauge, "seconds", ofSequencer, "How long the node number is held without a word from the store. Near 0 while IDs are made, the store does not answer.", func(s *Sequencer) (float64, bool) { return s.WindowLeft.Seconds(), s.Stored && s.Attached }, nil},
+		{"firn_store_requests_total", Counter, "requests", ofSequencer, "Requests to the store.", stored(func(s *Sequencer) float64 { return float64(s.Requests) }), nil},
+		{"firn_store_failures_total", Counter, "requests", ofSequencer, "Requests to the store that ended in an error.", stored(func(s *Sequencer) float64 { return float64(s.Failures) }), nil},
+		{"firn_cas_total", Counter, "compare-and-swaps", []string{"sequencer", "result"}, "Compare-and-swaps of node numbers by their result: applied, refused (another one was faster) or unknown (no answer came).", nil, []series{
+			{"applied", stored(func(s *Sequencer) float64 { return float64(s.Applied) })},
+			{"refused", stored(func(s *Sequencer) float64 { return float64(s.Refused) })},
+			{"unknown", stored(func(s *Sequencer) float64 { return float64(s.Unknown) })},
+		}},
+		{"firn_nodes_acquired_total", Counter, "node numbers", ofSequencer, "Node numbers acquired.", stored(func(s *Sequencer) float64 { return float64(s.Acquired) }), nil},
+		{"firn_renewals_total", Counter, "windows", ofSequencer, "Windows renewed.", stored(func(s *Sequencer) float64 { return float64(s.Renewed) }), nil},
+		{"firn_nodes_released_total", Counter, "node numbers", ofSequencer, "Node numbers given back.", stored(func(s *Sequencer) float64 { return float64(s.Released) }), nil},
+		{"firn_nodes_lost_total", Counter, "node numbers", ofSequencer, "Node numbers that another one has taken over, after a pause longer than the window.", stored(func(s *Sequencer) float64 { return float64(s.Lost) }), nil},
+		{"firn_alarms_total", Counter, "alarms", ofSequencer, "Alarms: a clone of this process, or a store that went back. The log says more.", stored(func(s *Sequencer) float64 { return float64(s.Alarms) }), nil},
+		{"firn_store_up", Gauge, "", nil, "1 if the last request to the store was answered, else 0. It is not there with a static node number.", nil, nil},
+		{"firn_clock_offset_seconds", Gauge, "seconds", nil, "How far this server's clock is ahead of those of other servers of the store; below 0 behind. It is not there where there is no other one, and in the first minutes.", nil, nil},
+		{"firn_forwards_total", Counter, "calls", []string{"result"}, "Calls that another server was asked for, as this one had no node number: ok or failed.", nil, nil},
+		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"}, "Requests by their outcome: ok, refused (the client's fault) or failed (the server's).", nil, nil},
+		{"firn_request_seconds", Histogram, "seconds", ofProtocol, "How long requests took.", nil, nil},
+		{"firn_connections", Gauge, "connections", ofProtocol, "Connections that are open.", nil, nil},
+		{"firn_build_info", Gauge, "", []string{"version"}, "Always 1.", nil, nil},
 	}
 }
 
@@ -145,6 +162,14 @@ type Config struct {
 
 	// Connections is how many of a protocol are open; nil if that is not known.
 	Connections func(protocol string) int64
+
+	// StoreUp reports whether the store answered last; known is false before the first
+	// answer. nil if there is no store.
+	StoreUp func() (up, known bool)
+
+	// ClockOffset is how far the clock is ahead of another one; known is false as long as
+	// they were not compared. nil if they never are.
+	ClockOffset func() (offset time.Duration, known bool)
 }
 
 // New makes a Set.
@@ -154,9 +179,28 @@ func New(c Config) *Set {
 	of := &ofSequencers{c: c}
 	for _, m := range All() {
 		switch {
-		case m.value != nil:
+		case m.value != nil || m.series != nil:
 			of.metrics = append(of.metrics, m)
 			of.descs = append(of.descs, prometheus.NewDesc(m.Name, m.Help, m.Labels, nil))
+		case m.Name == "firn_store_up":
+			if c.StoreUp == nil {
+				continue
+			}
+			s.registry.MustRegister(&maybe{prometheus.NewDesc(m.Name, m.Help, nil, nil), func() (float64, bool) {
+				up, known := c.StoreUp()
+				if up {
+					return 1, known
+				}
+				return 0, known
+			}})
+		case m.Name == "firn_clock_offset_seconds":
+			if c.ClockOffset == nil {
+				continue
+			}
+			s.registry.MustRegister(&maybe{prometheus.NewDesc(m.Name, m.Help, nil, nil), func() (float64, bool) {
+				offset, known := c.ClockOffset()
+				return offset.Seconds(), known
+			}})
 		case m.Name == "firn_requests_total":
 			v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
 			for _, p := range c.Protocols {
@@ -219,11 +263,28 @@ func (s *Set) Handler() http.Handler {
 	return promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 }
 
+// A maybe collects a gauge where it is known.
+type maybe struct {
+	desc  *prometheus.Desc
+	value func() (float64, bool)
+}
+
+func (m *maybe) Describe(ch chan<- *prometheus.Desc) { ch <- m.desc }
+
+func (m *maybe) Collect(ch chan<- prometheus.Metric) {
+	if v, ok := m.value(); ok {
+		ch <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, v)
+	}
+}
+
 // ofSequencers collects the metrics of sequencers when they are asked for.
 type ofSequencers struct {
 	c       Config
 	metrics []Metric
 	descs   []*prometheus.Desc
+
+	mu  sync.Mutex      // guards what follows
+	own map[string]bool // by name of a sequencer: it has metrics of its own, or is among Other
 }
 
 func (o *ofSequencers) Describe(ch chan<- *prometheus.Desc) {
@@ -233,26 +294,65 @@ func (o *ofSequencers) Describe(ch chan<- *prometheus.Desc) {
 }
 
 func (o *ofSequencers) Collect(ch chan<- prometheus.Metric) {
-	all := o.c.Sequencers()
-	slices.SortFunc(all, func(a, b Sequencer) int { return cmp.Or(cmp.Compare(b.IDs, a.IDs), cmp.Compare(a.Name, b.Name)) })
+	all, own := o.sequencers()
 	for i, m := range o.metrics {
-		kind := prometheus.CounterValue
-		if m.Kind == Gauge {
-			kind = prometheus.GaugeValue
+		if m.value != nil {
+			collect(ch, o.descs[i], m.Kind, m.value, all, own)
 		}
-		others, some := 0.0, false
-		for n := range all {
-			v, ok := m.value(&all[n])
-			switch {
-			case !ok:
-			case n < MaxSequencers:
-				ch <- prometheus.MustNewConstMetric(o.descs[i], kind, v, all[n].Name)
-			case m.Kind == Counter:
-				others, some = others+v, true
-			}
+		for _, one := range m.series {
+			collect(ch, o.descs[i], m.Kind, one.value, all, own, one.label)
 		}
-		if some {
-			ch <- prometheus.MustNewConstMetric(o.descs[i], kind, others, Other)
+	}
+}
+
+// sequencers returns all, first the own ones that have metrics of their own.
+func (o *ofSequencers) sequencers() (all []Sequencer, own int) {
+	all = o.c.Sequencers()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// Those that are known come first, then the busiest.
+	rank := func(s *Sequencer) int {
+		switch own, known := o.own[s.Name]; {
+		case own:
+			return 0
+		case known:
+			return 2
 		}
+		return 1
+	}
+	slices.SortFunc(all, func(a, b Sequencer) int {
+		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.IDs, a.IDs), cmp.Compare(a.Name, b.Name))
+	})
+	next := make(map[string]bool, len(all))
+	for n := range all {
+		if n < MaxSequencers && rank(&all[n]) < 2 {
+			own = n + 1
+		}
+		next[all[n].Name] = n < own
+	}
+	o.own = next
+	return all, own
+}
+
+// collect sends one value for each of the first own sequencers, and the sum of the others
+// where it is a counter. more are the labels beside the sequencer.
+func collect(ch chan<- prometheus.Metric, d *prometheus.Desc, k Kind, value func(*Sequencer) (float64, bool), all []Sequencer, own int, more ...string) {
+	kind := prometheus.CounterValue
+	if k == Gauge {
+		kind = prometheus.GaugeValue
+	}
+	others, some := 0.0, false
+	for n := range all {
+		v, ok := value(&all[n])
+		switch {
+		case !ok:
+		case n < own:
+			ch <- prometheus.MustNewConstMetric(d, kind, v, append([]string{all[n].Name}, more...)...)
+		case k == Counter:
+			others, some = others+v, true
+		}
+	}
+	if some {
+		ch <- prometheus.MustNewConstMetric(d, kind, others, append([]string{Other}, more...)...)
 	}
 }

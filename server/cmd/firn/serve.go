@@ -67,7 +67,8 @@ type serving struct {
 	logging
 	limiting
 	traced
-	tracer *tracing.Tracer // nil where nothing is traced
+	tracer  *tracing.Tracer // nil where nothing is traced
+	answers stores.Answers  // whether the store does
 
 	stopBy time.Time // when all must have ended, once it is told to stop
 }
@@ -292,7 +293,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 	if err != nil {
 		return nil, nil, err
 	}
-	store = s.tracer.Store(store)
+	store = stores.Wrap(s.tracer.Store(store), s.answers.Begin)
 	config := httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template}
 	var forwarder *rpcapi.Forwarder
 	var cluster *httpapi.Cluster
@@ -304,12 +305,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		}
 		fc.Log, fc.Options = log, s.tracer.GRPCClient()
 		forwarder = rpcapi.NewForwarder(fc)
-		f := forwarding.New(config, forwarder, func() string {
-			if id := s.memberID.Load(); id != nil {
-				return *id
-			}
-			return ""
-		})
+		f := forwarding.New(config, forwarder, s.self)
 		backend, cluster = f, f.Cluster
 	} else {
 		cluster = httpapi.NewCluster(config)
@@ -374,7 +370,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	if f, ok := backend.(*forwarding.Backend); ok {
 		forwards = f.Forwarded
 	}
-	set := metrics.New(metrics.Config{
+	shown := metrics.Config{
 		Forwards: forwards,
 		Version:  version, Protocols: []string{"http", "grpc", "resp"},
 		Sequencers: func() []metrics.Sequencer { return figures(backend) },
@@ -388,7 +384,10 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 			}
 			return n
 		},
-	})
+	}
+	cluster := clusterOf(backend)
+	clock := s.ofStore(&shown, cluster)
+	set := metrics.New(shown)
 	pages, err := s.console(guard, backend, log)
 	if err != nil {
 		return failed("", "the console: %w", err)
@@ -452,7 +451,8 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	watching, stopWatching := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
 	watchers.Go(func() { guard.watch(watching, log, s.reload) })
-	if cluster := clusterOf(backend); cluster != nil {
+	if cluster != nil {
+		watchers.Go(func() { clock.Run(watching) })
 		announcer := members.New(cluster.Store(), s.describe(backend, cluster, endpoints), members.Options{Log: log})
 		id := announcer.ID()
 		s.memberID.Store(&id)

@@ -164,6 +164,7 @@ func TestServeDrain(t *testing.T) {
 				requestTimeout: time.Hour,
 				drainTimeout:   row.drain,
 				logging:        logging{logFormat: "text"},
+				limiting:       newLimiting(),
 			}
 			backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
 			if err != nil {
@@ -210,6 +211,7 @@ func TestServeDrainDelay(t *testing.T) {
 			requestTimeout: time.Second,
 			drainDelay:     10 * time.Second,
 			drainTimeout:   time.Second,
+			limiting:       newLimiting(),
 		}
 		backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
 		if err != nil {

@@ -1,0 +1,110 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/firnid/firn/grant"
+)
+
+// What a Store is asked for, as a Begin is told.
+const (
+	Get     = "get"
+	GetMany = "get many"
+	CAS     = "cas"
+	List    = "list"
+)
+
+// A Begin is told of every call of a Store before it is made: what it is, and its key or
+// prefix where it has one. It returns the context of the call, and a function that is told
+// how it ended: whether a CAS was applied, and the error. It must be safe for use by many
+// goroutines at once.
+type Begin func(ctx context.Context, what, key string) (_ context.Context, end func(applied bool, err error))
+
+// Wrap returns a Store that is s, and tells begin. It is a grant.MultiGetter and a
+// grant.Watcher where s is.
+func Wrap(s grant.Store, begin Begin) grant.Store {
+	w := &wrapped{s, begin}
+	many, isMany := s.(grant.MultiGetter)
+	watch, isWatch := s.(grant.Watcher)
+	switch {
+	case isMany && isWatch:
+		return struct {
+			*wrapped
+			manyGetter
+			grant.Watcher
+		}{w, manyGetter{many, begin}, watch}
+	case isMany:
+		return struct {
+			*wrapped
+			manyGetter
+		}{w, manyGetter{many, begin}}
+	case isWatch:
+		return struct {
+			*wrapped
+			grant.Watcher
+		}{w, watch}
+	}
+	return w
+}
+
+type wrapped struct {
+	grant.Store
+	begin Begin
+}
+
+func (w *wrapped) Get(ctx context.Context, key string) ([]byte, error) {
+	ctx, end := w.begin(ctx, Get, key)
+	value, err := w.Store.Get(ctx, key)
+	end(false, err)
+	return value, err
+}
+
+func (w *wrapped) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	ctx, end := w.begin(ctx, CAS, key)
+	applied, err := w.Store.CAS(ctx, key, old, next)
+	end(applied, err)
+	return applied, err
+}
+
+func (w *wrapped) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	ctx, end := w.begin(ctx, List, prefix)
+	err := w.Store.List(ctx, prefix, yield)
+	end(false, err)
+	return err
+}
+
+type manyGetter struct {
+	m     grant.MultiGetter
+	begin Begin
+}
+
+func (g manyGetter) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	ctx, end := g.begin(ctx, GetMany, "")
+	values, err := g.m.GetMany(ctx, keys)
+	end(false, err)
+	return values, err
+}
+
+// An Answers knows whether a Store has answered the last call that was made of it. Its zero
+// value knows of none. It is safe for use by many goroutines at once.
+type Answers struct{ last atomic.Int32 }
+
+// Begin is told of the calls, as by Wrap. Those that their caller has given up do not count.
+func (a *Answers) Begin(ctx context.Context, _, _ string) (context.Context, func(bool, error)) {
+	return ctx, func(_ bool, err error) {
+		switch {
+		case err == nil:
+			a.last.Store(1)
+		case !errors.Is(ctx.Err(), context.Canceled):
+			a.last.Store(-1)
+		}
+	}
+}
+
+// Up reports whether the last call was answered; known is false as long as there was none.
+func (a *Answers) Up() (up, known bool) {
+	last := a.last.Load()
+	return last > 0, last != 0
+}
