@@ -138,9 +138,9 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// recorded is what a real client of gRPC sends that makes calls. The client sends some of
-// it when it is answered, such as acknowledgements, so it is recorded before it is cut.
-func recorded(t *testing.T, addr string) string {
+// recorded is what a real client of gRPC sends that does something. It sends some of it
+// when it is answered, such as acknowledgements, so it is recorded before it is cut.
+func recorded(t *testing.T, addr string, do func(context.Context, *grpc.ClientConn) error) string {
 	t.Helper()
 	var r *recorder
 	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -160,7 +160,7 @@ func recorded(t *testing.T, addr string) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := calls(ctx, conn); err != nil {
+	if err := do(ctx, conn); err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
@@ -172,17 +172,24 @@ func recorded(t *testing.T, addr string) string {
 // recordings are all sessions.
 func recordings(t *testing.T) map[string]string {
 	t.Helper()
+	all := maps.Clone(sessions)
+	all["grpc"] = recordCalls(t, calls)
+	return all
+}
+
+// recordCalls records a client of a server that is there for it alone.
+func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newStack(t, l)
-	all := maps.Clone(sessions)
-	all["grpc"] = recorded(t, l.Addr().String())
+	text := recorded(t, l.Addr().String(), do)
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return text
 }
 
 // good wants whole answers to a whole session, so that it is known that what is cut is one.
