@@ -36,12 +36,12 @@ func newLimiting() limiting {
 func (l *limiting) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	numberVar(cmd, &l.maxCount, "max-ids-per-call", "", "N", "how many IDs a request can have, at most 100000")
-	sizeVar(cmd, &l.maxBody, "max-body", "the largest body of a request over HTTP, message of gRPC and argument of a command of RESP, 1KiB to 16MiB")
-	sizeVar(cmd, &l.maxHeader, "max-header", "the largest header of a request over HTTP and gRPC, 4KiB to 1MiB")
-	f.DurationVar(&l.read, "read-timeout", l.read, "how long a request may take from its first byte to its last, and a new connection to its first, 100ms to 10m")
-	f.DurationVar(&l.write, "write-timeout", l.write, "how long a client may take to read its answer over HTTP, and 64 KiB of answers over RESP, 100ms to 10m")
+	sizeVar(cmd, &l.maxBody, "max-body", "the largest body of HTTP, message of gRPC, argument of RESP, 1KiB to 16MiB")
+	sizeVar(cmd, &l.maxHeader, "max-header", "the largest header of HTTP and gRPC, 4KiB to 1MiB")
+	f.DurationVar(&l.read, "read-timeout", l.read, "how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")
+	f.DurationVar(&l.write, "write-timeout", l.write, "how long a client may take to read an answer, 100ms to 10m")
 	f.DurationVar(&l.idle, "idle-timeout", l.idle, "how long a connection of HTTP is kept between requests, 1s to 24h")
-	f.DurationVar(&l.idleOfRESP, "resp-idle-timeout", l.idleOfRESP, "how long a connection of RESP is kept between commands, 1s to 24h; 0 is for ever, as clients of Redis are used to")
+	f.DurationVar(&l.idleOfRESP, "resp-idle-timeout", l.idleOfRESP, "how long a connection of RESP is kept between commands, 1s to 24h; 0 is for ever")
 }
 
 // sizeVar adds a flag for a number of bytes.

@@ -26,12 +26,12 @@ func newTraced() traced { return traced{traceRatio: tracing.DefaultRatio} }
 // flags are those of traces.
 func (t *traced) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&t.traces.Endpoint, "tracing-endpoint", "", "`URL` of the OpenTelemetry collector that traces are sent to, as OTLP (default $OTEL_EXPORTER_OTLP_ENDPOINT, or no traces)")
+	f.StringVar(&t.traces.Endpoint, "tracing-endpoint", "", "`URL` of an OpenTelemetry collector for traces (default $OTEL_EXPORTER_OTLP_ENDPOINT, or none)")
 	f.Var(&value[string]{&t.traces.Protocol, parseTraceProtocol, func(s string) string { return s }, "PROTOCOL"}, "tracing-protocol", "grpc or http (default $OTEL_EXPORTER_OTLP_PROTOCOL, or grpc)")
 	complete(cmd, "tracing-protocol", func() []string { return []string{tracing.GRPC, tracing.HTTP} })
 	f.BoolVar(&t.traces.Insecure, "tracing-insecure", false, "send traces without TLS where the URL has no scheme")
 	show := func(r float64) string { return strconv.FormatFloat(r, 'g', -1, 64) }
-	f.Var(&value[float64]{&t.traceRatio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "which part of requests, 0 to 1, is traced where the client does not say; OTEL_TRACES_SAMPLER counts where this is not given")
+	f.Var(&value[float64]{&t.traceRatio, parseRatio, show, "RATIO"}, "tracing-sample-ratio", "which part of requests is traced, 0 to 1, where the client does not say")
 	f.StringVar(&t.traces.Service, "tracing-service-name", "", "`NAME` of the service in traces (default $OTEL_SERVICE_NAME, or firn)")
 	t.ratioGiven = func() bool { return f.Changed("tracing-sample-ratio") }
 }
