@@ -13,12 +13,15 @@ import (
 type AnyID[I any] interface {
 	ID | ID128
 	fromWide(wide) I
+	wide() wide
 	plus(uint64) I
 }
 
 func (ID) fromWide(w wide) ID       { return ID(w.lo) }
 func (id ID) plus(step uint64) ID   { return id + ID(step) }
+func (id ID) wide() wide            { return wide{0, uint64(id)} }
 func (ID128) fromWide(w wide) ID128 { return ID128FromUint64s(w.hi, w.lo) }
+func (id ID128) wide() wide         { hi, lo := id.Uint64s(); return wide{hi, lo} }
 func (id ID128) plus(step uint64) ID128 {
 	hi, lo := id.Uint64s()
 	sum := lo + step
@@ -220,37 +223,85 @@ func (b BatchOf[I]) runAt(slot, end uint64) RunOf[I] {
 
 // appendTo appends the IDs to dst. It does not allocate where they have room.
 func (b BatchOf[I]) appendTo(dst []I) []I {
-	dst = slices.Grow(dst, b.n)
-	if b.composer == nil {
-		for _, r := range b.runs {
-			dst = r.appendTo(dst)
-		}
-		return dst
-	}
-	end := b.slot + uint64(b.n)
-	if b.composer.random.isZero() {
-		for slot := b.slot; slot < end; {
-			r := b.runAt(slot, end)
-			dst = r.appendTo(dst)
-			slot += uint64(r.Count)
-		}
-		return dst
-	}
-	for slot := b.slot; slot < end; slot++ {
-		dst = append(dst, b.randomAt(slot))
-	}
+	old := len(dst)
+	dst = slices.Grow(dst, b.n)[:old+b.n]
+	b.write(dst[old:])
 	return dst
 }
 
-func (r RunOf[I]) appendTo(dst []I) []I {
-	id := r.First
-	for i := range r.Count {
-		if i > 0 {
-			id = id.plus(r.Step)
+// write writes the IDs to dst, which has their number.
+func (b BatchOf[I]) write(dst []I) {
+	if b.composer == nil {
+		for _, r := range b.runs {
+			writeRun(dst[:r.Count], r.First, r.Step)
+			dst = dst[r.Count:]
 		}
-		dst = append(dst, id)
+		return
 	}
-	return dst
+	if !b.composer.random.isZero() {
+		b.writeRandom(dst)
+		return
+	}
+	for slot, end := b.slot, b.slot+uint64(b.n); slot < end; {
+		r := b.runAt(slot, end)
+		writeRun(dst[:r.Count], r.First, r.Step)
+		dst = dst[r.Count:]
+		slot += uint64(r.Count)
+	}
+}
+
+// writeRun fills dst with the IDs from first on.
+func writeRun[I AnyID[I]](dst []I, first I, step uint64) {
+	switch dst := any(dst).(type) {
+	case []ID:
+		id := uint64(first.wide().lo)
+		for len(dst) >= 8 { // the loop costs more than the stores
+			d := (*[8]ID)(dst)
+			d[0], d[1], d[2], d[3] = ID(id), ID(id+step), ID(id+2*step), ID(id+3*step)
+			id += 4 * step
+			d[4], d[5], d[6], d[7] = ID(id), ID(id+step), ID(id+2*step), ID(id+3*step)
+			id += 4 * step
+			dst = dst[8:]
+		}
+		for i := range dst {
+			dst[i] = ID(id)
+			id += step
+		}
+	case []ID128:
+		w := first.wide()
+		for i := range dst {
+			dst[i].put(w)
+			var carry uint64
+			w.lo, carry = bits.Add64(w.lo, step, 0)
+			w.hi += carry
+		}
+	}
+}
+
+// writeRandom is write where IDs have random bits.
+func (b BatchOf[I]) writeRandom(dst []I) {
+	c := b.composer
+	switch dst := any(dst).(type) {
+	case []ID:
+		for i := range dst {
+			slot := b.slot + uint64(i)
+			dst[i] = ID(c.low(slot) | mixLow(b.seed, slot)&c.random.lo)
+		}
+	case []ID128:
+		if c.random.hi == 0 { // as in UUIDs and ULIDs
+			for i := range dst {
+				slot := b.slot + uint64(i)
+				w := c.wide(slot)
+				w.lo |= mixLow(b.seed, slot) & c.random.lo
+				dst[i].put(w)
+			}
+			return
+		}
+		for i := range dst {
+			slot := b.slot + uint64(i)
+			dst[i].put(c.wide(slot).or(mix(b.seed, slot).and(c.random)))
+		}
+	}
 }
 
 // randomAt is the ID of a slot with its random bits.

@@ -286,3 +286,38 @@ func TestPrefetcherOfAnEmptySource(t *testing.T) {
 	}()
 	NewPrefetcher(empty{}, 0, 0)
 }
+
+// What Fill writes is what All yields, for runs of any length and step.
+func TestBatchWrite(t *testing.T) {
+	for _, layout := range []string{"default", "lable", "hazelcast", "bits=seq:3.node:20.time:41", "bits=time:42.rand:4.node:6.seq:12"} {
+		for n := range 40 {
+			g, _ := newAtNoon(t, layout, Options{MaxAhead: time.Minute})
+			b, _, err := g.Reserve(n + 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make([]ID, b.Len())
+			b.write(got)
+			if want := slices.Collect(b.All()); !slices.Equal(got, want) {
+				t.Errorf("%s: %d IDs are written as %v, want %v", layout, b.Len(), got, want)
+			}
+		}
+	}
+	for _, layout := range []string{"boundary", "uuidv7", "ulid", "bits=rand:20.time:50.seq:10.node:8.rand:40"} {
+		for n := range 40 {
+			g, err := NewGenerator128(MustParseLayout(layout), Grant{Node: 5, From: noon}, &Options{Now: func() time.Time { return noon }, MaxAhead: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _, err := g.Reserve(n + 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make([]ID128, b.Len())
+			b.write(got)
+			if want := slices.Collect(b.All()); !slices.Equal(got, want) {
+				t.Errorf("%s: %d IDs are written as %v, want %v", layout, b.Len(), got, want)
+			}
+		}
+	}
+}

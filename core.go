@@ -272,6 +272,20 @@ func (c *core) takeOne() (*term, uint64, error) {
 	return t, slot, err
 }
 
+// takeUpTo is take, without a look at the clock where the last one is fresh and
+// allows all that is wanted.
+func (c *core) takeUpTo(want uint64) (*term, uint64, uint64, error) {
+	t := c.term.Load()
+	end := t.window.End(freshness.Cycles())
+	if end == 0 {
+		end = t.window.EndBy(&c.watch)
+	}
+	if slot, ok := t.allBelow(want, end); ok {
+		return t, slot, want, nil
+	}
+	return c.take(want)
+}
+
 // take takes up to want slots that may be used now, and at least one.
 func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 	for {
@@ -531,14 +545,14 @@ func fill[I AnyID[I]](ctx context.Context, c *core, dst []I) error {
 		var t *term
 		var slot, n uint64
 		err := c.do(ctx, func() (err error) {
-			t, slot, n, err = c.take(uint64(len(dst)))
+			t, slot, n, err = c.takeUpTo(uint64(len(dst)))
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		c.batches.Add(1)
-		newBatch[I](&t.composer, slot, int(n)).appendTo(dst[:0])
+		newBatch[I](&t.composer, slot, int(n)).write(dst[:n])
 		dst = dst[n:]
 	}
 	return nil

@@ -138,7 +138,7 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 		case n < 991:
 			passed += time.Duration(r.Int64N(int64(100 * time.Hour)))
 		case n < 996:
-			if t, slot, n, err := g.take(1 + r.Uint64N(300)); err == nil {
+			if t, slot, n, err := g.takeUpTo(1 + r.Uint64N(300)); err == nil {
 				ids = slices.Collect(newBatch[ID](&t.composer, slot, int(n)).All())
 			}
 		case n < 997:

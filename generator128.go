@@ -2,7 +2,6 @@ package firn
 
 import (
 	"context"
-	"encoding/binary"
 	"math/rand/v2"
 	"time"
 )
@@ -99,6 +98,5 @@ func (t *term) put128(id *ID128, slot uint64) {
 	if r.hi != 0 {
 		w.hi |= rand.Uint64() & r.hi
 	}
-	binary.BigEndian.PutUint64(id[:8], w.hi)
-	binary.BigEndian.PutUint64(id[8:], w.lo)
+	id.put(w)
 }

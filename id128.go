@@ -50,9 +50,14 @@ func parseID128(text []byte) (ID128, error) {
 // ID128FromUint64s returns the ID with the number hi<<64 | lo.
 func ID128FromUint64s(hi, lo uint64) ID128 {
 	var id ID128
-	binary.BigEndian.PutUint64(id[:8], hi)
-	binary.BigEndian.PutUint64(id[8:], lo)
+	id.put(wide{hi, lo})
 	return id
+}
+
+// put sets id where it is, which costs less than to make it and copy it there.
+func (id *ID128) put(w wide) {
+	binary.BigEndian.PutUint64(id[:8], w.hi)
+	binary.BigEndian.PutUint64(id[8:], w.lo)
 }
 
 // Uint64s returns the number of id as hi<<64 | lo.

@@ -13,7 +13,12 @@ func randomWide() wide { return wide{rand.Uint64(), rand.Uint64()} }
 // mix gives each slot of a batch random bits of its own from the batch's seed,
 // by the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
 func mix(seed wide, slot uint64) wide {
-	return wide{finalize(seed.hi + slot*0x9e3779b97f4a7c15), finalize(seed.lo ^ bits.Reverse64(slot*0xd1342543de82ef95))}
+	return wide{finalize(seed.hi + slot*0x9e3779b97f4a7c15), mixLow(seed, slot)}
+}
+
+// mixLow is the lower half of mix.
+func mixLow(seed wide, slot uint64) uint64 {
+	return finalize(seed.lo ^ bits.Reverse64(slot*0xd1342543de82ef95))
 }
 
 func finalize(z uint64) uint64 {

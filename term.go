@@ -120,6 +120,19 @@ func (t *term) below(end uint64) (slot uint64, ok bool) {
 	}
 }
 
+// allBelow takes the next n slots if all lie below end.
+func (t *term) allBelow(n, end uint64) (slot uint64, ok bool) {
+	for {
+		v := t.word.Load()
+		if v >= end || n > end-v {
+			return 0, false
+		}
+		if t.word.CompareAndSwap(v, v+n) {
+			return v, true
+		}
+	}
+}
+
 // swap moves the word from v over the slots [s, s+n), and reports whether it
 // had still been v.
 func (t *term) swap(v, s, n uint64) bool {
