@@ -128,7 +128,7 @@ func (r *run) bursts() {
 		}
 		for i, make := range all {
 			a, b := make(), firn()
-			if i > 0 && !r.wants(size+a.name) && !r.wants(size+a.name+":"+b.name) {
+			if !r.wants(size+a.name) && !r.wants(size+a.name+":"+b.name) && (i > 0 || !r.wants(size+b.name)) {
 				continue
 			}
 			if a.rest > 0 {

@@ -48,6 +48,7 @@ type settings struct {
 	json    string
 	svg     string
 	from    string
+	doc     string
 	only    string
 	limit   time.Duration
 	variant []string
@@ -64,6 +65,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.StringVar(&s.firn, "firn", "bin/firn", "measure the server that this `PROGRAM` is")
 	flags.StringVar(&s.json, "json", "", "also write the report to `FILE`; - is stdout, in place of the table")
 	flags.StringVar(&s.svg, "svg", "", "also draw charts of bursts and threads into this `DIRECTORY`")
+	flags.StringVar(&s.doc, "doc", "", "also put the figures into the tables of this `FILE` in Markdown, between its <!-- bench: NAME --> and <!-- end -->")
 	flags.StringVar(&s.from, "from", "", "measure nothing, and show the report of this `FILE`, which -json has written")
 	flags.StringVar(&s.only, "run", "", "measure only what a figure matching this `REGEXP` needs")
 	flags.DurationVar(&s.limit, "limit", 20*time.Minute, "end after this time, and say what was not measured")
@@ -104,6 +106,11 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	if s.svg != "" {
 		if err := draw(r.report, s.svg); err != nil {
+			return err
+		}
+	}
+	if s.doc != "" {
+		if err := document(r.report, s.doc); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,7 @@
 #	scripts/bench.sh all [FLAGS…]     all, less than 20 minutes
 #	scripts/bench.sh check            gofmt, vet, staticcheck and the tests of bench/ itself
 #
-# FLAGS are those of the program: -json FILE, -svg DIRECTORY, -run REGEXP. Where it can be had,
+# FLAGS are those of the program: -json FILE, -svg DIRECTORY, -doc FILE, -run REGEXP, -from FILE. Where it can be had,
 # the program is built twice more: with the tag purego, which leaves the cycle counter
 # out, and with a Go that has the package uuid.
 #

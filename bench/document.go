@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A documented table is one that stands in a document.
+type documented func(*Report) string
+
+// documents are the tables that a document can have, by name.
+func documents() map[string]documented {
+	return map[string]documented{
+		"run":     runLine,
+		"targets": targetTable,
+		"peers":   peerTable,
+		"text":    func(r *Report) string { return plainTable(r, "append/", "parse/", "parts/") },
+		"layouts": func(r *Report) string { return plainTable(r, "layout/", "uuidv7/", "go1.27:uuidv7/") },
+		"servers": func(r *Report) string { return plainTable(r, "resp/", "single/", "packed-10000/", "client/") },
+		"stores":  func(r *Report) string { return plainTable(r, "serve/", "writes/", "active-1000/", "cas/", "join-") },
+	}
+}
+
+// places finds tables' places: a name, and what stands there.
+func places() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)<!-- bench: ([a-z]+) -->\n.*?<!-- end -->`)
+}
+
+// document puts the tables of a report into a file, in the place of those that are there.
+func document(r *Report, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	out, err := fillIn(r, string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return os.WriteFile(file, []byte(out), 0o644)
+}
+
+// fillIn is document without files.
+func fillIn(r *Report, text string) (string, error) {
+	var unknown error
+	blocks := places()
+	found := false
+	out := blocks.ReplaceAllStringFunc(text, func(block string) string {
+		name := blocks.FindStringSubmatch(block)[1]
+		table, ok := documents()[name]
+		if !ok {
+			unknown = fmt.Errorf("there is no table %q", name)
+			return block
+		}
+		found = true
+		return "<!-- bench: " + name + " -->\n" + table(r) + "<!-- end -->"
+	})
+	if unknown == nil && !found {
+		unknown = errors.New("it has no place for a table")
+	}
+	return out, unknown
+}
+
+// runLine says where and when the report was made.
+func runLine(r *Report) string {
+	return fmt.Sprintf("Measured on %s, in %v: %s.\n", r.Begin.Format("2006-01-02"), r.Lasted.Round(time.Second), r.Machine)
+}
+
+// value is a figure with its quartiles.
+func value(f Figure) string {
+	s := number(f.Value) + " " + f.Unit
+	if f.Samples > 1 {
+		s += " (" + number(f.Low) + "–" + number(f.High) + ")"
+	}
+	return s
+}
+
+// targetTable has every figure that has a target.
+func targetTable(r *Report) string {
+	var b strings.Builder
+	b.WriteString("| figure | value (quartiles) | target | | where it is from |\n|---|---|---|---|---|\n")
+	for _, f := range r.Figures {
+		if f.Target != "-" {
+			status := f.Status
+			if status == "short" {
+				status = "**short**"
+			}
+			if strings.Contains(f.Note, "busy") {
+				status += ", the machine was busy"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, value(f), strings.NewReplacer("<=", "≤ ", ">=", "≥ ").Replace(f.Target), status, f.From)
+		}
+	}
+	return b.String()
+}
+
+// peerTable has a line for each subject that makes IDs.
+func peerTable(r *Report) string {
+	var b strings.Builder
+	b.WriteString("| | an ID | times Firn's | two threads | 100,000 from idle | of its cap | of a core | its own bound |\n|---|---|---|---|---|---|---|---|\n")
+	cell := func(name string) string {
+		if f, ok := r.find(name); ok {
+			return number(f.Value) + " " + f.Unit
+		}
+		return ""
+	}
+	for _, f := range r.Figures {
+		name, ok := strings.CutPrefix(f.Name, "next/")
+		if !ok || strings.ContainsAny(name, ":/") {
+			continue
+		}
+		sustained := name
+		if name == "firn-10.12" {
+			sustained = "firn-no-ahead"
+		}
+		bound := f.Bound
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", name, cell("next/"+name), cell("next/"+name+":firn"), cell("threads/"+name+"/2"),
+			cell("burst-100k/"+name), cell("sustained/"+sustained+"/of-cap"), cell("sustained/"+sustained+"/cpu"), bound)
+	}
+	return b.String()
+}
+
+// plainTable has the figures whose names begin so.
+func plainTable(r *Report, prefixes ...string) string {
+	var b strings.Builder
+	b.WriteString("| figure | value (quartiles) | |\n|---|---|---|\n")
+	for _, f := range r.Figures {
+		for _, prefix := range prefixes {
+			if strings.HasPrefix(f.Name, prefix) && !strings.HasSuffix(f.Name, "/allocs") {
+				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, value(f), f.Note)
+				break
+			}
+		}
+	}
+	return b.String()
+}
