@@ -266,6 +266,13 @@ func TestCollector(t *testing.T) {
 	if s := c.of(3); len(s.a) != 3 || s.a[2] != 9 || s.b[2] != 90 || s.note() != "the machine was busy" {
 		t.Errorf("of(3) = %+v, want all three", s)
 	}
+	c.add(7, 7, false)
+	if s := c.least(3); len(s.a) != 3 || s.a[2] != 7 || s.note() != "the machine was busy" {
+		t.Errorf("least(3) = %+v, want the two quiet pairs and the shorter of the others", s)
+	}
+	if s := c.least(2); len(s.a) != 2 || s.note() != "" {
+		t.Errorf("least(2) = %+v, want the two quiet pairs", s)
+	}
 	c = collector{}
 	c.add(1, 1, true)
 	if s := c.of(3); len(s.a) != 1 || s.note() != "" {

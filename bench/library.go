@@ -174,7 +174,7 @@ func (r *run) burst(a, b subject, n, rounds int) (samples, error) {
 	if err != nil {
 		return samples{}, err
 	}
-	return out.of(few), nil
+	return out.least(few), nil
 }
 
 // sleep waits, or returns when ctx is done.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -39,8 +41,8 @@ const (
 type samples struct {
 	a, b []float64
 
-	// busy says that something else had the processor in all but a few slices, where time
-	// that passes was measured.
+	// busy says that something else had the processor in some of these, as there were too
+	// few others.
 	busy bool
 }
 
@@ -68,12 +70,33 @@ func (c *collector) add(a, b float64, quiet bool) {
 	to.a, to.b = append(to.a, a), append(to.b, b)
 }
 
-// of returns the samples, of which there should be few at least.
+// of returns the quiet samples, or all if there are too few of these.
 func (c *collector) of(few int) samples {
 	if len(c.quiet.a) >= few {
 		return c.quiet
 	}
-	return samples{append(c.quiet.a, c.disturbed.a...), append(c.quiet.b, c.disturbed.b...), len(c.disturbed.a) > 0}
+	return samples{slices.Concat(c.quiet.a, c.disturbed.a), slices.Concat(c.quiet.b, c.disturbed.b), len(c.disturbed.a) > 0}
+}
+
+// least is of for samples of time: if there are too few quiet ones, those that took the
+// least make up the number. What disturbs only adds to time, so they are nearest to what is
+// true, and above it.
+func (c *collector) least(few int) samples {
+	s := samples{slices.Clone(c.quiet.a), slices.Clone(c.quiet.b), false}
+	order := make([]int, len(c.disturbed.a))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Compare(c.disturbed.a[i]+c.disturbed.b[i], c.disturbed.a[j]+c.disturbed.b[j])
+	})
+	for _, i := range order {
+		if len(s.a) >= few {
+			break
+		}
+		s.a, s.b, s.busy = append(s.a, c.disturbed.a[i]), append(s.b, c.disturbed.b[i]), true
+	}
+	return s
 }
 
 // timed returns how long f takes, and whether this thread had a processor whenever it was
@@ -115,7 +138,7 @@ func pair(ctx context.Context, a, b subject) (samples, error) {
 	if err != nil {
 		return samples{}, err // out may still be written to
 	}
-	return out.of(few), nil
+	return out.least(few), nil
 }
 
 // perID is what one of n IDs costs, in nanoseconds. Of a subject that waits it is the time
