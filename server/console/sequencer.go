@@ -222,8 +222,9 @@ func (p *sequencerPage) timeline(k *Console, q sequencerInfo, at time.Time) {
 		r.Before = begin.Before(p.AxisFrom)
 		r.X = x(begin)
 		r.W = max(0, x(n.Until)-r.X)
-		if r.W > 0 {
-			r.W = max(r.W, 4)
+		if n.Until.After(p.AxisFrom) {
+			r.W = max(r.W, 8) // what was given back at once is seen too
+			r.X = min(r.X, axisWide-r.W)
 		}
 		p.Rows = append(p.Rows, r)
 	}

@@ -104,7 +104,8 @@ func TestServeGuarded(t *testing.T) {
 
 	web := func(c *tls.Config, method, path, token string) int {
 		t.Helper()
-		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}
+		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		r, err := http.NewRequest(method, url+path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -135,9 +136,32 @@ func TestServeGuarded(t *testing.T) {
 		{without, "DELETE", "/v1/sequencers/orders", reader, 403},
 		{withCert, "GET", "/v1/sequencers", "", 200},
 		{withCert, "POST", "/v1/sequencers/users/next", "", 200},
+		{without, "GET", "/members", "", 303}, // the console asks to sign in
+		{without, "GET", "/members", reader, 303},
+		{withCert, "GET", "/members", "", 200},
 	} {
 		if got := web(row.c, row.method, row.path, row.token); got != row.want {
 			t.Errorf("%s %s: status %d, want %d", row.method, row.path, got, row.want)
+		}
+	}
+
+	// With TLS a session's cookie is one that browsers keep for this host and for TLS only.
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: without},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.PostForm(url+"/sign-in", map[string][]string{"token": {reader}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if c := resp.Cookies(); resp.StatusCode != 303 || len(c) != 1 || c[0].Name != "__Host-firn" || !c[0].Secure {
+		t.Errorf("sign in: status %d, cookies %v", resp.StatusCode, c)
+	} else {
+		r, _ := http.NewRequest("GET", url+"/members", nil)
+		r.AddCookie(c[0])
+		if resp, err = client.Do(r); err != nil || resp.StatusCode != 200 {
+			t.Errorf("signed in: %v, %v", resp, err)
+		} else {
+			resp.Body.Close()
 		}
 	}
 
