@@ -7,8 +7,11 @@ import (
 	"io"
 	"math"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/httpapi"
@@ -130,11 +133,31 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	if err != nil {
 		return nil, err
 	}
+	if octets := n * int64(w.s.Layout.Bits()) / 8; octets > manyOctets && !w.runs {
+		done, err := s.begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	a, err := s.take(ctx, "Next", w, int(n))
 	if err != nil {
 		return nil, err
 	}
 	return &firnv1.NextResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs, Layout: w.s.Layout.String()}, nil
+}
+
+// begin waits until the call may begin a long answer, which ends with done.
+func (s *Server) begin(ctx context.Context) (done func(), err error) {
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	if done, err = callerOf(ctx).meter.begin(limited); err != nil {
+		if ctx.Err() != nil {
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+		return nil, fail(codes.Unavailable, "busy", fmt.Sprintf("the client has not read its earlier answers in %v: no ID was taken", s.c.Limit), time.Second)
+	}
+	return done, nil
 }
 
 // A credit is how many IDs a stream may still send.

@@ -22,7 +22,6 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
@@ -78,7 +77,7 @@ type Config struct {
 
 // Limits of a connection and a call.
 const (
-	maxStreams  = 250              // at once in a connection; each may hold an answer that is not read
+	maxStreams  = 250              // at once in a connection
 	pingLeast   = 5 * time.Second  // between pings of a client
 	pingEvery   = 30 * time.Second // of the server, when it is silent
 	pingTimeout = 20 * time.Second
@@ -163,12 +162,14 @@ type begun struct {
 }
 
 func (b begun) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c := caller{meter: newMeter(conn)}
 	if b.state != nil {
 		if state := b.state(conn); state != nil {
-			return conn, credentials.TLSInfo{State: *state, CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}, nil
+			c.secure = true
+			c.TLSInfo = credentials.TLSInfo{State: *state, CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}}
 		}
 	}
-	return conn, plain{}, nil
+	return c.meter, c, nil
 }
 
 func (begun) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -183,11 +184,6 @@ func (b begun) Clone() credentials.TransportCredentials { return b }
 
 func (begun) OverrideServerName(string) error { return nil }
 
-// plain is what is known of a connection without TLS: nothing.
-type plain struct{}
-
-func (plain) AuthType() string { return "none" }
-
 // open are services that everybody may ask.
 func open(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection.")
@@ -198,6 +194,9 @@ func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	ctx, id := named(ctx)
 	_ = grpc.SetHeader(ctx, id) // fails after the header was sent, which is not yet
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
+	m := callerOf(ctx).meter
+	m.enter()
+	defer m.leave()
 	return handle(ctx, req)
 }
 
@@ -205,6 +204,9 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	ctx, id := named(stream.Context())
 	_ = stream.SetHeader(id)
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
+	m := callerOf(stream.Context()).meter
+	m.enter()
+	defer m.leave()
 	return handle(srv, namedStream{stream, ctx})
 }
 
@@ -266,10 +268,8 @@ func (s *Server) check(ctx context.Context, need httpapi.Need, name string) erro
 		}
 	}
 	var state *tls.ConnectionState
-	if p, ok := peer.FromContext(ctx); ok {
-		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
-			state = &info.State
-		}
+	if c := callerOf(ctx); c.secure {
+		state = &c.State
 	}
 	err := s.c.Guard.CheckToken(token, state, need, name)
 	switch {

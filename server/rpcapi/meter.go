@@ -1,0 +1,192 @@
+package rpcapi
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+)
+
+// Limits of what a connection holds that its client does not read. gRPC takes an answer as a
+// whole, and the call has ended for it then, whatever becomes of the bytes. With maxStreams
+// answers of the most IDs, one connection could hold hundreds of MiB. So a call for many IDs
+// waits, before it takes them, until the answers before it have gone out.
+const (
+	manyOctets = 16 << 10 // of an answer that counts as long
+	maxUnread  = 4        // answers that have not gone out, with which no long one is begun
+	maxLong    = 4        // long ones that are begun at the same time
+)
+
+// A meter sees from the frames of a connection which of its streams are open. It is safe for
+// use by many goroutines at once.
+type meter struct {
+	net.Conn
+	in, out frames // each is used by one goroutine, as Read and Write are
+
+	mu      sync.Mutex
+	open    map[uint32]struct{} // streams whose last frame has neither come nor gone
+	last    uint32              // the stream begun last
+	running int                 // calls that the server works on
+	long    int                 // of these, those that make a long answer
+	changed chan struct{}       // closed when one of these has changed; nil if nobody waits
+}
+
+func newMeter(conn net.Conn) *meter {
+	m := &meter{Conn: conn, open: make(map[uint32]struct{})}
+	m.in.skip = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	return m
+}
+
+func (m *meter) Read(b []byte) (int, error) {
+	n, err := m.Conn.Read(b)
+	m.in.parse(b[:n], m.received)
+	return n, err
+}
+
+func (m *meter) Write(b []byte) (int, error) {
+	n, err := m.Conn.Write(b)
+	m.out.parse(b[:n], m.sent)
+	return n, err
+}
+
+// Types of frames of HTTP/2, and the flag of a stream's last one.
+const (
+	frameData      = 0
+	frameHeaders   = 1
+	frameReset     = 3
+	flagEndStream  = 1
+	frameHeaderLen = 9
+)
+
+// received sees the head of a frame of the client.
+func (m *meter) received(kind, _ byte, stream uint32) {
+	switch kind {
+	case frameHeaders:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if stream > m.last { // else they are its trailers
+			m.last = stream
+			m.open[stream] = struct{}{}
+		}
+	case frameReset:
+		m.end(stream)
+	}
+}
+
+// sent sees the head of a frame of the server. Frames of a stream are sent in order, so its
+// answer has gone out when its last one does.
+func (m *meter) sent(kind, flags byte, stream uint32) {
+	if kind == frameReset || flags&flagEndStream != 0 && (kind == frameHeaders || kind == frameData) {
+		m.end(stream)
+	}
+}
+
+func (m *meter) end(stream uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.open, stream)
+	m.change()
+}
+
+// change wakes who waits. Its caller holds m.mu.
+func (m *meter) change() {
+	if m.changed != nil {
+		close(m.changed)
+		m.changed = nil
+	}
+}
+
+// enter and leave count calls. m may be nil.
+func (m *meter) enter() { m.count(1, 0) }
+func (m *meter) leave() { m.count(-1, 0) }
+
+func (m *meter) count(running, long int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running += running
+	m.long += long
+	m.change()
+}
+
+// begin waits until a long answer may be begun, which ends with done. m may be nil.
+func (m *meter) begin(ctx context.Context) (done func(), err error) {
+	if m == nil {
+		return func() {}, nil
+	}
+	for {
+		m.mu.Lock()
+		if len(m.open)-m.running < maxUnread && m.long < maxLong {
+			m.long++
+			m.mu.Unlock()
+			return func() { m.count(0, -1) }, nil
+		}
+		if m.changed == nil {
+			m.changed = make(chan struct{})
+		}
+		changed := m.changed
+		m.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// frames reads the heads of frames from a stream of bytes.
+type frames struct {
+	head [frameHeaderLen]byte
+	have int // bytes of head
+	skip int // bytes until the next head
+}
+
+// parse reads the next bytes.
+func (f *frames) parse(b []byte, each func(kind, flags byte, stream uint32)) {
+	for len(b) > 0 {
+		if f.skip > 0 {
+			n := min(f.skip, len(b))
+			f.skip -= n
+			b = b[n:]
+			continue
+		}
+		n := copy(f.head[f.have:], b)
+		f.have += n
+		b = b[n:]
+		if f.have == frameHeaderLen {
+			f.have = 0
+			f.skip = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
+			each(f.head[3], f.head[4], binary.BigEndian.Uint32(f.head[5:])&(1<<31-1))
+		}
+	}
+}
+
+// A caller is what is known of the other end of a connection.
+type caller struct {
+	credentials.TLSInfo // zero without TLS
+	secure              bool
+	meter               *meter
+}
+
+// AuthType says how the other end is known.
+func (c caller) AuthType() string {
+	if c.secure {
+		return c.TLSInfo.AuthType()
+	}
+	return "none"
+}
+
+// callerOf is who has made a call.
+func callerOf(ctx context.Context) caller {
+	if p, ok := peer.FromContext(ctx); ok {
+		if c, ok := p.AuthInfo.(caller); ok {
+			return c
+		}
+	}
+	return caller{}
+}

@@ -1,0 +1,181 @@
+package rpcapi
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/peer"
+
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+// frame is a frame of HTTP/2 with so many bytes.
+func frame(kind, flags byte, stream uint32, size int) []byte {
+	b := []byte{byte(size >> 16), byte(size >> 8), byte(size), kind, flags}
+	b = binary.BigEndian.AppendUint32(b, stream)
+	return append(b, make([]byte, size)...)
+}
+
+// TestFrames: heads of frames are read alike in whatever pieces they come.
+func TestFrames(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		all := []byte("preface!")
+		var want []string
+		for range r.IntN(8) {
+			kind, flags, stream := byte(r.IntN(10)), byte(r.IntN(64)), r.Uint32()>>1
+			all = append(all, frame(kind, flags, stream|uint32(r.IntN(2))<<31, r.IntN(30))...)
+			want = append(want, fmt.Sprint(kind, flags, stream))
+		}
+		for range 20 {
+			f := frames{skip: len("preface!")}
+			var got []string
+			for rest := all; len(rest) > 0; {
+				n := 1 + r.IntN(min(len(rest), 40))
+				f.parse(rest[:n], func(kind, flags byte, stream uint32) { got = append(got, fmt.Sprint(kind, flags, stream)) })
+				rest = rest[n:]
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("%v, want %v", got, want)
+			}
+		}
+	}
+}
+
+// TestMeter: a long answer is not begun while too many have not gone out, or are begun.
+func TestMeter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter(nil)
+		stream := uint32(1)
+		call := func() { // comes, and its handler runs
+			m.received(frameHeaders, 4, stream)
+			m.enter()
+			stream += 2
+		}
+		call()
+		m.received(frameHeaders, 5, 1) // trailers
+		begun := make(chan func(), 100)
+		begin := func() {
+			done, err := m.begin(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			begun <- done
+		}
+		want := func(when string, n int) {
+			t.Helper()
+			synctest.Wait()
+			if len(begun) != n {
+				t.Errorf("%s: %d are begun, want %d", when, len(begun), n)
+			}
+		}
+		begin()
+		want("at first", 1)
+		for range maxLong {
+			call()
+			go begin()
+		}
+		want("as many as may be at the same time", maxLong)
+		(<-begun)()
+		want("one has its answer, which has not gone out", maxLong)
+		for range maxLong {
+			(<-begun)()
+			m.leave()
+		}
+		// maxLong calls have ended, one runs, and all of the streams are open.
+		go begin()
+		want("too many have not gone out", 0)
+		m.sent(frameHeaders, 4, 1) // not the last frame of it
+		m.sent(frameData, 0, 1)
+		want("nor now", 0)
+		m.sent(frameHeaders, 5, 1)
+		want("one has gone out", 1)
+		(<-begun)()
+		m.received(frameHeaders, 4, stream)
+		m.enter()
+		m.leave()
+		go begin()
+		want("another has not", 0)
+		m.received(frameReset, 0, stream) // the client has given it up
+		want("and will not", 1)
+
+		for range maxUnread {
+			stream += 2
+			m.received(frameHeaders, 4, stream)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := m.begin(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want the context's error", err)
+		}
+	})
+}
+
+// TestManyLongAnswers: a client that reads gets all that it asks for, however much at once.
+func TestManyLongAnswers(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	close(s.free)
+	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
+	const calls = 100
+	seen := make([]bool, calls*httpapi.MaxCount/10+1)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			r, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: httpapi.MaxCount / 10})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, id := range r.Ids {
+				if seen[id] {
+					t.Errorf("ID %d comes twice", id)
+				}
+				seen[id] = true
+			}
+		})
+	}
+	all.Wait()
+	if i := slices.Index(seen[1:], false); i >= 0 {
+		t.Errorf("ID %d is missing", i+1)
+	}
+}
+
+// TestUnreadAnswers: a client that does not read its answers is told so, when it asks for
+// more, and no ID is taken; a short answer it can always have.
+func TestUnreadAnswers(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	close(s.free)
+	server := NewServer(Config{Backend: s, Limit: 50 * time.Millisecond})
+	m := newMeter(nil)
+	for i := range uint32(maxUnread) {
+		m.received(frameHeaders, 4, 2*i+1)
+	}
+	ctx := withCaller(t.Context(), caller{meter: m})
+	_, err := server.Next(ctx, &firnv1.NextRequest{Count: manyOctets/8 + 1})
+	if err == nil || !strings.Contains(err.Error(), "has not read its earlier answers") || s.given.Load() != 0 {
+		t.Errorf("%v, and %d IDs were taken", err, s.given.Load())
+	}
+	for _, q := range []*firnv1.NextRequest{{Count: manyOctets / 8}, {Count: httpapi.MaxCount, Form: firnv1.Form_FORM_RUNS}} {
+		if _, err := server.Next(ctx, q); err != nil {
+			t.Errorf("%v: %v", q, err)
+		}
+	}
+}
+
+// withCaller is the context of a call.
+func withCaller(ctx context.Context, c caller) context.Context {
+	return peer.NewContext(ctx, &peer.Peer{AuthInfo: c})
+}
