@@ -63,7 +63,9 @@ type stack struct {
 }
 
 // newStack serves on a listener.
-func newStack(t *testing.T, l net.Listener) *stack {
+func newStack(t *testing.T, l net.Listener) *stack { return newGuardedStack(t, l, new(guard)) }
+
+func newGuardedStack(t *testing.T, l net.Listener, g *guard) *stack {
 	t.Helper()
 	s := newServing()
 	a, _, logs := serveApp(t)
@@ -72,7 +74,7 @@ func newStack(t *testing.T, l net.Listener) *stack {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.serve(ctx, a, log, new(guard), cluster, []*endpoint{{text: "test", address: new(net.TCPAddr), listener: l}})
+		ended <- s.serve(ctx, a, log, g, cluster, []*endpoint{{text: "test", address: new(net.TCPAddr), listener: l}})
 	}()
 	return &stack{t, logs, func() error {
 		stop()
@@ -250,42 +252,50 @@ func good(t *testing.T, protocol, session string, conn net.Conn) {
 // goroutine can be counted. dial makes a connection with buffers of so many bytes.
 func inBubble(t *testing.T, all map[string]string, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
-		l := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
-		s := newStack(t, l)
-		dial := func(most int) *memConn {
-			client, server := newMemConn(most)
-			l.conns <- server
-			return client
-		}
-		for protocol, session := range all { // whatever is begun once
-			good(t, protocol, session, dial(1<<20))
-		}
-		time.Sleep(time.Minute)
+		toDay()
+		inStack(t, new(guard), all, func(conn *memConn, _ string) net.Conn { return conn }, f)
+	})
+}
+
+// toDay moves the clock of a bubble to when the tests take place.
+func toDay() { time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))) }
+
+// inStack serves in the bubble that the test is in. over makes a connection of one in memory.
+func inStack(t *testing.T, g *guard, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
+	l := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
+	s := newGuardedStack(t, l, g)
+	dial := func(most int) *memConn {
+		client, server := newMemConn(most)
+		l.conns <- server
+		return client
+	}
+	for protocol, session := range all { // whatever is begun once
+		good(t, protocol, session, over(dial(1<<20), protocol))
+	}
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	before, stacksBefore := runtime.NumGoroutine(), stacks()
+	f(t, dial, func(what string) {
+		t.Helper()
 		synctest.Wait()
-		before, stacksBefore := runtime.NumGoroutine(), stacks()
-		f(t, dial, func(what string) {
-			t.Helper()
-			synctest.Wait()
-			if runtime.NumGoroutine() <= before {
-				return
-			}
-			// It counts those that have just ended for a moment yet; stacks are those that
-			// have not.
-			if text := stacks(); bytes.Count(text, []byte("\n\n")) > bytes.Count(stacksBefore, []byte("\n\n")) {
-				t.Fatalf("%s: there are more goroutines than before:\n%s", what, text)
-			}
-		})
-		for protocol, session := range all {
-			good(t, protocol, session, dial(1<<20))
+		if runtime.NumGoroutine() <= before {
+			return
 		}
-		if err := s.end(); err != nil {
-			t.Error(err)
-		}
-		if text := s.logs.String(); strings.Contains(text, "panic") {
-			t.Error(text)
+		// It counts those that have just ended for a moment yet; stacks are those that
+		// have not.
+		if text := stacks(); bytes.Count(text, []byte("\n\n")) > bytes.Count(stacksBefore, []byte("\n\n")) {
+			t.Fatalf("%s: there are more goroutines than before:\n%s", what, text)
 		}
 	})
+	for protocol, session := range all {
+		good(t, protocol, session, over(dial(1<<20), protocol))
+	}
+	if err := s.end(); err != nil {
+		t.Error(err)
+	}
+	if text := s.logs.String(); strings.Contains(text, "panic") {
+		t.Error(text)
+	}
 }
 
 // stacks are those of all goroutines.
