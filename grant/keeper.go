@@ -282,16 +282,25 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	// Before the configuration is read as well, so that the floor of a fence is
-	// not known before what it was for.
+	// not known before what it was for. It has a time of its own: where a store is
+	// slow as many ask it, the second half of one time would never do.
 	if a.Kind == CAS || a.Key == configKey(k.name) {
-		if back = l.wentBack(ctx); back {
+		asking, cancel := context.WithTimeout(ctx, limit)
+		back := l.wentBack(asking)
+		late := asking.Err() != nil
+		cancel()
+		if back || late {
 			e.Err = ErrNotSent
-			return e, true
+			if late {
+				e.Err = fmt.Errorf("%w: the store does not say where it is: %w", ErrNotSent, context.DeadlineExceeded)
+			}
+			k.count(func(s *KeeperStats) { s.Requests, s.Failed = s.Requests+1, s.Failed+1 })
+			return e, back
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	switch a.Kind {
 	case Get:
 		var v []byte
@@ -348,7 +357,7 @@ type lineageOf struct {
 	store    Store
 	identity string
 	revision int64
-	asked    time.Time // when that was so
+	asked    time.Time // when it said so
 }
 
 // lineageFor is how long an answer to where a store is counts: a member that
@@ -363,13 +372,12 @@ func (l *lineageOf) wentBack(ctx context.Context) bool {
 	if !ok || !l.asked.IsZero() && time.Since(l.asked) < lineageFor {
 		return false
 	}
-	begin := time.Now()
 	identity, revision, err := s.Lineage(ctx)
 	if err != nil {
 		return false // the request that follows will say it
 	}
 	back := l.identity != "" && (identity != l.identity || revision < l.revision)
-	l.identity, l.revision, l.asked = identity, revision, begin
+	l.identity, l.revision, l.asked = identity, revision, time.Now()
 	return back
 }
 

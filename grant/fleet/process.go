@@ -215,7 +215,7 @@ func (w *world) ask(p *process, a grant.Action) {
 	if a.Kind == grant.CAS && field(a.Next, `"state":`) == "held" {
 		p.claim = &claim{next: a.Next}
 	}
-	deadline := w.now + min(5000, w.window/6)*1000
+	limit := min(5000, w.window/6) * 1000
 	answer := func(e grant.Event) {
 		e.Kind = grant.Answered
 		w.tell(p, e)
@@ -224,20 +224,20 @@ func (w *world) ask(p *process, a grant.Action) {
 		}
 	}
 	if w.plan.Store.Blind || a.Kind != grant.CAS && a.Key != w.configKey || w.now-p.asked < lineageFor {
-		w.request(p, a, false, deadline, answer)
+		w.request(p, a, false, w.now+limit, answer)
 		return
 	}
-	sent := w.now
+	deadline := w.now + limit
 	w.request(p, grant.Action{}, true, deadline, func(e grant.Event) {
 		if e.Err == nil {
-			p.asked = sent
+			p.asked = w.now
 		}
 		switch {
 		case p.gone:
 		case w.now >= deadline:
 			answer(grant.Event{Err: grant.ErrNotSent}) // the context is done
 		default:
-			w.request(p, a, false, deadline, answer)
+			w.request(p, a, false, w.now+limit, answer)
 		}
 	})
 }

@@ -1,0 +1,113 @@
+package sequencer_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// lineageStore knows where it is, and takes its time for that and for writes.
+type lineageStore struct {
+	*memstore.Store
+	mu       sync.Mutex // guards what follows
+	identity string
+	slow     time.Duration
+	asked    int
+}
+
+// is has the store be as it is said from now on, and returns how often it was asked
+// where it is since it was last told.
+func (s *lineageStore) is(identity string, slow time.Duration) (asked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked, s.asked = s.asked, 0
+	s.identity, s.slow = identity, slow
+	return asked
+}
+
+func (s *lineageStore) wait(ctx context.Context) error {
+	s.mu.Lock()
+	slow := s.slow
+	s.mu.Unlock()
+	select {
+	case <-time.After(slow):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *lineageStore) Lineage(ctx context.Context) (string, int64, error) {
+	s.mu.Lock()
+	identity := s.identity
+	s.asked++
+	s.mu.Unlock()
+	return identity, 1, s.wait(ctx)
+}
+
+func (s *lineageStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := s.wait(ctx); err != nil {
+		return false, err
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestLineage: a store is asked where it is before it is written to, once for all
+// that happens in a second, and a member that hears that it went back takes nothing
+// more from it.
+func TestLineage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
+		s := &lineageStore{Store: new(memstore.Store), identity: "one"}
+		q := open(t, s, &sequencer.Config{Layout: firn.Default(), Window: time.Minute})
+		use := func(d time.Duration) {
+			t.Helper()
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+				if _, err := q.Next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		defer func() { _ = q.Close(t.Context()) }()
+		use(2 * time.Second)
+		if asked := s.is("one", 0); asked != 1 {
+			t.Errorf("it was asked %d times for a number, want once", asked)
+		}
+		use(10 * time.Minute)
+		if asked := s.is("one", 4900*time.Millisecond); asked != int(q.Stats().Keeper.Renewed) || asked < 20 {
+			t.Errorf("it was asked %d times for %d renewals, want once for each", asked, q.Stats().Keeper.Renewed)
+		}
+
+		// Each of the two takes nearly as long as a request may.
+		renewed := q.Stats().Keeper
+		use(2 * time.Minute)
+		if now := q.Stats().Keeper; now.Renewed-renewed.Renewed < 4 || now.Failed != renewed.Failed {
+			t.Errorf("%d renewals, and %d requests have failed, of a store that is slow", now.Renewed-renewed.Renewed, now.Failed-renewed.Failed)
+		}
+		// Longer than a request may take.
+		s.is("one", 5100*time.Millisecond)
+		use(25 * time.Second)
+		if now := q.Stats().Keeper; now.Failed == renewed.Failed || now.Unknown != 0 {
+			t.Errorf("%+v of a store that does not say where it is: want failures, and none of a write", now)
+		}
+
+		s.is("another", 0)
+		renewed = q.Stats().Keeper
+		time.Sleep(30 * time.Second)
+		var err error
+		for end := time.Now().Add(2 * time.Minute); err == nil && time.Now().Before(end); time.Sleep(time.Second) {
+			_, err = q.Next(t.Context())
+		}
+		if !errors.Is(err, grant.ErrRolledBack) || q.Stats().Keeper.Renewed != renewed.Renewed {
+			t.Errorf("%v, and %d renewals in a store that went back: want ErrRolledBack", err, q.Stats().Keeper.Renewed-renewed.Renewed)
+		}
+	})
+}
