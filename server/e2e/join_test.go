@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,21 +19,34 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// TestEtcdJoin: a thousand members take their numbers at once.
+// TestEtcdJoin: a thousand members take their numbers at once, of hardly more than
+// there are. With FIRN_SOAK, four thousand, and with numbers to spare too.
 func TestEtcdJoin(t *testing.T) {
-	const members = 1000
 	c := etcdtest.Start(t)
+	t.Run("1000 of 1024", func(t *testing.T) { join(t, c, 1000, firn.Default()) })
+	if os.Getenv("FIRN_SOAK") == "" {
+		return
+	}
+	wide := func(bits int) firn.Layout {
+		return firn.MustParseLayout(fmt.Sprintf("default,node-bits=%d,seq-bits=%d", bits, 22-bits))
+	}
+	t.Run("1000 of 8192", func(t *testing.T) { join(t, c, 1000, wide(13)) })
+	t.Run("4000 of 4096", func(t *testing.T) { join(t, c, 4000, wide(12)) })
+	t.Run("4000 of 8192", func(t *testing.T) { join(t, c, 4000, wide(13)) })
+	t.Run("4000 of 16384", func(t *testing.T) { join(t, c, 4000, wide(14)) })
+}
+
+func join(t *testing.T, c *etcdtest.Cluster, members int, layout firn.Layout) {
 	const connections = 20
 	var open [connections]grant.Store
 	for i := range open {
-		s, err := stores.Open(t.Context(), c.URL("join")+"?timeout=1m", stores.Options{})
+		s, err := stores.Open(t.Context(), c.URL(fmt.Sprintf("join-%d-%d", members, layout.MaxNode()))+"?timeout=1m", stores.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
 		open[i] = s
 	}
-	layout := firn.Default()
 	if _, err := grant.Create(t.Context(), open[0], "join", grant.NewConfig(layout, 0), time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +57,7 @@ func TestEtcdJoin(t *testing.T) {
 	numbers := make(map[uint64]int)
 	var took []time.Duration
 	ready := make(chan struct{}, members)
-	var opened [members]*sequencer.Sequencer
+	opened := make([]*sequencer.Sequencer, members)
 	for i := range members {
 		all.Go(func() {
 			ready <- struct{}{}
