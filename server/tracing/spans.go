@@ -32,19 +32,20 @@ const (
 	keyCASResult = attribute.Key("firn.cas.result")
 )
 
-// HTTP is for httpapi.Config.Trace.
-func (t *Tracer) HTTP() func(r *http.Request, pattern string) (context.Context, func(status int)) {
+// HTTP is for httpapi.Config.Trace, of a server whose connections are secure, with TLS, or
+// are not.
+func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (context.Context, func(status int)) {
 	if t == nil {
 		return nil
+	}
+	scheme := "http"
+	if secure {
+		scheme = "https"
 	}
 	return func(r *http.Request, pattern string) (context.Context, func(int)) {
 		ctx := t.propagate.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		ctx, span := t.tracer.Start(ctx, r.Method+" "+pattern, api.WithSpanKind(api.SpanKindServer))
 		if span.IsRecording() {
-			scheme := "http"
-			if r.TLS != nil {
-				scheme = "https"
-			}
 			span.SetAttributes(
 				semconv.HTTPRequestMethodKey.String(r.Method), semconv.HTTPRoute(pattern),
 				semconv.URLPath(r.URL.Path), semconv.URLScheme(scheme), keyRequest.String(request.ID(ctx)),

@@ -55,7 +55,7 @@ func TestOff(t *testing.T) {
 	}
 	var off *Tracer
 	s := new(memstore.Store)
-	if off.HTTP() != nil || off.RESP() != nil || off.GRPCServer() != nil || off.GRPCClient() != nil || off.Store(s) != grant.Store(s) || off.Shutdown(t.Context()) != nil {
+	if off.HTTP(true) != nil || off.RESP() != nil || off.GRPCServer() != nil || off.GRPCClient() != nil || off.Store(s) != grant.Store(s) || off.Shutdown(t.Context()) != nil {
 		t.Error("a Tracer of nothing does something")
 	}
 }
@@ -148,7 +148,7 @@ func TestHTTP(t *testing.T) {
 	}
 	get := func(ratio *float64, path, traceparent string) (int, *Tracer) {
 		tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: ratio})
-		h := httpapi.NewHandler(httpapi.Config{Backend: backend, Trace: tracer.HTTP()})
+		h := httpapi.NewHandler(httpapi.Config{Backend: backend, Trace: tracer.HTTP(true)})
 		r := httptest.NewRequest("GET", path, nil)
 		r.Host = "localhost"
 		r.Header.Set("X-Request-Id", "x1")
@@ -191,7 +191,7 @@ func TestHTTP(t *testing.T) {
 		}
 		if s.Trace != wantTrace || s.Parent != wantParent || s.Name != "GET /v1/sequencers/{name}/next" || s.Kind != "SERVER" || s.Failed ||
 			s.Attributes["http.route"] != "/v1/sequencers/{name}/next" || s.Attributes["http.response.status_code"] != wantStatus ||
-			s.Attributes["url.path"] != next || s.Attributes["firn.request_id"] != "x1" {
+			s.Attributes["url.path"] != next || s.Attributes["url.scheme"] != "https" || s.Attributes["firn.request_id"] != "x1" {
 			t.Errorf("%s with %q: %+v", tt.path, tt.traceparent, s)
 		}
 	}

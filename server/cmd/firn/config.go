@@ -191,6 +191,9 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 	if _, err := applyConfig(flags, f, func(string) string { return "" }); err != nil {
 		return false, nil, err
 	}
+	if err := to.check(); err != nil {
+		return false, nil, err
+	}
 	text := func(f *settings.File, key string) string {
 		for _, v := range f.Settings {
 			if v.Key == key {

@@ -189,7 +189,7 @@ func TestLogLevelReload(t *testing.T) {
 			debug   bool
 			restart string
 			wrong   bool
-		}{{"debug", true, "", false}, {"loud", true, "", true}, {"error", false, "", false}, {"error", false, "", false}} {
+		}{{"debug", true, "", false}, {"loud", true, "", true}, {"error}\nlimits: {body: 1B", true, "", true}, {"error", false, "", false}, {"error", false, "", false}} {
 			write(step.level)
 			before := out.Len()
 			_, restart, err := s.reload()

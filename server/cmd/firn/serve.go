@@ -352,6 +352,9 @@ func (s *serving) check() error {
 			return misuse("", "--%s %v: the least is %v", d.flag, d.value, d.least)
 		}
 	}
+	if s.maxConns < 1 || s.maxConns > 1_000_000 {
+		return misuse("", "--max-connections %d: it is a number from 1 to 1000000", s.maxConns)
+	}
 	if s.maxNames < 1 || s.maxNames > 1<<30 {
 		return misuse("", "--max-sequencers %d: it is a number from 1 to %d", s.maxNames, 1<<30)
 	}
@@ -401,7 +404,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		Limits:  s.limits(),
 		AnyHost: s.insecure || guard.knows(),
 		Guard:   guard.http(),
-		Trace:   s.tracer.HTTP(),
+		Trace:   s.tracer.HTTP(guard.tlsConfig() != nil),
 		Log:     log,
 	})
 	web := httpapi.NewServer(handler)

@@ -165,6 +165,7 @@ func TestServeDrain(t *testing.T) {
 				drainTimeout:   row.drain,
 				logging:        logging{logFormat: "text"},
 				limiting:       newLimiting(),
+				maxConns:       10,
 			}
 			backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
 			if err != nil {
@@ -212,6 +213,7 @@ func TestServeDrainDelay(t *testing.T) {
 			drainDelay:     10 * time.Second,
 			drainTimeout:   time.Second,
 			limiting:       newLimiting(),
+			maxConns:       10,
 		}
 		backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
 		if err != nil {
