@@ -35,6 +35,8 @@ type core struct {
 
 	term atomic.Pointer[term]
 
+	_ line // what stands above is read by every call, what follows is written by some
+
 	batches atomic.Uint64
 	waits   waits
 
@@ -147,7 +149,7 @@ func (c *core) newTerm(g Grant) (*term, error) {
 	if !g.From.IsZero() && !g.Until.IsZero() && !g.From.Before(g.Until) {
 		return nil, fmt.Errorf("firn: the grant of node %d is empty: it begins at %s and ends at %s", g.Node, stamp(g.From), stamp(g.Until))
 	}
-	t := &term{grant: g, composer: *newComposer(&c.layout, g.Node), static: g.From.IsZero(), watch: &c.watch}
+	t := &term{grant: g, composer: *newComposer(&c.layout, g.Node), static: g.From.IsZero()}
 	first := uint64(0)
 	if !t.static {
 		tick, rest, where := c.layout.tickAt(g.From)
@@ -650,6 +652,7 @@ func (c *core) Used() time.Time {
 
 // seal marks the very word that calls swap, so none of them can win after it.
 func (c *core) seal(t *term) (slot uint64, any bool) {
+	t.over.Store(true)
 	t.word.Or(sealed)
 	return t.end()
 }

@@ -32,8 +32,10 @@ type term struct {
 	start atomic.Uint64
 
 	// What a single ID is taken with: read by all, written when a window opens.
-	watch  *freshness.Watch
 	window freshness.Window
+
+	// over is set before the word is sealed, for those who have slots left.
+	over atomic.Bool
 
 	_ line
 
@@ -116,6 +118,20 @@ func (t *term) below(end uint64) (slot uint64, ok bool) {
 		}
 		if t.word.CompareAndSwap(v, v+1) {
 			return v, true
+		}
+	}
+}
+
+// someBelow takes up to n slots, and at least one, if the next lies below end.
+func (t *term) someBelow(n, end uint64) (slot, got uint64, ok bool) {
+	for {
+		v := t.word.Load()
+		if v >= end {
+			return 0, 0, false
+		}
+		n := min(n, end-v)
+		if t.word.CompareAndSwap(v, v+n) {
+			return v, n, true
 		}
 	}
 }

@@ -66,6 +66,7 @@ var noExample = map[string]string{
 	"RunOf":         "the generic form of Run and Run128",
 	"SourceOf":      "the generic form of Source and Source128",
 	"Batch128":      "a Batch with wider IDs, made by the same code",
+	"Cursor128":     "a Cursor with wider IDs",
 	"Prefetcher128": "a Prefetcher with wider IDs, made by the same code",
 	"Run128":        "a Run with wider IDs, made by the same code",
 	"Source128":     "a Source with wider IDs",

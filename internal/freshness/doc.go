@@ -26,14 +26,16 @@
 //     the largest: all three mean a look at the clock;
 //   - a counter at another rate is measured. Each look at the clock reads the
 //     counter before and after it, and compares the two ways with those of an
-//     earlier look. Where they disagree by more than a quarter, there are no
-//     windows until the rate is known anew. The span is computed from the least
-//     rate that the two looks leave possible, so it is never too long for them.
+//     earlier look. A rate is believed when two intervals agree on it to a quarter
+//     and no processor is faster; where one disagrees, there are no windows until
+//     it is known anew. The span is computed from the least rate that the two looks
+//     leave possible, so it is never too long for them.
 //
 // What is left is a counter that goes wrong after a look at the clock and, at the
-// next call, says by chance what it would say a moment later: one that runs
-// slowly, or that went back by just the time that nobody called. Then an ID's
-// time lags, by that time at most, until the next look.
+// next call, says what it would have said a moment later: one that stops or runs
+// slowly after the look, or that goes back by just the time that nobody called.
+// Then an ID's time lags, by that time at most, until the next look, which is no
+// more than Most IDs away.
 //
 // Where the clock is set back, a window that is open stays open: its IDs lead
 // the new time by what the clock was set back, for the span at most.

@@ -33,23 +33,18 @@ func Mistakes() []Mistake {
 	return all
 }
 
-// mistaken is at with the mistakes.
-func (o *opening) mistaken(c uint64) uint64 {
-	passed, span, end := c-o.stamp.Load(), o.span.Load(), o.end.Load()
-	fresh := passed-1 < span
+// mistaken is fresh with the mistakes.
+func mistaken(c, stamp, span uint64) bool {
+	passed := c - stamp
 	switch {
 	case span == 0: // shut
+		return false
 	case made(AlwaysFresh):
-		fresh = true
-	case made(EndForgotten):
-		end = 1 << 62
+		return true
 	case made(StillIsFresh):
-		fresh = passed < span
+		return passed < span
 	case made(BackIsFresh):
-		fresh = int64(passed) < int64(span) && passed != 0
+		return int64(passed) < int64(span) && passed != 0
 	}
-	if fresh {
-		return end
-	}
-	return 0
+	return passed-1 < span
 }

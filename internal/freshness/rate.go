@@ -32,6 +32,9 @@ func interval() time.Duration {
 	return 20 * time.Microsecond
 }
 
+// fastest is more counts in a nanosecond than any processor's counter makes.
+const fastest = 16
+
 // observe takes a sample and returns how much the counter counts at least in the
 // given time, or 0 if that is not known.
 func (r *rate) observe(s sample, span time.Duration) uint64 {
@@ -61,6 +64,8 @@ func (r *rate) compare(s sample, scale float64) {
 	was := float64(r.span)
 	agrees := low <= was*1.25 && high >= was*0.75
 	switch {
+	case low > fastest*scale*float64(s.at-r.from.at):
+		*r = rate{begun: true, from: s} // it has jumped
 	case high-low <= low/8:
 		*r = rate{begun: true, from: s, span: uint64(min(low, 1<<62)), sure: agrees}
 	case !agrees:

@@ -84,10 +84,10 @@ func (w *Watch) Open(v *Window, l Look, end uint64) {
 	if l.gen&1 != 0 || !w.gen.CompareAndSwap(l.gen, l.gen+1) {
 		return
 	}
-	o := &v.cycles
-	if w.counter != nil {
-		o = &v.other
+	if Mistakable && made(EndForgotten) {
+		end = 1 << 62
 	}
+	o := v.opening(w)
 	span := w.rate.observe(l.sample, w.span)
 	if span != o.span.Load() {
 		o.span.Store(0) // so that no span is taken for another stamp's
@@ -105,19 +105,6 @@ type Window struct {
 	cycles, other opening // by the processor's counter, or by the watch's own
 }
 
-// End is the exclusive end of what may be used when Cycles says c, or 0 if the
-// reading is not fresh. It becomes part of its caller: Cycles cannot, and a call
-// of a call is noticed here.
-func (v *Window) End(c uint64) uint64 { return v.cycles.at(c) }
-
-// EndBy is End by the counter of the watch, where it has one of its own.
-func (v *Window) EndBy(w *Watch) uint64 {
-	if w.counter == nil {
-		return 0
-	}
-	return v.other.at(w.counter())
-}
-
 // An opening is a window for one kind of counter.
 type opening struct {
 	span  atomic.Uint64 // in the counter's unit; 0: shut
@@ -125,14 +112,71 @@ type opening struct {
 	end   atomic.Uint64 // exclusive
 }
 
-// at is the end when the counter says c.
-func (o *opening) at(c uint64) uint64 {
-	if Mistakable {
-		return o.mistaken(c)
-	}
+// End is the exclusive end of what may be used when Cycles says c, or 0 if the
+// reading is not fresh. It becomes part of its caller: Cycles cannot, and a call
+// of a call is noticed here.
+func (v *Window) End(c uint64) uint64 {
 	// The stamp before the others, see Open.
-	if c-o.stamp.Load()-1 < o.span.Load() {
-		return o.end.Load()
+	if fresh(c, v.cycles.stamp.Load(), v.cycles.span.Load()) {
+		return v.cycles.end.Load()
 	}
 	return 0
+}
+
+// EndBy is End by the counter of the watch, where it has one of its own.
+func (v *Window) EndBy(w *Watch) uint64 {
+	if w.counter == nil {
+		return 0
+	}
+	_, end := v.Read(w)
+	return end
+}
+
+// Read is End by the counter of the watch, whichever it is, and the reading that
+// the window is of.
+func (v *Window) Read(w *Watch) (Reading, uint64) {
+	if !w.on {
+		return Reading{}, 0
+	}
+	o := v.opening(w)
+	c := w.count()
+	stamp, span := o.stamp.Load(), o.span.Load() // in this order, as in End
+	if !fresh(c, stamp, span) {
+		return Reading{}, 0
+	}
+	r := Reading{stamp: stamp, cycles: span}
+	if w.counter != nil {
+		r = Reading{stamp: stamp, other: span}
+	}
+	return r, o.end.Load()
+}
+
+func (v *Window) opening(w *Watch) *opening {
+	if w.counter != nil {
+		return &v.other
+	}
+	return &v.cycles
+}
+
+// A Reading is one of the clock, to see whether it is still fresh. The zero value
+// never is. It is plain data.
+type Reading struct {
+	stamp         uint64 // the counter just before it
+	cycles, other uint64 // the span by Cycles, or by the watch's own counter
+}
+
+// Fresh reports whether the reading is fresh when Cycles says c, if it is by that.
+func (r *Reading) Fresh(c uint64) bool { return fresh(c, r.stamp, r.cycles) }
+
+// FreshBy is Fresh by the counter of the watch, where it has one of its own.
+func (r *Reading) FreshBy(w *Watch) bool {
+	return r.other > 0 && fresh(w.count(), r.stamp, r.other)
+}
+
+// fresh is the test: see the package's comment.
+func fresh(c, stamp, span uint64) bool {
+	if Mistakable {
+		return mistaken(c, stamp, span)
+	}
+	return c-stamp-1 < span
 }

@@ -1,0 +1,201 @@
+package firn
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestCursors: cursors and the generator together make no ID twice, each caller's
+// increase, and all lie in the grants, while those change.
+func TestCursors(t *testing.T) {
+	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us", "default", "lable,mode=time-sequential"} {
+		from := time.Now().Add(-time.Second)
+		g, err := NewGenerator(MustParseLayout(layout), Grant{Node: 1, From: from}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const callers, each = 6, 5000
+		ids := make([]ID, callers*each)
+		var all sync.WaitGroup
+		for mine := range slices.Chunk(ids, each) {
+			next := g.Cursor().Next
+			if &mine[0] == &ids[0] {
+				next = g.Next
+			}
+			all.Go(func() {
+				for i := range mine {
+					id, err := next(t.Context())
+					if err != nil {
+						t.Error(err)
+					}
+					mine[i] = id
+				}
+				if !slices.IsSorted(mine) {
+					t.Errorf("%s: a caller's IDs are not in order", layout)
+				}
+			})
+		}
+		for i := range 20 {
+			if err := g.Switch(Grant{Node: uint64(i % 4), From: from}); err != nil {
+				t.Error(err)
+			}
+		}
+		all.Wait()
+		slices.Sort(ids)
+		if n := len(slices.Compact(ids)); n != callers*each {
+			t.Errorf("%s: %d different IDs, want %d", layout, n, callers*each)
+		}
+	}
+}
+
+// leased is a cursor with slots of its own left.
+func leased(t *testing.T, o Options) (*Generator, *Cursor, func(time.Duration)) {
+	t.Helper()
+	g, clock, _ := open(t, "default", o)
+	c := g.Cursor()
+	for range 100 {
+		if _, err := c.TryNext(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for c.next == c.end {
+		if _, err := c.TryNext(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g, c, func(d time.Duration) { clock.Add(int64(d)) }
+}
+
+// TestCursorAfterSealAndSwitch: the slots that a cursor has left are not used once
+// Seal or Switch has returned.
+func TestCursorAfterSealAndSwitch(t *testing.T) {
+	g, c, _ := leased(t, Options{MaxAhead: time.Second})
+	last, _ := c.TryNext()
+	if err := g.Switch(Grant{Node: 9, From: time.Unix(1, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	id, err := c.TryNext()
+	if p, _ := g.Layout().Decompose(id); err != nil || p.Node != 9 || id <= last {
+		t.Errorf("after Switch: %+v, %v, want node 9", p, err)
+	}
+
+	g, c, _ = leased(t, Options{MaxAhead: time.Second})
+	last, _ = c.TryNext()
+	until := g.Seal()
+	if p, _ := g.Layout().Decompose(last); !p.Time.Before(until) {
+		t.Errorf("Seal = %v, but an ID was of %v", until, p.Time)
+	}
+	if id, err := c.TryNext(); !errors.Is(err, ErrSealed) {
+		t.Errorf("after Seal: %v, %v, want ErrSealed", id, err)
+	}
+	if id, err := c.Next(t.Context()); !errors.Is(err, ErrSealed) {
+		t.Errorf("after Seal: %v, %v, want ErrSealed", id, err)
+	}
+}
+
+// TestCursorIsNotStale: what is left of a block is not used when the clock has
+// gone on, nor when the counter comes back to where it was.
+func TestCursorIsNotStale(t *testing.T) {
+	_, c, pass := leased(t, Options{MaxAhead: time.Second})
+	last, _ := c.TryNext()
+	left := c.end
+	pass(time.Hour)
+	id, err := c.TryNext()
+	if err != nil || id>>22-last>>22 < ID(time.Hour/time.Millisecond) {
+		t.Errorf("an hour later: %v after %v, %v", id, last, err)
+	}
+	pass(-time.Hour)
+	if id, err := c.TryNext(); err == nil && uint64(id)>>22<<12|uint64(id)&0xfff < left {
+		t.Errorf("when the counter comes back: %v, of a block that is over", id)
+	}
+}
+
+// TestCursorLosesLittle: who asks seldom leases single IDs.
+func TestCursorLosesLittle(t *testing.T) {
+	g, c, pass := leased(t, Options{MaxAhead: 0})
+	for range 20 {
+		pass(time.Millisecond)
+		if _, err := c.TryNext(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.TryNext(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := c.end - c.next; n > 1 {
+		t.Errorf("%d slots are left of a block, want at most 1", n)
+	}
+	// A block ends where MaxAhead does: each slot of the tick is somebody's.
+	pass(time.Millisecond)
+	n := 0
+	for ; ; n++ {
+		if _, err := c.TryNext(); err != nil {
+			break
+		}
+	}
+	if n != 4096 || g.term.Load().word.Load()&0xfff != 0 {
+		t.Errorf("a cursor made %d IDs of a tick, want 4096", n)
+	}
+}
+
+// TestCursorOfAnotherClock: with an injected clock, and in a bubble, a cursor makes
+// what its generator makes, one by one.
+func TestCursorOfAnotherClock(t *testing.T) {
+	g, clock := newAtNoon(t, "default", Options{})
+	c := g.Cursor()
+	for i := range uint64(100) {
+		id, err := c.TryNext()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, _ := g.Layout().Decompose(id)
+		wantParts(t, p, noon, 5, i)
+	}
+	clock.Add(time.Second)
+	_, p := mustNext(t, g)
+	wantParts(t, p, noon.Add(time.Second), 5, 0)
+
+	synctest.Test(t, func(t *testing.T) {
+		synctestNow()
+		g, err := NewGenerator128(MustParseLayout("uuidv7"), Grant{Node: 1, From: noon}, &Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := g.Cursor()
+		for i := range 3 * 4096 { // waits at the end of each tick
+			id, err := c.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := g.Layout().Decompose128(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantParts(t, p, noon.Add(time.Duration(i/4096)*time.Millisecond), 1, uint64(i%4096))
+		}
+	})
+}
+
+func TestCursorDoesNotAllocate(t *testing.T) {
+	g, err := NewGenerator(MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := NewGenerator128(MustParseLayout("boundary"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, d, ctx := g.Cursor(), wide.Cursor(), t.Context()
+	for name, f := range map[string]func(){
+		"Next": func() { c.Next(ctx) }, "TryNext": func() { c.TryNext() },
+		"Next of 128": func() { d.Next(ctx) }, "TryNext of 128": func() { d.TryNext() },
+	} {
+		if got := testing.AllocsPerRun(10_000, f); got != 0 {
+			t.Errorf("%s allocates %v times", name, got)
+		}
+	}
+}
