@@ -226,13 +226,18 @@ func TestMissing(t *testing.T) {
 
 func TestVariant(t *testing.T) {
 	r := &run{ctx: t.Context(), report: &Report{}, log: new(bytes.Buffer)}
-	r.take("purego", &Report{Figures: []Figure{newFigure("next/firn:atomic-add", spread{6, 5, 7, 9}, "x")}, Skipped: []Skip{{"x", "y"}}})
+	r.takeVariant("purego", &Report{Figures: []Figure{newFigure("next/firn:atomic-add", spread{6, 5, 7, 9}, "x")}, Skipped: []Skip{{"x", "y"}}})
 	f, ok := r.report.find("purego:next/firn:atomic-add")
 	if !ok || f.Value != 6 || f.Target != "<=7" || f.Status != "ok" || f.Low != 5 || f.High != 7 || f.Samples != 9 {
 		t.Errorf("figure %+v", f)
 	}
 	if len(r.report.Skipped) != 1 || r.report.Skipped[0].Name != "purego:x" {
 		t.Errorf("skipped %v", r.report.Skipped)
+	}
+	r.only = regexp.MustCompile("^next/b$|^purego:next/c")
+	r.takeVariant("purego", &Report{Figures: []Figure{newFigure("next/a", one(1), "ns"), newFigure("next/b", one(1), "ns"), newFigure("next/c", one(1), "ns")}})
+	if n := len(r.report.Figures); n != 3 || r.report.Figures[1].Name != "purego:next/b" || r.report.Figures[2].Name != "purego:next/c" {
+		t.Errorf("figures %+v, want those that were asked for, by either name", r.report.Figures)
 	}
 }
 
@@ -277,5 +282,15 @@ func TestCollector(t *testing.T) {
 	c.add(1, 1, true)
 	if s := c.of(3); len(s.a) != 1 || s.note() != "" {
 		t.Errorf("of(3) = %+v, want the only one, which was quiet", s)
+	}
+}
+
+// On a machine that others use, the figures of servers say so.
+func TestBusy(t *testing.T) {
+	r := &run{ctx: t.Context(), report: &Report{}, log: new(bytes.Buffer), busy: "the machine was busy, load 30"}
+	r.add("a", one(1), "x", Figure{Note: "a note"})
+	r.add("b", one(1), "x", Figure{})
+	if a, b := r.report.Figures[0].Note, r.report.Figures[1].Note; a != "a note; the machine was busy, load 30" || b != "the machine was busy, load 30" {
+		t.Errorf("notes %q and %q", a, b)
 	}
 }

@@ -36,8 +36,17 @@ func thisMachine() Machine {
 			}
 		}
 	}
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		m.Load, _, _ = strings.Cut(string(text), " ")
-	}
+	m.Load = loadAverage()
 	return m
+}
+
+// loadAverage is how many programs wanted to run, in the last minute; empty where the
+// system does not tell.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
 }

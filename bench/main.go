@@ -141,6 +141,7 @@ func (r *run) all(s *settings) {
 	r.part("sustained", r.sustained)
 	r.variants(s.variant)
 	if !s.core {
+		r.lookAround()
 		r.servers(s.firn)
 		r.storage(s.firn)
 	}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -14,6 +17,10 @@ type run struct {
 	report *Report
 	only   *regexp.Regexp // of names of figures; nil: all
 	log    io.Writer      // for what goes wrong and how far it is
+
+	// busy is a note for all figures that are added, where others use the machine: what
+	// several processes do at once cannot be told from what disturbs them.
+	busy string
 }
 
 // wants reports whether a figure of that name is asked for.
@@ -23,15 +30,22 @@ func (r *run) wants(name string) bool {
 
 // add notes a figure, if it is asked for. The fields of extra that are not empty are taken.
 func (r *run) add(name string, s spread, unit string, extra Figure) {
-	if !r.wants(name) {
-		return
+	if r.wants(name) {
+		r.take(name, s, unit, extra)
 	}
+}
+
+// take notes a figure, whoever asked for it.
+func (r *run) take(name string, s spread, unit string, extra Figure) {
 	if s.n == 0 {
 		r.skip(name, "no sample was of use")
 		return
 	}
 	f := newFigure(name, s, unit)
 	f.Bound, f.Note = extra.Bound, extra.Note
+	if r.busy != "" {
+		f.Note = strings.TrimPrefix(f.Note+"; "+r.busy, "; ")
+	}
 	r.report.Figures = append(r.report.Figures, f)
 }
 
@@ -58,6 +72,14 @@ func (r *run) part(name string, f func()) {
 		fmt.Fprintf(r.log, "bench: %s took %v\n", name, time.Since(begin).Round(10*time.Millisecond))
 	}()
 	f()
+}
+
+// lookAround sets busy, if more programs want to run than this one lets.
+func (r *run) lookAround() {
+	load, err := strconv.ParseFloat(loadAverage(), 64)
+	if most := 2 * float64(runtime.NumCPU()); err == nil && load > most {
+		r.busy = "the machine was busy, load " + number(load)
+	}
 }
 
 // one is the spread of a single number.

@@ -318,6 +318,9 @@ func (r *run) packed(program string) {
 		}
 		for _, c := range all {
 			name := "packed-10000/" + c.name
+			if !r.wants(name) && !r.wants(name+"/cpu") {
+				continue
+			}
 			made, closeAll, err := callers(connections, c.make)
 			if err != nil {
 				r.skip(name, err.Error())

@@ -29,14 +29,16 @@ func (r *run) variants(all []string) {
 			r.skip(name, err.Error())
 			continue
 		}
-		r.take(name, &report)
+		r.takeVariant(name, &report)
 	}
 }
 
-// take adds the figures of a variant's report, under names that say whose they are.
-func (r *run) take(variant string, report *Report) {
+// takeVariant adds the figures of a variant's report, under names that say whose they are.
+func (r *run) takeVariant(variant string, report *Report) {
 	for _, f := range report.Figures {
-		r.add(variant+":"+f.Name, spread{f.Value, f.Low, f.High, f.Samples}, f.Unit, Figure{Bound: f.Bound, Note: f.Note})
+		if name := variant + ":" + f.Name; r.wants(name) || r.wants(f.Name) {
+			r.take(name, spread{f.Value, f.Low, f.High, f.Samples}, f.Unit, Figure{Bound: f.Bound, Note: f.Note})
+		}
 	}
 	for _, s := range report.Skipped {
 		r.skip(variant+":"+s.Name, s.Reason)
