@@ -163,7 +163,7 @@ func (r *run) burst(a, b subject, n, rounds int) (samples, error) {
 		}
 		begin := time.Now()
 		for i := 0; len(out.quiet.a) < rounds; i++ {
-			if ctx.Err() != nil || i >= min(few, rounds) && time.Since(begin) > 1500*time.Millisecond {
+			if ctx.Err() != nil || i >= min(few, rounds) && time.Since(begin) > 800*time.Millisecond {
 				return
 			}
 			xa, qa := one(a)
@@ -233,7 +233,7 @@ func (r *run) sustained() {
 			pause = 0
 			begin, wasQuiet := time.Now(), true
 			for i := 0; len(out.quiet.a) < slices; i++ {
-				if ctx.Err() != nil || i >= few && time.Since(begin) > 3*time.Second {
+				if ctx.Err() != nil || i >= few && time.Since(begin) > 1500*time.Millisecond {
 					return
 				}
 				before, ids := processTime(), 0

@@ -31,7 +31,7 @@ const (
 	slicePairs   = 240
 	waitingSlice = 20 * time.Millisecond // several ticks of all formats
 	waitingPairs = 12
-	pairTime     = 500 * time.Millisecond // after which there are no more pairs, if there are fewPairs
+	pairTime     = 250 * time.Millisecond // after which there are no more pairs, if there are fewPairs
 	fewPairs     = 24
 	fewWaiting   = 6
 	patience     = 8 * time.Second // after which a subject is given up
@@ -187,7 +187,7 @@ func bounded(ctx context.Context, most time.Duration, f func(context.Context)) e
 		err := errors.New("it ended its goroutine")
 		defer func() { // also runs at runtime.Goexit
 			if x := recover(); x != nil {
-				err = fmt.Errorf("it panicked: %v", x)
+				err = errors.New(reason(x))
 			}
 			done <- err
 		}()

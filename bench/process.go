@@ -171,12 +171,12 @@ func (f *fixture) Helper()                        {}
 func (f *fixture) Name() string                   { return f.name }
 func (f *fixture) Log(...any)                     {}
 func (f *fixture) Logf(string, ...any)            {}
-func (f *fixture) Error(args ...any)              { panic(fmt.Sprint(args...)) }
-func (f *fixture) Errorf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
-func (f *fixture) Fatal(args ...any)              { panic(fmt.Sprint(args...)) }
-func (f *fixture) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
-func (f *fixture) Skip(args ...any)               { panic(fmt.Sprint(args...)) }
-func (f *fixture) Skipf(format string, a ...any)  { panic(fmt.Sprintf(format, a...)) }
+func (f *fixture) Error(args ...any)              { panic(errors.New(fmt.Sprint(args...))) }
+func (f *fixture) Errorf(format string, a ...any) { panic(fmt.Errorf(format, a...)) }
+func (f *fixture) Fatal(args ...any)              { panic(errors.New(fmt.Sprint(args...))) }
+func (f *fixture) Fatalf(format string, a ...any) { panic(fmt.Errorf(format, a...)) }
+func (f *fixture) Skip(args ...any)               { panic(errors.New(fmt.Sprint(args...))) }
+func (f *fixture) Skipf(format string, a ...any)  { panic(fmt.Errorf(format, a...)) }
 func (f *fixture) Cleanup(g func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -67,11 +67,22 @@ func (r *run) part(name string, f func()) {
 	begin := time.Now()
 	defer func() {
 		if x := recover(); x != nil {
-			r.skip(name, fmt.Sprintf("it panicked: %v", x))
+			r.skip(name, reason(x))
 		}
 		fmt.Fprintf(r.log, "bench: %s took %v\n", name, time.Since(begin).Round(10*time.Millisecond))
 	}()
 	f()
+}
+
+// reason is what a panic says. Errors, but those of the runtime, are how this program ends a
+// part that cannot go on.
+func reason(x any) string {
+	if err, ok := x.(error); ok {
+		if _, isRuntime := x.(runtime.Error); !isRuntime {
+			return err.Error()
+		}
+	}
+	return fmt.Sprintf("it panicked: %v", x)
 }
 
 // lookAround sets busy, if more programs want to run than this one lets.

@@ -239,7 +239,7 @@ func (r *run) postgres() (s *sqltest.Server, end func()) {
 	defer func() {
 		if x := recover(); x != nil {
 			f.close()
-			r.skip("postgres", fmt.Sprint(x))
+			r.skip("postgres", reason(x))
 			s, end = nil, func() {}
 		}
 	}()

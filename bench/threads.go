@@ -52,7 +52,7 @@ type span struct{ begin, end time.Duration }
 const (
 	contendBatch  = 256 // IDs of a batch
 	contendRounds = 24
-	contendTime   = time.Second // after which there are no more rounds, if there are fewRounds
+	contendTime   = 600 * time.Millisecond // after which there are no more rounds, if there are fewRounds
 	fewRounds     = 6
 )
 
