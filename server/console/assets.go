@@ -70,13 +70,13 @@ func (k *Console) asset(w http.ResponseWriter, r *http.Request) {
 }
 
 // pages are the templates, each with the frame and the parts that all share.
-var pages = sync.OnceValue(func() templates {
+var pages = sync.OnceValue(func() map[string]*template.Template {
 	common := template.Must(template.New("").Funcs(functions).ParseFS(files, "templates/frame.html", "templates/parts.html"))
 	list, err := fs.Glob(files, "templates/*.html")
 	if err != nil {
 		panic("console: " + err.Error())
 	}
-	t := make(templates)
+	t := make(map[string]*template.Template)
 	for _, name := range list {
 		base := strings.TrimSuffix(path.Base(name), ".html")
 		if base == "frame" || base == "parts" {

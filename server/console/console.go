@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -62,7 +61,6 @@ type Console struct {
 	mux      *http.ServeMux
 	history  *history
 	fleet    *fleet
-	started  time.Time
 
 	ctx  context.Context // ends with Close
 	end  context.CancelFunc
@@ -96,7 +94,7 @@ func New(c Config) (*Console, error) {
 	if c.TLS == nil {
 		c.TLS = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
-	k := &Console{c: c, mux: http.NewServeMux(), history: newHistory(c.Every), started: c.Now()}
+	k := &Console{c: c, mux: http.NewServeMux(), history: newHistory(c.Every)}
 	k.admin, _ = c.Backend.(httpapi.Administrator)
 	k.lister, _ = c.Backend.(httpapi.Lister)
 	var err error
@@ -314,6 +312,3 @@ func (v *visit) failed(err error, late bool) {
 func (v *visit) forbidden(what string) {
 	v.fail(http.StatusForbidden, "Your token does not allow this", what)
 }
-
-// templates are parsed once: what they say does not change.
-type templates map[string]*template.Template

@@ -160,7 +160,7 @@ func plainText(x *inspect.Reading) string {
 	return x.Hex()
 }
 
-// A span of IDs of a time.
+// An idRange is the IDs of a range of time.
 type idRange struct {
 	Lo, Hi string
 	Big    bool // Hi does not fit a signed number of 64 bits

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
 )
 
@@ -184,22 +183,6 @@ func percent(share float64) string {
 	}
 }
 
-// ordinal is 1st, 2nd, 3rd and so on.
-func ordinal(n uint64) string {
-	suffix := "th"
-	if n%100 < 11 || n%100 > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return number(n) + suffix
-}
-
 // detail is an error as a sentence for people.
 func detail(err error) string {
 	text := err.Error()
@@ -223,14 +206,6 @@ func tick(d time.Duration) string {
 		return "microsecond"
 	}
 	return length(d) + " tick"
-}
-
-// epochText is a layout's epoch as its text has it.
-func epochText(l firn.Layout) string {
-	if t := l.Epoch(); t.Nanosecond() == 0 && t.Year() >= 1 && t.Year() <= 9999 {
-		return t.Format(time.RFC3339)
-	}
-	return strconv.FormatInt(l.Epoch().UnixMilli(), 10)
 }
 
 // short is a time of day, with the date where it is another one.

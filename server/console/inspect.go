@@ -157,16 +157,11 @@ type reading struct {
 	Fields   []field
 	Texts    []text
 	Others   []candidate
-	Hidden   int // candidates that are hardly possible
+	Hidden   uint64 // candidates that are hardly possible
 	Second   *second
-	Of       string   // the sequencer
 	Holder   string   // who has, or had, its node number
 	Shared   []string // sequencers of the store that have this layout
-	Self     string   // the address of this page
 }
-
-// Hidden64 is for the templates.
-func (r *reading) Hidden64() uint64 { return uint64(r.Hidden) }
 
 // A second is what else could be made in an ID's second.
 type second struct {
@@ -177,17 +172,16 @@ type second struct {
 
 // A candidate is another way to read an ID.
 type candidate struct {
-	Name    string
-	As      string // the encoding, where it is another one
-	Share   string
-	Percent int
-	Time    string
-	Reason  string
-	Link    string
-	Yours   string // sequencers of the store that have the layout
+	Name   string
+	As     string // the encoding, where it is another one
+	Share  string
+	Time   string
+	Reason string
+	Link   string
+	Yours  string // sequencers of the store that have the layout
 }
 
-// an own layout is one of the store's, with the sequencers that have it.
+// An ownLayout is one of the store's, with the sequencers that have it.
 type ownLayout struct {
 	layout firn.Layout
 	names  []string
@@ -222,13 +216,9 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayou
 	}
 	best := &result.Readings[0]
 	r := &reading{
-		Reading: best, ID: id, Text: plainText(best), Now: v.now, Asked: !o.Layout.IsZero(), Of: of,
+		Reading: best, ID: id, Text: plainText(best), Now: v.now, Asked: !o.Layout.IsZero(),
 		Ruler:  newRuler(best.Bits(), cutsOfReading(best), best.Bytes),
 		Fields: explain(best, v.now), Texts: textsOf(best),
-	}
-	r.Self, _ = inspectAddress([]string{id}, url.Values{"layout": {o.Layout.String()}})
-	if o.Layout.IsZero() {
-		r.Self, _ = inspectAddress([]string{id}, nil)
 	}
 	for _, w := range own {
 		if w.layout == best.Layout {
@@ -282,7 +272,7 @@ func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, own []ownLayout, o inspect.Options, now time.Time) {
 	known := map[string]bool{r.Name: true}
 	add := func(x *inspect.Reading, yours string) {
-		c := candidate{Name: x.Name, Share: percent(x.Score), Percent: int(math.Round(x.Score * 100)), Yours: yours}
+		c := candidate{Name: x.Name, Share: percent(x.Score), Yours: yours}
 		if x.Encoding != r.Encoding {
 			c.As = x.Encoding.String()
 		}

@@ -22,7 +22,6 @@ type overviewPage struct {
 	Made       uint64
 	Members    int
 	Held       int
-	Worst      string // what wants attention, in a sentence; empty if nothing does
 	Rows       []overviewRow
 	More       int // sequencers that are not shown
 	Maker      bool
@@ -32,24 +31,20 @@ type overviewPage struct {
 
 // An overviewRow is a sequencer in the list.
 type overviewRow struct {
-	Name    string
-	Fault   string
-	State   state
-	Layout  string
-	Bits    int
-	Spark   spark
-	Rate    float64
-	Made    uint64
-	Here    bool // a server that is there has made some
-	Held    uint64
-	Nodes   string // how many there are
-	Free    string
-	Used    int // percent of the numbers that are held
-	Looked  bool
-	Last    time.Time
-	Left    string
-	Soon    bool // the last ID is near
-	Members int
+	Name   string
+	Fault  string
+	State  state
+	Layout string
+	Spark  spark
+	Rate   float64
+	Made   uint64
+	Here   bool // a server that is there has made some
+	Held   uint64
+	Free   string
+	Looked bool
+	Last   time.Time
+	Left   string
+	Soon   bool // the last ID is near
 }
 
 // made is what other servers have made of a sequencer.
@@ -172,15 +167,13 @@ func (k *Console) rowOf(q sequencerInfo, figures map[string]metrics.Sequencer, o
 	row.Held = heldNow(q.Nodes, at)
 	all := q.Info.Config.Layout.MaxNode()
 	row.Free = count(float64(all) + 1 - float64(row.Held))
-	row.Used = int(float64(row.Held) / (float64(all) + 1) * 100)
 	return row
 }
 
 func (r *overviewRow) setLayout(l firn.Layout, at time.Time) {
-	r.Layout, r.Bits = l.String(), l.Bits()
+	r.Layout = l.String()
 	r.Last, r.Left = l.Last(), left(l.Last(), at)
 	r.Soon = -inspect.Age(l.Last(), at) < soon.Seconds()
-	r.Nodes = power(l.NodeBits())
 }
 
 // heldNow is how many of the node numbers somebody holds.

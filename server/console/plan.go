@@ -17,6 +17,7 @@ type planPage struct {
 	Time, Node, Seq int
 	Unit            string
 	Epoch           string
+	Low             string // the lowest field: seq or node
 	Units           []string
 	Starts          []start
 	Fault           string
@@ -40,7 +41,6 @@ type planned struct {
 	Last     time.Time
 	Years    string
 	JS, Sign verdict
-	Bytes    int
 	Index    string
 	Now      time.Time
 }
@@ -54,7 +54,7 @@ type verdict struct {
 var planUnits = []string{"100us", "1ms", "4ms", "10ms", "100ms", "1s"}
 
 // planStarts are layouts that people begin with.
-var planStarts = []string{"default", "hazelcast", "snowcast", "twitter", "sonyflake", "js53"}
+var planStarts = []string{"default", "hazelcast", "snowcast", "sonyflake", "js53"}
 
 // plan shows what widths come to. All is in the page's address.
 func (k *Console) plan(v *visit) {
@@ -83,6 +83,9 @@ func (k *Console) plan(v *visit) {
 	if epoch := strings.TrimSpace(q.Get("epoch")); epoch != "" {
 		p.Epoch = epoch
 	}
+	if p.Low = "seq"; q.Get("low") == "node" {
+		p.Low = "node"
+	}
 	p.Total = p.Time + p.Node + p.Seq
 	for _, name := range planStarts {
 		l := firn.MustParseLayout(name)
@@ -100,7 +103,7 @@ func (k *Console) plan(v *visit) {
 	}
 	p.Fault = strings.Join(faults, " ")
 	if v.isPart() {
-		v.w.Header().Set("HX-Replace-Url", planAddress(p.Time, p.Node, p.Seq, p.Unit, p.Epoch))
+		v.w.Header().Set("HX-Replace-Url", planAddress(p.Time, p.Node, p.Seq, p.Unit, p.Epoch, p.Low))
 		v.part("plan", "planned", p)
 		return
 	}
@@ -121,12 +124,13 @@ func unitName(s string) string {
 }
 
 func planLink(l firn.Layout) string {
-	return planAddress(l.TimeBits(), l.NodeBits(), l.SeqBits(), l.Unit().String(), l.Epoch().Format(time.DateOnly))
+	pieces := l.Pieces()
+	return planAddress(l.TimeBits(), l.NodeBits(), l.SeqBits(), l.Unit().String(), l.Epoch().Format(time.DateOnly), pieces[len(pieces)-1].Field)
 }
 
-func planAddress(t, n, s int, unit, epoch string) string {
+func planAddress(t, n, s int, unit, epoch, low string) string {
 	return "/plan?" + url.Values{
-		"time": {strconv.Itoa(t)}, "node": {strconv.Itoa(n)}, "seq": {strconv.Itoa(s)}, "unit": {unit}, "epoch": {epoch},
+		"time": {strconv.Itoa(t)}, "node": {strconv.Itoa(n)}, "seq": {strconv.Itoa(s)}, "unit": {unit}, "epoch": {epoch}, "low": {low},
 	}.Encode()
 }
 
@@ -144,6 +148,9 @@ func (p *planPage) make(now time.Time) (*planned, error) {
 		epoch += "T00:00:00Z"
 	}
 	text := fmt.Sprintf("bits=time:%d.node:%d.seq:%d,unit=%s,epoch=%s", p.Time, p.Node, p.Seq, p.Unit, epoch)
+	if p.Low == "node" {
+		text = fmt.Sprintf("bits=time:%d.seq:%d.node:%d,unit=%s,epoch=%s", p.Time, p.Seq, p.Node, p.Unit, epoch)
+	}
 	for _, part := range []struct {
 		bits int
 		name string
@@ -156,22 +163,22 @@ func (p *planPage) make(now time.Time) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The shortest name: a preset, where the bits are those of one that has the same order.
-	for _, preset := range []string{"default", "js53"} {
-		same, err := firn.ParseLayout(fmt.Sprintf("%s,epoch=%s", preset, epoch))
-		if err == nil && same.Fields() == l.Fields() && same.Unit() == l.Unit() {
+	// The shortest name: that of a preset with these bits.
+	for _, name := range planStarts {
+		if same := firn.MustParseLayout(name).WithEpoch(l.Epoch()); same.Fields() == l.Fields() && same.Unit() == l.Unit() {
 			l = same
+			break
 		}
 	}
 	m := &planned{
 		Layout: l, Text: l.String(), Ruler: newRuler(l.Bits(), cutsOf(l), nil), Fields: explainLayout(l),
 		PerTick: power(l.SeqBits()), Second: count(l.IDsPerSecond()), Nodes: power(l.NodeBits()),
 		All:  count(l.IDsPerSecond() * math.Exp2(float64(l.NodeBits()))),
-		Last: l.Last(), Years: left(l.Last(), now), Bytes: l.Bits() / 8, Now: now,
+		Last: l.Last(), Years: left(l.Last(), now), Now: now,
 	}
 	m.JS = untilBit(l, 53, "Exact in a JavaScript number: never above 2^53.", "Not exact in a JavaScript number: send IDs as strings.", "Exact in a JavaScript number until %s: send IDs as strings.", now)
 	m.Sign = untilBit(l, 63, "Never negative as a signed 64-bit number.", "Negative at times as a signed 64-bit number.", "Negative as a signed 64-bit number from %s on.", now)
-	m.Index = fmt.Sprintf("%d bytes as bigint: a billion keys of an index are %d GB, where UUIDs are 16 GB.", m.Bytes, m.Bytes)
+	m.Index = "8 bytes as bigint: the keys of a billion rows are 8 GB in an index, where UUIDs are 16 GB."
 	return m, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -34,7 +33,6 @@ type sequencerPage struct {
 	Left       string
 	Soon       bool
 	Held       uint64
-	Ever       int
 	Free       string
 	Nodes      string
 	Window     time.Duration
@@ -55,27 +53,21 @@ type sequencerPage struct {
 
 // A nodeRow is a node number in the timeline.
 type nodeRow struct {
-	Node    uint64
-	Host    string
-	Owner   string
-	State   state
-	Until   time.Time
-	Wall    time.Time
-	X, W    int // where its window is drawn, of 1000
-	Here    bool
-	Before  bool // it began before what is drawn
-	Timeout string
+	Node  uint64
+	Host  string
+	State state
+	Until time.Time
+	Wall  time.Time
+	X, W  int // where its window is drawn, of 1000
+	Here  bool
 }
 
 // A chart is the rates of the last minutes, drawn large.
 type chart struct {
-	Spark
+	Spark         spark  // without JavaScript
 	Times, Values string // as JSON
 	Most          float64
 }
-
-// Spark is embedded where a chart is drawn without JavaScript.
-type Spark = spark
 
 func newChart(times []time.Time, rates []float64) chart {
 	c := chart{Spark: newSpark(rates)}
@@ -164,7 +156,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 	p.Info, p.State = q.Info, stateOf(q.Info.State)
 	p.Window = q.Info.Config.Window
 	p.setLayout(q.Info.Config.Layout, v.now)
-	p.Held, p.Ever, p.Broken = heldNow(q.Nodes, v.now), len(q.Nodes), q.Broken
+	p.Held, p.Broken = heldNow(q.Nodes, v.now), q.Broken
 	p.Free = count(float64(p.Layout.MaxNode()) + 1 - float64(p.Held))
 	p.Job = k.jobs.of(name)
 	p.timeline(k, q, v.now)
@@ -202,7 +194,7 @@ func (p *sequencerPage) timeline(k *Console, q sequencerInfo, at time.Time) {
 	}
 	here := p.Here != nil && p.Here.Attached
 	for _, n := range q.Nodes {
-		r := nodeRow{Node: n.Node, Host: n.Host, Until: n.Until, Wall: n.Wall, Here: here && n.Node == p.Here.Node && n.Held}
+		r := nodeRow{Node: n.Node, Host: n.Host, Until: n.Until, Here: here && n.Node == p.Here.Node && n.Held}
 		switch {
 		case n.Owner == "":
 			r.State = state{"fenced", "idle", "An operator has fenced it: its owner cannot go on."}
@@ -219,7 +211,6 @@ func (p *sequencerPage) timeline(k *Console, q sequencerInfo, at time.Time) {
 		if since, ok := k.fleet.since(p.Name, n); ok {
 			begin = since
 		}
-		r.Before = begin.Before(p.AxisFrom)
 		r.X = x(begin)
 		r.W = max(0, x(n.Until)-r.X)
 		if n.Until.After(p.AxisFrom) {
@@ -270,6 +261,3 @@ func actsOf(s grant.State) []string {
 	}
 	return nil
 }
-
-// String is for the list of what can be done.
-func (r nodeRow) String() string { return fmt.Sprintf("node %d %s", r.Node, r.State.Word) }
