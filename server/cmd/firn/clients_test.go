@@ -188,7 +188,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 		ledgers[i] = &ledger{next: &http.Transport{MaxIdleConnsPerHost: 8, DisableCompression: true}}
 		defer ledgers[i].next.CloseIdleConnections()
 		c, err := client.New(client.Config{
-			Servers: urls, Timeout: 2 * time.Second, HTTPClient: &http.Client{Transport: ledgers[i]},
+			Servers: urls, Timeout: 500 * time.Millisecond, HTTPClient: &http.Client{Transport: ledgers[i]},
 			Prefetch: &firn.PrefetchOptions{Count: 100, MaxCount: 5000},
 		})
 		if err != nil {
