@@ -3,15 +3,24 @@
 package e2e
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/e2e/etcdtest"
@@ -21,6 +30,7 @@ import (
 // The figures of docs/scale.md are from
 //
 //	go test ./e2e -run '^$' -bench 'Member|FirstID' -benchtime 1x
+//	go test ./e2e -run '^$' -bench Store -benchtime 2s
 //
 // in server/.
 
@@ -34,30 +44,53 @@ var kinds = []struct {
 		return func() grant.Store { return s }
 	}},
 	{"directory", func(b *testing.B) func() grant.Store {
-		return opener(b, "dir:"+b.TempDir()+"?create=true&volatile=true")
+		path := b.TempDir()
+		return func() grant.Store {
+			s, err := dirstore.Open(path, &dirstore.Options{Create: true, AllowVolatile: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			return s
+		}
 	}},
 	{"etcd", func(b *testing.B) func() grant.Store {
-		return opener(b, etcdtest.Start(b).URL("scale"))
+		url := etcdtest.Start(b).URL("scale")
+		return func() grant.Store {
+			s, err := stores.Open(b.Context(), url, stores.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			return s
+		}
 	}},
 }
 
-func opener(b *testing.B, url string) func() grant.Store {
-	return func() grant.Store {
-		s, err := stores.Open(b.Context(), url, stores.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		return s
-	}
-}
-
-// cpu is what this process has used of processors.
+// cpu is what this process has used of processors, and, where there is a /proc, those
+// that it has started, which is etcd. Unlike the time that goes by, it is about the
+// same on a machine that is busy with other things.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	used := time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, name := range stats {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		// What follows the name in parentheses: state, parent, …, user and system
+		// time in hundredths of a second.
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if len(fields) < 13 || fields[1] != strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		user, _ := strconv.Atoi(fields[11])
+		system, _ := strconv.Atoi(fields[12])
+		used += time.Duration(user+system) * 10 * time.Millisecond
+	}
+	return used
 }
 
 func memory() float64 {
@@ -160,6 +193,93 @@ func BenchmarkFirstID(b *testing.B) {
 			b.ReportMetric(float64(took[times/2].Microseconds())/1000, "ms/p50")
 			b.ReportMetric(float64(took[times-1].Microseconds())/1000, "ms/most")
 			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkStore is what a store does in a second for 64 goroutines of one process:
+// replace 1,024 records of the usual length, each goroutine its own, and read them.
+func BenchmarkStore(b *testing.B) {
+	const records, goroutines = 1024, 64
+	for _, kind := range kinds {
+		b.Run(kind.name, func(b *testing.B) {
+			s := kind.open(b)()
+			defer s.Close()
+			key := func(n int) string { return fmt.Sprintf("v1/orders/n/%04d", n) }
+			value := func(n int) []byte { return fmt.Appendf(nil, "%0230d", n) }
+			each := func(b *testing.B, do func(worker, i int) error) {
+				var next atomic.Int64
+				var workers sync.WaitGroup
+				begin, used := time.Now(), cpu(b)
+				for worker := range goroutines {
+					workers.Go(func() {
+						for i := int(next.Add(1)); i <= b.N; i = int(next.Add(1)) {
+							if err := do(worker, i); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				workers.Wait()
+				b.ReportMetric(float64(b.N)/time.Since(begin).Seconds(), "calls/s")
+				b.ReportMetric(float64((cpu(b)-used).Microseconds())/float64(b.N), "µs-cpu/call")
+			}
+			var last [records]int
+			b.Run("cas", func(b *testing.B) {
+				each(b, func(worker, i int) error {
+					n := worker + goroutines*(i%(records/goroutines))
+					var old []byte
+					if last[n] != 0 {
+						old = value(last[n])
+					}
+					last[n]++
+					ok, err := s.CAS(b.Context(), key(n), old, value(last[n]))
+					if err == nil && !ok {
+						err = errors.New("refused")
+					}
+					return err
+				})
+			})
+			for n := range records {
+				if last[n] == 0 {
+					if ok, err := s.CAS(b.Context(), key(n), nil, value(1)); !ok || err != nil {
+						b.Fatal(ok, err)
+					}
+				}
+			}
+			b.Run("get", func(b *testing.B) {
+				each(b, func(_, i int) error {
+					_, err := s.Get(b.Context(), key(i*7%records))
+					return err
+				})
+			})
+			many, ok := s.(grant.MultiGetter)
+			for _, keys := range []int{8, 128} {
+				b.Run(fmt.Sprintf("read %d", keys), func(b *testing.B) {
+					each(b, func(_, i int) error {
+						var all []string
+						for k := range keys {
+							all = append(all, key((i*7+k*13)%records))
+						}
+						if ok {
+							_, err := many.GetMany(b.Context(), all)
+							return err
+						}
+						for _, key := range all {
+							if _, err := s.Get(b.Context(), key); err != nil {
+								return err
+							}
+						}
+						return nil
+					})
+				})
+			}
+			b.Run("list 1024", func(b *testing.B) {
+				each(b, func(int, int) error {
+					return s.List(b.Context(), "v1/orders/n/", func(string, []byte) bool { return true })
+				})
+			})
 		})
 	}
 }
