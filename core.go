@@ -35,10 +35,11 @@ type core struct {
 
 	term atomic.Pointer[term]
 
-	_ line // what stands above is read by every call, what follows is written by some
+	_ apart // what stands above is read by every call, what follows is written by some
 
 	batches atomic.Uint64
 	waits   waits
+	line    line
 
 	mu       sync.Mutex    // guards what follows, and changes of term
 	isSealed bool          // no term will follow
@@ -274,6 +275,18 @@ func (c *core) takeOne() (*term, uint64, error) {
 	return t, slot, err
 }
 
+// waitOne is takeOne for a call that may wait.
+func (c *core) waitOne(ctx context.Context) (t *term, slot uint64, err error) {
+	busy := c.line.busy()
+	if !busy {
+		t, slot, err = c.takeOne()
+	}
+	if busy || err != nil {
+		t, slot, _, err = c.takeInLine(ctx, 1, err)
+	}
+	return t, slot, err
+}
+
 // takeUpTo is take, without a look at the clock where the last one is fresh and
 // allows all that is wanted.
 func (c *core) takeUpTo(want uint64) (*term, uint64, uint64, error) {
@@ -307,7 +320,7 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 		}
 		n := min(want, end-v.slot)
 		if v.term.swap(v.word, v.slot, n) {
-			if c.watch.On() {
+			if c.watch.On() && !c.line.busy() { // who waits should come first
 				c.watch.Open(&v.term.window, v.look, min(end, v.slot+n+freshness.Most))
 			}
 			return v.term, v.slot, n, nil
@@ -400,41 +413,37 @@ func (c *core) until(tick uint64, now reading) time.Duration {
 	return span(tick-now.tick, c.layout.unit) - time.Duration(now.rest) - c.maxAhead
 }
 
-// do calls try until it succeeds, and waits in between as its errors say. No
-// slot is held while it waits, nor any lock.
-func (c *core) do(ctx context.Context, try func() error) error {
-	if err := try(); err != nil {
-		return c.doAfter(ctx, err, try)
+// doAfter calls try until it succeeds, and waits in between as its errors say,
+// after a first try had this error. No slot is held while it waits, nor any lock.
+func (c *core) doAfter(ctx context.Context, err error, try func() error) error {
+	if _, ok := c.waitFor(err); !ok {
+		return err
 	}
-	return nil
+	began := time.Now()
+	for err != nil {
+		if err = c.pause(ctx, err); err != nil {
+			break
+		}
+		err = try()
+	}
+	c.waits.add(time.Since(began))
+	return err
 }
 
-// doAfter is do after a first try has failed.
-func (c *core) doAfter(ctx context.Context, err error, try func() error) error {
-	var began time.Time
-	for {
-		wait, ok := c.waitFor(err)
-		if !ok {
-			break
-		}
-		if began.IsZero() {
-			began = time.Now()
-		}
-		c.mu.Lock()
-		changed := c.changed
-		c.mu.Unlock()
-		if cause := sleep(ctx, wait, changed); cause != nil {
-			err = fmt.Errorf("%w: %w", err, cause)
-			break
-		}
-		if err = try(); err == nil {
-			break
-		}
+// pause waits after a refusal as long as it says, or until the grant changes. The
+// error is the refusal, where waiting does not help, or joined with the context's.
+func (c *core) pause(ctx context.Context, refusal error) error {
+	wait, ok := c.waitFor(refusal)
+	if !ok {
+		return refusal
 	}
-	if !began.IsZero() {
-		c.waits.add(time.Since(began))
+	c.mu.Lock()
+	changed := c.changed
+	c.mu.Unlock()
+	if cause := sleep(ctx, wait, changed); cause != nil {
+		return fmt.Errorf("%w: %w", refusal, cause)
 	}
-	return err
+	return nil
 }
 
 // waitFor is how long to wait after a refusal, where waiting can help.
@@ -497,10 +506,13 @@ func (c *core) next(ctx context.Context, n int) (t *term, slot uint64, err error
 		return nil, 0, fmt.Errorf("%w: %d IDs take %v: %w", ErrBatchTooLarge, n, own, context.DeadlineExceeded)
 	}
 	var hold time.Duration
-	err = c.do(ctx, func() (err error) {
+	reserve := func() (err error) {
 		t, slot, hold, err = c.reserve(n, true)
 		return err
-	})
+	}
+	if err = reserve(); err != nil {
+		err = c.doAfter(ctx, err, reserve)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -546,10 +558,14 @@ func fill[I AnyID[I]](ctx context.Context, c *core, dst []I) error {
 	for len(dst) > 0 {
 		var t *term
 		var slot, n uint64
-		err := c.do(ctx, func() (err error) {
+		var err error
+		busy := c.line.busy()
+		if !busy {
 			t, slot, n, err = c.takeUpTo(uint64(len(dst)))
-			return err
-		})
+		}
+		if busy || err != nil {
+			t, slot, n, err = c.takeInLine(ctx, uint64(len(dst)), err)
+		}
 		if err != nil {
 			return err
 		}

@@ -51,11 +51,9 @@ func (c *Cursor) Next(ctx context.Context) (ID, error) {
 	if slot, ok := c.quick(); ok {
 		return c.t.id(slot), nil
 	}
-	slot, err := c.renew()
+	slot, err := c.wait(ctx)
 	if err != nil {
-		if slot, err = c.wait(ctx, err); err != nil {
-			return 0, err
-		}
+		return 0, err
 	}
 	return c.t.id(slot), nil
 }
@@ -84,10 +82,8 @@ func (c *Cursor128) TryNext() (id ID128, err error) {
 func (c *Cursor128) Next(ctx context.Context) (id ID128, err error) {
 	slot, ok := c.quick()
 	if !ok {
-		if slot, err = c.renew(); err != nil {
-			if slot, err = c.wait(ctx, err); err != nil {
-				return ID128{}, err
-			}
+		if slot, err = c.wait(ctx); err != nil {
+			return ID128{}, err
 		}
 	}
 	c.t.put128(&id, slot)
@@ -114,7 +110,7 @@ type lease struct {
 	read freshness.Reading
 	size uint64 // of the next block
 
-	_ line // leases of other goroutines may lie beside it
+	_ apart // leases of other goroutines may lie beside it
 }
 
 // quick hands out the next slot of the block if it may still be used.
@@ -155,11 +151,17 @@ func (l *lease) renew() (slot uint64, err error) {
 	return slot, err
 }
 
-// wait is renew after a refusal.
-func (l *lease) wait(ctx context.Context, err error) (slot uint64, _ error) {
-	err = l.core.doAfter(ctx, err, func() (err error) {
-		l.t, slot, _, err = l.core.take(1)
-		return err
-	})
-	return slot, err
+// wait is renew for a call that may wait.
+func (l *lease) wait(ctx context.Context) (slot uint64, err error) {
+	if !l.core.line.busy() {
+		if slot, err = l.renew(); err == nil {
+			return slot, nil
+		}
+	}
+	t, slot, _, err := l.core.takeInLine(ctx, 1, err)
+	if err != nil {
+		return 0, err
+	}
+	l.t, l.next, l.end = t, 0, 0
+	return slot, nil
 }

@@ -58,18 +58,11 @@ func (g *Generator) Next(ctx context.Context) (ID, error) {
 	if slot, ok := t.quick(); ok {
 		return t.id(slot), nil
 	}
-	id, err := g.tryNext()
-	if err == nil {
-		return id, nil
-	}
-	err = g.doAfter(ctx, err, func() (err error) {
-		id, err = g.tryNext()
-		return err
-	})
+	t, slot, err := g.waitOne(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return id, nil
+	return t.id(slot), nil
 }
 
 // Fill fills dst with the next len(dst) IDs, in order. It takes them in pieces

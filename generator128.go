@@ -44,17 +44,11 @@ func (g *Generator128) Next(ctx context.Context) (id ID128, err error) {
 		t.put128(&id, slot)
 		return id, nil
 	}
-	id, err = g.tryNext()
-	if err == nil {
-		return id, nil
-	}
-	err = g.doAfter(ctx, err, func() (err error) {
-		id, err = g.tryNext()
-		return err
-	})
+	t, slot, err := g.waitOne(ctx)
 	if err != nil {
 		return ID128{}, err
 	}
+	t.put128(&id, slot)
 	return id, nil
 }
 

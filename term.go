@@ -37,14 +37,14 @@ type term struct {
 	// over is set before the word is sealed, for those who have slots left.
 	over atomic.Bool
 
-	_ line
+	_ apart
 
 	// word is the next slot, 63 bits, and on top the bit sealed. Zero in a
 	// static term means that it has not started. It only grows, and never past
 	// limit.
 	word atomic.Uint64
 
-	_ line // so that whoever moves the word takes nothing else from other processors
+	_ apart // so that whoever moves the word takes nothing else from other processors
 
 	// limit is the slot at which the grant, or the layout, ends. It only grows.
 	limit atomic.Uint64
@@ -60,8 +60,8 @@ type term struct {
 	pulls, pulled atomic.Uint64
 }
 
-// line is two cache lines: processors fetch them in pairs.
-type line [128]byte
+// apart is two cache lines: processors fetch them in pairs.
+type apart [128]byte
 
 // A debt is a reservation of the slots [from, to), made at clock now. The word
 // after any of them lies in (from, to].
