@@ -126,7 +126,10 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	var began time.Time
 	observe, debug := c.s.c.Observe, c.s.c.Log.Enabled(c.s.ctx, slog.LevelDebug)
 	if observe != nil || debug {
-		began = time.Now()
+		// The end of the command before is the beginning of this one.
+		if began = c.ended; began.IsZero() {
+			began = time.Now()
+		}
 	}
 	name, ids, n := "unknown", 0, 1
 	c.failed, c.request = false, ""
@@ -159,7 +162,8 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	if observe == nil {
 		return
 	}
-	d := time.Since(began) / time.Duration(n)
+	c.ended = time.Now()
+	d := c.ended.Sub(began) / time.Duration(n)
 	for range n {
 		observe(name, ids/n, d, c.failed)
 	}
@@ -174,7 +178,7 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 	case opNextB:
 		return c.nextB(args), 1
 	case opIncr:
-		return c.incr(args), 1
+		return c.incr(args, raw)
 	case opInspect:
 		c.inspect(args)
 	case opPing:

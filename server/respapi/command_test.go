@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -170,6 +171,31 @@ func TestIncrDoesNotFit(t *testing.T) {
 	got := talk(NewServer(Config{Backend: high}), line("INCR a"))
 	if want := "-ERR the ID 9223372036854775808 does not fit an integer of RESP, which is signed: use NEXT\r\n"; got != want {
 		t.Errorf("INCR = %q, want %q", got, want)
+	}
+}
+
+// INCR as often as it is pipelined is answered in order, each with its own ID, or with
+// an error where that is too high.
+func TestIncrPipelined(t *testing.T) {
+	next := uint64(1<<63 - 600)
+	source := oneSource(func(_ context.Context, n int) (firn.Batch, error) {
+		first := next
+		next += uint64(n)
+		return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
+	})
+	all := values(t, talk(NewServer(Config{Backend: source}), strings.Repeat(line("INCR a"), 1000)+line("PING")))
+	if len(all) != 1001 || all[1000].text != "PONG" {
+		t.Fatalf("%d answers", len(all))
+	}
+	for i, got := range all[:1000] {
+		id := uint64(1<<63-600) + uint64(i)
+		want := fmt.Sprintf(":%d", id)
+		if id > math.MaxInt64 {
+			want = fmt.Sprintf("-ERR the ID %d does not fit an integer of RESP, which is signed: use NEXT", id)
+		}
+		if got.String() != want {
+			t.Fatalf("answer %d is %s, want %s", i, got, want)
+		}
 	}
 }
 

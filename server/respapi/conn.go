@@ -59,6 +59,7 @@ type conn struct {
 	waiting bool       // the goroutine is in a call that may flush
 	out     []byte     // answers that were not sent
 	err     error      // of sending: the client is gone
+	ended   time.Time  // when the command before did; zero where it is not known
 
 	stopMu   sync.Mutex // guards stopping, and the deadline for reading
 	stopping bool
@@ -100,6 +101,7 @@ func (c *conn) answerTraced() {
 
 // answer answers all commands that have arrived as a whole.
 func (c *conn) answer() {
+	c.ended = time.Time{}
 	for c.r < c.w && !c.ending && c.err == nil {
 		l := c.s.ours
 		if c.access == nil {
@@ -122,6 +124,7 @@ func (c *conn) answer() {
 		}
 		if len(c.out) >= flushAt {
 			c.flush()
+			c.ended = time.Time{} // sending is no part of a command
 		}
 	}
 }

@@ -49,20 +49,16 @@ type trier[I firn.AnyID[I]] interface{ TryNext() (I, error) }
 // forgets all, which costs a look-up each.
 const maxKnown = 64
 
-// fewRepeats is how many NEXT that follow one like them cost less one by one than
+// fewRepeats is how many commands that follow one like them cost less one by one than
 // as a batch.
 const fewRepeats = 4
 
-// maxRepeats is how many NEXT that are the same, and follow one another, are
+// maxRepeats is how many commands that are the same, and follow one another, are
 // answered from one batch.
 const maxRepeats = 1024
 
 // next answers NEXT. It returns how many IDs it gave, and how many commands it
 // answered.
-//
-// The same command as often as it was pipelined is answered from one batch, if
-// that is to be had at once: whoever sent them together cannot tell, as each has
-// its own ID, in order, or all of them are done one by one.
 func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 	q := request{name: args[1], count: 1, shape: shapeOne}
 	if err := q.options(args[2:], c.s.c.MaxCount); err != nil {
@@ -70,15 +66,26 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 		return 0, 1
 	}
 	if q.shape == shapeOne {
-		if more := c.repeats(raw, min(maxRepeats, c.s.c.MaxCount)); more > 0 {
-			if k := c.known[string(q.name)]; k != nil && (more >= fewRepeats || k.try == nil && k.try128 == nil) && c.access.MayGenerate(k.name) {
-				q.count = 1 + more
-				if c.answerFrom(c.s.try, &k.q, q) == nil {
-					c.r += more * len(raw)
-					return q.count, q.count
-				}
-				q.count = 1
+		return c.serveAlike(q, raw)
+	}
+	return c.serveIDs(q), 1
+}
+
+// serveAlike answers a command of one ID, and those after it that are the same. It
+// returns how many IDs it gave, and how many commands it answered.
+//
+// The same command as often as it was pipelined is answered from one batch, if
+// that is to be had at once: whoever sent them together cannot tell, as each has
+// its own ID, in order, or all of them are done one by one.
+func (c *conn) serveAlike(q request, raw []byte) (ids, n int) {
+	if more := c.repeats(raw, min(maxRepeats, c.s.c.MaxCount)); more > 0 {
+		if k := c.known[string(q.name)]; k != nil && (more >= fewRepeats || k.try == nil && k.try128 == nil) && c.access.MayGenerate(k.name) {
+			q.count = 1 + more
+			if c.answerFrom(c.s.try, &k.q, q) == nil {
+				c.r += more * len(raw)
+				return q.count, q.count
 			}
+			q.count = 1
 		}
 	}
 	return c.serveIDs(q), 1
@@ -136,9 +143,9 @@ func (c *conn) nextB(args [][]byte) (ids int) {
 	return c.serveIDs(request{name: args[1], count: count, shape: shapePacked, format: firn.Raw, hasFormat: true})
 }
 
-// incr answers INCR.
-func (c *conn) incr(args [][]byte) (ids int) {
-	return c.serveIDs(request{name: args[1], count: 1, shape: shapeInt})
+// incr answers INCR, as next does NEXT.
+func (c *conn) incr(args [][]byte, raw []byte) (ids, n int) {
+	return c.serveAlike(request{name: args[1], count: 1, shape: shapeInt}, raw)
 }
 
 // serveIDs answers with IDs, or with an error. It returns how many IDs it gave.
@@ -281,9 +288,8 @@ func (c *conn) answerFrom(ctx context.Context, s *httpapi.Sequencer, q request) 
 		}
 		for id := range b.All() {
 			if shape == shapeInt {
-				return c.answerInt(id)
-			}
-			if !c.appendID(format.Append(c.ids[:0], id), shape) {
+				c.answerInt(id)
+			} else if !c.appendID(format.Append(c.ids[:0], id), shape) {
 				break
 			}
 		}
@@ -334,7 +340,8 @@ func (c *conn) answerOne(k *known, q request) error {
 			return err
 		}
 		if shape == shapeInt {
-			return c.answerInt(id)
+			c.answerInt(id)
+			return nil
 		}
 		text = format.Append(c.ids[:0], id)
 	} else {
@@ -407,12 +414,12 @@ func (c *conn) appendID(text []byte, shape shape) bool {
 	return c.err == nil
 }
 
-// answerInt answers INCR. An ID that is no int64 is lost: which one comes is not
+// answerInt answers an INCR. An ID that is no int64 is lost: which one comes is not
 // known before.
-func (c *conn) answerInt(id firn.ID) error {
+func (c *conn) answerInt(id firn.ID) {
 	if uint64(id) > math.MaxInt64 {
-		return requestErrorf("the ID %d does not fit an integer of RESP, which is signed: use NEXT", uint64(id))
+		c.fail(codeErr, fmt.Sprintf("the ID %d does not fit an integer of RESP, which is signed: use NEXT", uint64(id)))
+		return
 	}
 	c.out = appendInt(c.out, int64(id))
-	return nil
 }
