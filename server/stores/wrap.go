@@ -14,6 +14,7 @@ const (
 	GetMany = "get many"
 	CAS     = "cas"
 	List    = "list"
+	Lineage = "lineage"
 )
 
 // A Begin is told of every call of a Store before it is made: what it is, and its key or
@@ -22,29 +23,56 @@ const (
 // goroutines at once.
 type Begin func(ctx context.Context, what, key string) (_ context.Context, end func(applied bool, err error))
 
-// Wrap returns a Store that is s, and tells begin. It is a grant.MultiGetter and a
-// grant.Watcher where s is.
+// Wrap returns a Store that is s, and tells begin. It is a grant.MultiGetter, a
+// grant.Watcher and a grant.Lineage where s is: without the last, a member would not notice
+// that the store went back. Watch is not told.
 func Wrap(s grant.Store, begin Begin) grant.Store {
 	w := &wrapped{s, begin}
-	many, isMany := s.(grant.MultiGetter)
+	m, isMany := s.(grant.MultiGetter)
 	watch, isWatch := s.(grant.Watcher)
+	l, isLineage := s.(grant.Lineage)
+	many, line := manyGetter{m, begin}, lineage{l, begin}
 	switch {
-	case isMany && isWatch:
-		return struct {
+	case isMany && isWatch && isLineage:
+		return &struct {
 			*wrapped
 			manyGetter
 			grant.Watcher
-		}{w, manyGetter{many, begin}, watch}
-	case isMany:
-		return struct {
+			lineage
+		}{w, many, watch, line}
+	case isMany && isWatch:
+		return &struct {
 			*wrapped
 			manyGetter
-		}{w, manyGetter{many, begin}}
+			grant.Watcher
+		}{w, many, watch}
+	case isMany && isLineage:
+		return &struct {
+			*wrapped
+			manyGetter
+			lineage
+		}{w, many, line}
+	case isWatch && isLineage:
+		return &struct {
+			*wrapped
+			grant.Watcher
+			lineage
+		}{w, watch, line}
+	case isMany:
+		return &struct {
+			*wrapped
+			manyGetter
+		}{w, many}
 	case isWatch:
-		return struct {
+		return &struct {
 			*wrapped
 			grant.Watcher
 		}{w, watch}
+	case isLineage:
+		return &struct {
+			*wrapped
+			lineage
+		}{w, line}
 	}
 	return w
 }
@@ -85,6 +113,18 @@ func (g manyGetter) GetMany(ctx context.Context, keys []string) ([][]byte, error
 	values, err := g.m.GetMany(ctx, keys)
 	end(false, err)
 	return values, err
+}
+
+type lineage struct {
+	l     grant.Lineage
+	begin Begin
+}
+
+func (l lineage) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+	ctx, end := l.begin(ctx, Lineage, "")
+	identity, revision, err = l.l.Lineage(ctx)
+	end(false, err)
+	return identity, revision, err
 }
 
 // An Answers knows whether a Store has answered the last call that was made of it. Its zero

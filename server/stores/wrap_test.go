@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -13,55 +17,141 @@ import (
 	"github.com/firnid/firn/grant/storetest"
 )
 
-// A plain store can do what a Store must, and a watching one can watch beside it.
-type (
-	plain    struct{ grant.Store }
-	watching struct {
-		grant.Store
-		grant.Watcher
-	}
-	many struct {
-		grant.Store
-		grant.MultiGetter
-	}
-)
+// optional are the interfaces that a Store may have, in the order of their bits below.
+var optional = [...]string{"MultiGetter", "Watcher", "Lineage"}
 
-// TestWrap: a Store that is wrapped can do what it could, and no more, and all calls are
-// told.
+// abilities are which of these a Store has, as bits.
+func abilities(s grant.Store) (bits int) {
+	if _, ok := s.(grant.MultiGetter); ok {
+		bits |= 1
+	}
+	if _, ok := s.(grant.Watcher); ok {
+		bits |= 2
+	}
+	if _, ok := s.(grant.Lineage); ok {
+		bits |= 4
+	}
+	return bits
+}
+
+// TestOptional: these are all interfaces that package grant declares beside Store for
+// stores. One more must be passed on by Wrap, or what rests on it ends unseen.
+func TestOptional(t *testing.T) {
+	const source = "../../grant/store.go"
+	if _, err := os.Stat(source); err != nil {
+		t.Skip("the module stands alone, without package grant's source")
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), source, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.TypeSpec); ok {
+			if _, ok := s.Type.(*ast.InterfaceType); ok && s.Name.Name != "Store" {
+				found = append(found, s.Name.Name)
+			}
+		}
+		return true
+	})
+	if !slices.Equal(found, optional[:]) {
+		t.Errorf("package grant has the interfaces %q, and Wrap knows %q", found, optional)
+	}
+}
+
+// A told Lineage says where it is.
+type told struct{}
+
+func (told) Lineage(context.Context) (string, int64, error) { return "here", 7, nil }
+
+// TestWrap: a Store that is wrapped, also twice, can do what it could, and no more, and all
+// calls are told.
 func TestWrap(t *testing.T) {
 	m := new(memstore.Store)
-	for what, tt := range map[string]struct {
-		s           grant.Store
-		many, watch bool
-	}{"all": {m, true, true}, "plain": {plain{m}, false, false}, "watching": {watching{m, m}, false, true}, "many": {many{m, m}, true, false}} {
-		var told []string
-		type key struct{}
-		s := Wrap(tt.s, func(ctx context.Context, what, k string) (context.Context, func(bool, error)) {
-			return context.WithValue(ctx, key{}, true), func(applied bool, err error) {
-				told = append(told, fmt.Sprintf("%s %s %t %v", what, k, applied, err))
-			}
+	type (
+		store   struct{ grant.Store }
+		many    struct{ grant.MultiGetter }
+		watch   struct{ grant.Watcher }
+		lineage struct{ told }
+	)
+	s, g, w, l := store{m}, many{m}, watch{m}, lineage{}
+	for bits, of := range []grant.Store{
+		s, struct {
+			store
+			many
+		}{s, g}, struct {
+			store
+			watch
+		}{s, w}, struct {
+			store
+			many
+			watch
+		}{s, g, w}, struct {
+			store
+			lineage
+		}{s, l}, struct {
+			store
+			many
+			lineage
+		}{s, g, l}, struct {
+			store
+			watch
+			lineage
+		}{s, w, l}, struct {
+			store
+			many
+			watch
+			lineage
+		}{s, g, w, l},
+	} {
+		if got := abilities(of); got != bits {
+			t.Fatalf("the test's store has the abilities %03b, want %03b", got, bits)
+		}
+		key := fmt.Sprint("k", bits)
+		var said []string
+		outer := 0
+		s := Wrap(of, func(ctx context.Context, what, k string) (context.Context, func(bool, error)) {
+			return ctx, func(applied bool, err error) { said = append(said, fmt.Sprintf("%s %s %t %v", what, k, applied, err)) }
 		})
-		multi, isMany := s.(grant.MultiGetter)
-		if _, isWatch := s.(grant.Watcher); isMany != tt.many || isWatch != tt.watch {
-			t.Errorf("%s: it reads many keys: %t, and watches: %t", what, isMany, isWatch)
+		s = Wrap(s, func(ctx context.Context, _, _ string) (context.Context, func(bool, error)) {
+			return ctx, func(bool, error) { outer++ }
+		})
+		if got := abilities(s); got != bits {
+			t.Errorf("wrapped it has the abilities %03b, want %03b", got, bits)
 		}
 		ctx := t.Context()
-		_, _ = s.CAS(ctx, what, nil, []byte("a"))
-		_, _ = s.CAS(ctx, what, nil, []byte("a"))
-		if v, err := s.Get(ctx, what); string(v) != "a" || err != nil {
-			t.Errorf("%s: %q, %v", what, v, err)
+		_, _ = s.CAS(ctx, key, nil, []byte("a"))
+		_, _ = s.CAS(ctx, key, nil, []byte("a"))
+		if v, err := s.Get(ctx, key); string(v) != "a" || err != nil {
+			t.Errorf("%03b: %q, %v", bits, v, err)
 		}
-		_ = s.List(ctx, what, func(string, []byte) bool { return true })
-		want := []string{"cas " + what + " true <nil>", "cas " + what + " false <nil>", "get " + what + " false <nil>", "list " + what + " false <nil>"}
-		if isMany {
-			if v, err := multi.GetMany(ctx, []string{what}); err != nil || string(v[0]) != "a" {
-				t.Errorf("%s: %q, %v", what, v, err)
+		_ = s.List(ctx, key, func(string, []byte) bool { return true })
+		want := []string{"cas " + key + " true <nil>", "cas " + key + " false <nil>", "get " + key + " false <nil>", "list " + key + " false <nil>"}
+		if g, ok := s.(grant.MultiGetter); ok {
+			if v, err := g.GetMany(ctx, []string{key}); err != nil || string(v[0]) != "a" {
+				t.Errorf("%03b: %q, %v", bits, v, err)
 			}
 			want = append(want, "get many  false <nil>")
 		}
-		if !slices.Equal(told, want) {
-			t.Errorf("%s: told %q, want %q", what, told, want)
+		if l, ok := s.(grant.Lineage); ok {
+			if name, n, err := l.Lineage(ctx); name != "here" || n != 7 || err != nil {
+				t.Errorf("%03b: Lineage() = %q, %d, %v", bits, name, n, err)
+			}
+			want = append(want, "lineage  false <nil>")
 		}
+		if !slices.Equal(said, want) || outer != len(want) {
+			t.Errorf("%03b: told %q and %d times, want %q", bits, said, outer, want)
+		}
+		if w, ok := s.(grant.Watcher); ok {
+			ctx, stop := context.WithCancel(ctx)
+			changed := w.Watch(ctx, key)
+			if _, err := s.CAS(t.Context(), key, []byte("a"), []byte("b")); err != nil {
+				t.Fatal(err)
+			}
+			<-changed
+			stop()
+		}
+		_ = map[grant.Store]bool{s: true} // does not panic: a pointer can be compared
 	}
 }
 
