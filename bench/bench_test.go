@@ -139,7 +139,7 @@ func TestBounded(t *testing.T) {
 		"ends":   {func(context.Context) {}, ""},
 		"panics": {func(context.Context) { panic("oh") }, "it panicked: oh"},
 		"fails":  {func(context.Context) { failed(errors.New("no ID")) }, "no ID"},
-		"faults": {func(context.Context) { var m map[int]int; m[1] = 1 }, "it panicked: assignment to entry in nil map"},
+		"faults": {func(context.Context) { var p *Report; p.Lasted = 1 }, "it panicked: runtime error: invalid memory address or nil pointer dereference"},
 		"leaves": {func(context.Context) { runtime.Goexit() }, "it ended its goroutine"},
 		"stalls": {func(context.Context) { <-hold }, "it stalled: context deadline exceeded"},
 	} {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/firnid/firn"
@@ -84,22 +85,19 @@ func firnNext128(name, layout string, ahead time.Duration) subject {
 	}}
 }
 
-// firnFill is Fill of size at once. Its n counts IDs, and is rounded up to whole slices.
-// Threads share the generator and have a slice each.
+// firnFill is Fill of size at once. Its n counts IDs. Threads share the generator and have
+// a slice each.
 func firnFill(name, layout string, ahead time.Duration, size int) subject {
 	g, ctx := generator(layout, ahead), context.Background()
 	type buffer struct{ ids []firn.ID }
-	free := make(chan *buffer, 8)
-	for range cap(free) {
-		free <- &buffer{make([]firn.ID, size)}
-	}
+	own := sync.Pool{New: func() any { return &buffer{make([]firn.ID, size)} }}
 	return subject{name: name, run: func(n int) {
-		b := <-free
+		b := own.Get().(*buffer)
 		for i := 0; i < n; i += size {
 			failed(g.Fill(ctx, b.ids[:min(size, n-i)]))
 		}
 		sink.Store(uint64(b.ids[0]))
-		free <- b
+		own.Put(b)
 	}}
 }
 
@@ -170,20 +168,20 @@ func newCursor(g *firn.Generator) (c cursor, ok bool) {
 	return c, ok
 }
 
-// firnCursor is a cursor's Next. Each of at most eight threads has a cursor of its own, of
-// one generator.
+// firnCursor is a cursor's Next. Each thread has a cursor of its own, of one generator.
 func firnCursor(name, layout string, ahead time.Duration) (s subject, ok bool) {
 	g, ctx := generator(layout, ahead), context.Background()
-	free := make(chan cursor, 8)
-	for range cap(free) {
-		c, ok := newCursor(g)
-		if !ok {
-			return subject{}, false
-		}
-		free <- c
+	first, ok := newCursor(g)
+	if !ok {
+		return subject{}, false
 	}
+	own := sync.Pool{New: func() any {
+		c, _ := newCursor(g)
+		return c
+	}}
+	own.Put(first)
 	return subject{name: name, run: func(n int) {
-		c := <-free
+		c := own.Get().(cursor)
 		var x firn.ID
 		for range n {
 			id, err := c.Next(ctx)
@@ -191,6 +189,6 @@ func firnCursor(name, layout string, ahead time.Duration) (s subject, ok bool) {
 			x ^= id
 		}
 		sink.Store(uint64(x))
-		free <- c
+		own.Put(c)
 	}}, true
 }
