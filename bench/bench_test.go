@@ -295,3 +295,11 @@ func TestBusy(t *testing.T) {
 		t.Errorf("notes %q and %q", a, b)
 	}
 }
+
+func TestLeastBurst(t *testing.T) {
+	for n, want := range map[int]float64{1: 0, 4096: 0, 8192: 0, 8193: 1, 100_000: 23} {
+		if got := leastBurst(n); got != want {
+			t.Errorf("leastBurst(%d) = %v, want %v", n, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -142,11 +143,19 @@ func (r *run) bursts() {
 			if i == 0 {
 				r.add(size+b.name, spreadOf(s.b), "ms", Figure{Bound: cap12, Note: strings.TrimSuffix("one by one, 100ms ahead; "+s.note(), "; ")})
 			}
+			if i == 0 && n == 100_000 {
+				format := slices.Repeat([]float64{leastBurst(n)}, len(s.b))
+				r.add(size+"format:firn", spreadOf(ratios(format, s.b)), "x", Figure{Note: "the least that 12 bits of sequence allow without running ahead, " + number(leastBurst(n)) + " ms"})
+			}
 			r.add(size+a.name, spreadOf(s.a), "ms", Figure{Bound: a.bound, Note: s.note()})
 			r.add(size+a.name+":"+b.name, s.ratio(), "x", Figure{Note: s.note()})
 		}
 	}
 }
+
+// leastBurst is how many milliseconds n IDs take at least where a millisecond has 4096 and
+// none may be of one to come: the first and the last may be had at a tick's very ends.
+func leastBurst(n int) float64 { return float64(max(0, (n+4095)/4096-2)) }
 
 // burst measures a and b by turns, in milliseconds for n IDs, each after a rest in which
 // its format has caught up.
