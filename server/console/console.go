@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn/grant"
@@ -61,6 +62,8 @@ type Console struct {
 	mux      *http.ServeMux
 	history  *history
 	fleet    *fleet
+
+	streams atomic.Int64 // of pages that are open
 
 	ctx  context.Context // ends with Close
 	end  context.CancelFunc

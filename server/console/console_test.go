@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -401,6 +402,104 @@ func TestLifeWithoutABrowser(t *testing.T) {
 	}
 	if w := post(h, "/sequencers/nobody/attach", nil); w.Code != 404 {
 		t.Errorf("attach what is not there: status %d", w.Code)
+	}
+}
+
+// TestActWaits: what waits for another server goes on when its page has answered, the page
+// says so, and another click begins nothing twice.
+func TestActWaits(t *testing.T) {
+	h, k, cluster := newWorld(t, nil)
+	other, err := sequencer.Open(t.Context(), cluster.Store(), "orders", &sequencer.Config{Layout: firn.Default(), Host: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(context.Background())
+	if _, err := other.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int32
+	holding, free := make(chan struct{}), make(chan struct{})
+	slow := acts["detach"]
+	slow.do = func(a httpapi.Administrator, ctx context.Context, name string) (grant.Info, error) {
+		calls.Add(1)
+		close(holding)
+		select {
+		case <-free: // as a server does that gives its number back at last
+		case <-ctx.Done():
+		}
+		return grant.Info{}, ctx.Err()
+	}
+	if done, err := k.begin("orders", slow, 0); done || err != nil {
+		t.Fatalf("it is done (%v) before the other server has given its number back: %v", done, err)
+	}
+	<-holding
+	if done, err := k.begin("orders", slow, 0); done || err != nil || calls.Load() != 1 {
+		t.Errorf("a second click: %v, %v, and it runs %d times, want once", done, err, calls.Load())
+	}
+	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "Under way since") || !strings.Contains(w.Body.String(), "other") {
+		t.Errorf("the page does not say that it is under way: %s", w.Body)
+	}
+	close(free)
+	for begin := time.Now(); k.jobs.of("orders") != nil; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("it does not end")
+		}
+	}
+	// What fails is said until something else is done.
+	slow.do = func(httpapi.Administrator, context.Context, string) (grant.Info, error) {
+		return grant.Info{}, sequencer.ErrUnavailable
+	}
+	if done, err := k.begin("orders", slow, 10*time.Second); !done || err == nil {
+		t.Errorf("%v, %v, want an error", done, err)
+	}
+	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "Detach was not finished") {
+		t.Errorf("the page does not say that it has failed: %s", w.Body)
+	}
+}
+
+// TestManyStreams: so many pages can be open, and no more.
+func TestManyStreams(t *testing.T) {
+	h, k, _ := newWorld(t, nil)
+	k.streams.Store(maxStreams)
+	if w := get(h, "/events?page=overview"); w.Code != http.StatusServiceUnavailable || k.streams.Load() != maxStreams {
+		t.Errorf("one more stream: status %d, and %d are counted", w.Code, k.streams.Load())
+	}
+	k.streams.Store(0)
+	if w := send1(h, "HEAD", "/events?page=overview", nil); w.Code != 200 || k.streams.Load() != 0 {
+		t.Errorf("HEAD: status %d, and %d are counted", w.Code, k.streams.Load())
+	}
+}
+
+// TestHolders says who held a node number, and what is not known.
+func TestHolders(t *testing.T) {
+	h, k, cluster := newWorld(t, nil)
+	id := makeOne(t, k, "orders")
+	if w := get(h, "/inspect/"+id+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), "one held it then, and has it until") {
+		t.Errorf("an ID made now: %s", w.Body)
+	}
+	if w := get(h, "/inspect/"+id); !strings.Contains(w.Body.String(), "If it is of orders: one held it then") {
+		t.Errorf("an ID of which only the layout is known: %s", w.Body)
+	}
+	var node uint64
+	if err := cluster.Nodes(t.Context(), "orders", func(n grant.NodeInfo, _ error) bool { node = n.Node; return false }); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		time time.Time
+		node uint64
+		want string
+	}{
+		{time.Now().Add(-24 * time.Hour), node, "is not known any more"},
+		{time.Now().Add(24 * time.Hour), node, "Nobody held it then"},
+		{time.Now(), (node + 1) % 1024, "No server of this store has ever held"},
+	} {
+		x, err := firn.Default().Compose(firn.Parts{Time: row.time, Node: row.node})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := get(h, "/inspect/"+x.String()+"?of=orders&layout=default"); !strings.Contains(w.Body.String(), row.want) {
+			t.Errorf("node %d at %v: want %q", row.node, row.time, row.want)
+		}
 	}
 }
 

@@ -159,7 +159,7 @@ type reading struct {
 	Others   []candidate
 	Hidden   uint64 // candidates that are hardly possible
 	Second   *second
-	Holder   string   // who has, or had, its node number
+	Holders  []string // who has, or had, its node number: a sentence for each sequencer that it may be of
 	Shared   []string // sequencers of the store that have this layout
 }
 
@@ -231,13 +231,30 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayou
 			r.Second = &second{from, e.Lo, e.Hi, best.Layout.String()}
 		}
 	}
-	if of != "" && k.admin != nil && v.who.MayRead(of) && best.HasParts {
-		r.Holder = k.holder(v, of, best)
+	if best.HasParts && k.admin != nil {
+		r.Holders = k.holders(v, of, r.Shared, best)
 	}
 	if o.Layout.IsZero() {
 		k.addOthers(r, id, result.Readings[1:], own, o, v.now)
 	}
 	return r, nil
+}
+
+// holders say who held the node number of an ID, for the sequencer that it is of, or else
+// for those that it may be of.
+func (k *Console) holders(v *visit, of string, shared []string, x *inspect.Reading) (sentences []string) {
+	if of != "" && v.who.MayRead(of) {
+		if s := k.holder(v, of, x); s != "" {
+			return []string{s}
+		}
+	}
+	const some = 3
+	for _, name := range shared[:min(some, len(shared))] {
+		if s := k.holder(v, name, x); s != "" {
+			sentences = append(sentences, "If it is of "+name+": "+s)
+		}
+	}
+	return sentences
 }
 
 // holder says who has the node number of an ID, or had it then, as far as the store knows.

@@ -33,6 +33,10 @@ func (k *Console) view(v *visit) (name string, body any, ok bool) {
 	return "", nil, false
 }
 
+// maxStreams is how many pages can be open that change. Each costs a little every
+// Config.Every.
+const maxStreams = 200
+
 // writeLimit is how long a browser may take to read what is sent.
 const writeLimit = 10 * time.Second
 
@@ -43,11 +47,21 @@ func (k *Console) events(v *visit) {
 		http.Error(v.w, "there is no such page, or you may not see it", http.StatusForbidden)
 		return
 	}
+	if k.streams.Add(1) > maxStreams {
+		k.streams.Add(-1)
+		v.w.Header().Set("Retry-After", "10")
+		http.Error(v.w, "too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	defer k.streams.Add(-1)
 	c := http.NewResponseController(v.w)
 	_ = c.SetReadDeadline(time.Time{}) // the server's limits are for requests that end
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
+	if v.r.Method == http.MethodHead {
+		return
+	}
 	tick := time.NewTicker(k.c.Every)
 	defer tick.Stop()
 	var last []byte

@@ -57,7 +57,6 @@ type nodeRow struct {
 	Host  string
 	State state
 	Until time.Time
-	Wall  time.Time
 	X, W  int // where its window is drawn, of 1000
 	Here  bool
 }

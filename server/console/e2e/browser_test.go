@@ -42,15 +42,37 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// newBrowser starts a browser, which ends with the test. It reaches loopback only.
+// The browser of all tests, which is started when one needs it and ends with them.
+var shared struct {
+	ctx  context.Context
+	stop func()
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.stop != nil {
+		shared.stop()
+	}
+	os.Exit(code)
+}
+
+// newBrowser returns a browser. It reaches loopback only.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("SKIPPED: it starts a browser, and -short is given")
 	}
+	if shared.ctx != nil {
+		return shared.ctx
+	}
+	path := chromium(t)
+	dir, err := os.MkdirTemp("", "firn-chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)),
-		chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(path),
+		chromedp.UserDataDir(dir),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-gpu", true),
@@ -62,16 +84,17 @@ func newBrowser(t *testing.T) context.Context {
 	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(alloc)
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil {
-			t.Log("the browser did not end by itself:", err)
-		}
+	end := func() {
+		_ = chromedp.Cancel(ctx) // it is ended below where it does not end by itself
 		cancel()
 		stop()
-	})
+		_ = os.RemoveAll(dir)
+	}
 	if err := chromedp.Do(ctx); err != nil {
+		end()
 		t.Fatalf("Chromium does not start: %v", err)
 	}
+	shared.ctx, shared.stop = ctx, end
 	return ctx
 }
 

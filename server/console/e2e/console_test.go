@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"github.com/firnid/firn"
@@ -169,6 +170,10 @@ func TestNewcomer(t *testing.T) {
 	}
 	// The address is that of the ID, so that it can be sent to somebody.
 	b.wait("the address", `location.pathname === "/inspect/`+id+`"`)
+	// What is pointed at lights up, and the rest steps back.
+	at := js[[]float64](b, `(() => { const r = document.querySelector(".f-node").getBoundingClientRect(); return [r.x + r.width / 2, r.y + 10]; })()`)
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
+	b.wait("the other fields to step back", `getComputedStyle(document.querySelector(".seg.time")).opacity < 0.5 && getComputedStyle(document.querySelector(".seg.node")).opacity === "1"`)
 	bits := js[string](b, `[...document.querySelectorAll(".ruler i")].map(i => i.textContent).join("")`)
 	if want := string(firn.Binary.Append(nil, mustID(t, id))); bits != want {
 		t.Errorf("the ruler shows %s, want %s", bits, want)
