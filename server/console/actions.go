@@ -81,15 +81,15 @@ type job struct {
 
 // jobs are those of all sequencers, one for each name. The zero jobs have none.
 type jobs struct {
-	mu   sync.Mutex
-	byNo map[string]*job
+	mu     sync.Mutex
+	byName map[string]*job
 }
 
 // of is a copy of a sequencer's job, or nil.
 func (j *jobs) of(name string) *job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if found := j.byNo[name]; found != nil {
+	if found := j.byName[name]; found != nil {
 		c := *found
 		return &c
 	}
@@ -106,26 +106,26 @@ const maxJobs = 100
 func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err error) {
 	j := &k.jobs
 	j.mu.Lock()
-	if j.byNo == nil {
-		j.byNo = make(map[string]*job)
+	if j.byName == nil {
+		j.byName = make(map[string]*job)
 	}
-	if old := j.byNo[name]; old != nil && old.Running {
+	if old := j.byName[name]; old != nil && old.Running {
 		j.mu.Unlock()
 		return false, nil
 	}
-	for old := range maps.Clone(j.byNo) {
-		if !j.byNo[old].Running {
-			delete(j.byNo, old)
+	for old := range maps.Clone(j.byName) {
+		if !j.byName[old].Running {
+			delete(j.byName, old)
 		}
 	}
-	if len(j.byNo) >= maxJobs || k.ctx.Err() != nil {
+	if len(j.byName) >= maxJobs {
 		j.mu.Unlock()
 		return false, errBusy
 	}
 	mine := &job{Verb: a.Verb, Began: k.c.Now(), Running: true}
-	j.byNo[name] = mine
+	j.byName[name] = mine
 	result := make(chan error, 1)
-	k.wg.Go(func() {
+	began := k.background(func() {
 		ctx, cancel := context.WithTimeout(k.ctx, jobLimit)
 		defer cancel()
 		_, err := a.do(k.admin, ctx, name)
@@ -135,13 +135,19 @@ func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err 
 		if err != nil {
 			mine.Fault = storeFault(err)
 			k.c.Log.Warn("console: "+a.Verb+" was not done", "sequencer", name, "error", err)
-		} else if j.byNo[name] == mine {
-			delete(j.byNo, name)
+		} else if j.byName[name] == mine {
+			delete(j.byName, name)
 		}
 		j.mu.Unlock()
 		result <- err
 	})
+	if !began {
+		delete(j.byName, name)
+	}
 	j.mu.Unlock()
+	if !began {
+		return false, errBusy
+	}
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {

@@ -65,10 +65,11 @@ type Console struct {
 
 	streams atomic.Int64 // of pages that are open
 
-	ctx  context.Context // ends with Close
-	end  context.CancelFunc
-	jobs jobs
-	wg   sync.WaitGroup // of jobs and the sampler
+	ctx     context.Context // ends with Close
+	end     context.CancelFunc
+	closing sync.Mutex // held to end ctx, and to begin what wg waits for
+	wg      sync.WaitGroup
+	jobs    jobs
 }
 
 // sessionLife is how long a browser stays signed in.
@@ -110,15 +111,29 @@ func New(c Config) (*Console, error) {
 	k.fleet = newFleet(k)
 	k.ctx, k.end = context.WithCancel(context.Background())
 	k.routes()
-	k.wg.Go(k.sample)
+	k.background(k.sample)
 	return k, nil
 }
 
 // Close ends what runs beside requests, and the streams of pages that are open. It may be
 // called more than once, and returns when all has ended.
 func (k *Console) Close() {
+	k.closing.Lock()
 	k.end()
+	k.closing.Unlock()
 	k.wg.Wait()
+}
+
+// background runs f beside requests, unless the console is closed. f must end soon after
+// k.ctx does.
+func (k *Console) background(f func()) bool {
+	k.closing.Lock()
+	defer k.closing.Unlock()
+	if k.ctx.Err() != nil {
+		return false
+	}
+	k.wg.Go(f)
+	return true
 }
 
 // routes are all paths. Each needs to be let in, but for those that say otherwise.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -455,6 +456,59 @@ func TestActWaits(t *testing.T) {
 	if w := get(h, "/sequencers/orders"); !strings.Contains(w.Body.String(), "Detach was not finished") {
 		t.Errorf("the page does not say that it has failed: %s", w.Body)
 	}
+}
+
+// A slowStore does not answer until it is told to.
+type slowStore struct {
+	grant.Store
+	slow atomic.Bool
+}
+
+func (s *slowStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	if s.slow.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.Store.List(ctx, prefix, yield)
+}
+
+// TestSlowStore: where the store does not answer, a page shows what it said before, and
+// says so, before the store's time is over.
+func TestSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
+		store := &slowStore{Store: new(memstore.Store)}
+		cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: sequencer.Config{Layout: firn.Default()}})
+		defer cluster.Close(context.Background())
+		k, err := New(Config{Backend: cluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		store.slow.Store(true)
+		if w := get(k, "/"); !strings.Contains(w.Body.String(), "The store does not answer.") || strings.Contains(w.Body.String(), "No sequencer yet") {
+			t.Errorf("nothing is known yet: %s", w.Body)
+		}
+		store.slow.Store(false)
+		time.Sleep(2 * keepFor)
+		if _, err := cluster.Create(t.Context(), "orders", grant.NewConfig(firn.Default(), 0)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * keepFor)
+		if w := get(k, "/"); !strings.Contains(w.Body.String(), "/sequencers/orders") || strings.Contains(w.Body.String(), "does not answer") {
+			t.Errorf("when it answers: %s", w.Body)
+		}
+		store.slow.Store(true)
+		time.Sleep(2 * keepFor)
+		begin := time.Now()
+		w := get(k, "/")
+		if took := time.Since(begin); took > loadPatience {
+			t.Errorf("the page took %v, want %v", took, loadPatience)
+		}
+		if !strings.Contains(w.Body.String(), "/sequencers/orders") || !strings.Contains(w.Body.String(), "The store does not answer.") {
+			t.Errorf("when it does not answer again: %s", w.Body)
+		}
+	})
 }
 
 // TestManyStreams: so many pages can be open, and no more.

@@ -61,11 +61,12 @@ type holding struct {
 }
 
 const (
-	keepFor   = time.Second // how long what was read is good
-	loadLimit = 5 * time.Second
-	maxNodes  = 200    // sequencers whose node numbers are read for the list
-	maxSeen   = 20_000 // owners that are remembered
-	maxOne    = 200
+	keepFor      = time.Second     // how long what was read is good
+	loadLimit    = 3 * time.Second // for what is asked of the store at once
+	loadPatience = time.Second     // how long a page waits that can show what was before
+	maxNodes     = 200             // sequencers whose node numbers are read for the list
+	maxSeen      = 20_000          // owners that are remembered
+	maxOne       = 200             // sequencers that are remembered one by one
 )
 
 func newFleet(k *Console) *fleet {
@@ -81,44 +82,64 @@ func (f *fleet) forget() {
 	clear(f.oneAt)
 }
 
-// recent is what the store says, or has said where it does not answer.
+// recent is what the store says, or has said where it does not answer soon.
 func (f *fleet) recent(ctx context.Context) *snapshot {
 	if f.k.admin == nil {
 		return &snapshot{}
 	}
-	for {
-		f.mu.Lock()
-		now := f.k.c.Now()
-		at := f.last.At
-		if f.last.Err != nil {
-			at = f.last.ErrAt
-		}
-		if age := now.Sub(at); f.last.Version == f.version && age >= 0 && age < keepFor {
-			defer f.mu.Unlock()
-			return f.last
-		}
-		wait := f.loading
-		if wait == nil {
-			wait = make(chan struct{})
-			f.loading = wait
-			version, before := f.version, f.last
-			f.mu.Unlock()
-			next := f.load(version, before)
+	f.mu.Lock()
+	last, now := f.last, f.k.c.Now()
+	at := last.At
+	if last.Err != nil {
+		at = last.ErrAt
+	}
+	if age := now.Sub(at); last.Version == f.version && age >= 0 && age < keepFor {
+		f.mu.Unlock()
+		return last
+	}
+	loaded := f.loading
+	if loaded == nil {
+		loaded = make(chan struct{})
+		version := f.version
+		if f.k.background(func() {
+			next := f.load(version, last)
 			f.mu.Lock()
 			f.last, f.loading = next, nil
 			f.mu.Unlock()
-			close(wait)
-			return next
-		}
-		f.mu.Unlock()
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			return f.last
+			close(loaded)
+		}) {
+			f.loading = loaded
+		} else {
+			close(loaded) // the server stops
 		}
 	}
+	f.mu.Unlock()
+	wait := loadLimit
+	if !last.At.IsZero() && last.Version == f.versionNow() {
+		wait = loadPatience // there is something to show
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-loaded:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last == last && last.Err == nil {
+		slow := *last
+		slow.Err, slow.ErrAt = context.DeadlineExceeded, now
+		return &slow
+	}
+	return f.last
+}
+
+// versionNow is what forget has made of the version.
+func (f *fleet) versionNow() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.version
 }
 
 // load reads the store, within a limit of its own: others wait for it too.
