@@ -283,7 +283,10 @@ func FuzzSequencers(f *testing.F) {
 			var r *firnv1.CreateResponse
 			if r, err = s.Create(t.Context(), &q); err == nil {
 				name, got = q.Name, r.Sequencer
-				if d := q.MaxAhead; d != nil && !proto.Equal(d, got.MaxAhead) || q.Window != nil && q.Window.AsDuration() != 0 && !proto.Equal(q.Window, got.Window) {
+				same := func(a, b *durationpb.Duration) bool {
+					return a.GetSeconds() == b.GetSeconds() && a.GetNanos() == b.GetNanos()
+				}
+				if q.MaxAhead != nil && !same(q.MaxAhead, got.MaxAhead) || q.Window.AsDuration() != 0 && !same(q.Window, got.Window) {
 					t.Errorf("%v made %v", &q, got)
 				}
 			}
