@@ -21,7 +21,7 @@ func size() (processes, bits int) {
 
 // plan is what a fleet goes through in these tests: all processes start at once, are
 // replaced one after the other in five minutes, and all at once; and the store is
-// away for a third of the window, and for three windows.
+// away for a third of the window, and for longer than the window.
 func plan(processes, bits int, window time.Duration) Plan {
 	return Plan{
 		Seed: 1, Processes: processes, NodeBits: bits, Window: window, Skew: 20 * time.Millisecond, Store: Etcd(),
@@ -33,7 +33,7 @@ func plan(processes, bits int, window time.Duration) Plan {
 			{Name: "running on", Lasts: window},
 			{Name: "short outage", Lasts: window / 3, Outage: true},
 			{Name: "after the short one", Lasts: window, Settle: time.Hour},
-			{Name: "long outage", Lasts: 3 * window, Outage: true},
+			{Name: "long outage", Lasts: window + window/4, Outage: true},
 			{Name: "after the long one", Lasts: window, Settle: time.Hour},
 		},
 	}
