@@ -289,7 +289,9 @@ func (f Format) Append(b []byte, id ID) []byte {
 	v := uint64(id)
 	switch f {
 	case Decimal:
-		return strconv.AppendUint(b, v, 10)
+		return basen.AppendDec(b, v)
+	case Base62, Base62 | otherWidth:
+		return basen.AppendBase62(b, v, f != Base62)
 	case Hex:
 		return basen.AppendHex64(b, v)
 	case Base32:
@@ -332,8 +334,21 @@ func (f Format) Parse(s string) (ID, error) { return f.parse([]byte(s)) }
 
 // parse does not keep or change text, so that the conversion in Parse is free.
 func (f Format) parse(text []byte) (ID, error) {
-	if f == Base32 {
+	switch f { // the most usual texts; what they do not take comes again below
+	case Decimal:
+		if v, ok := basen.ParseDec(text); ok {
+			return ID(v), nil
+		}
+	case Base32:
 		if v, ok := basen.ParseCrockford64(text); ok {
+			return ID(v), nil
+		}
+	case Base62, Base62 | otherWidth:
+		if v, ok := basen.ParseBase62(text); ok {
+			return ID(v), nil
+		}
+	case Hex:
+		if v, ok := basen.ParseHex64(text); ok {
 			return ID(v), nil
 		}
 	}
@@ -354,6 +369,18 @@ func (f Format) parse(text []byte) (ID, error) {
 func (f Format) Parse128(s string) (ID128, error) { return f.parse128([]byte(s)) }
 
 func (f Format) parse128(text []byte) (ID128, error) {
+	switch {
+	case f == Hex && len(text) == 32:
+		hi, ok1 := basen.ParseHex64(text[:16])
+		lo, ok2 := basen.ParseHex64(text[16:])
+		if ok1 && ok2 {
+			return ID128FromUint64s(hi, lo), nil
+		}
+	case f == Base32:
+		if hi, lo, ok := basen.ParseCrockford128(text); ok {
+			return ID128FromUint64s(hi, lo), nil
+		}
+	}
 	if base, ok := f.base(); ok {
 		skip := f.prefix(text)
 		if hi, lo, ok := base.Parse128(text[skip:]); ok {

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/firnid/firn/internal/basen"
 )
 
 // An ID is a unique number of 64 bits. IDs are compared as unsigned numbers,
@@ -28,6 +30,9 @@ func ParseID(s string) (ID, error) { return parseID([]byte(s)) }
 // parseID does not keep or change text, so that the conversion in ParseID is
 // free.
 func parseID(text []byte) (ID, error) {
+	if v, ok := basen.ParseDec(text); ok {
+		return ID(v), nil
+	}
 	f := textFormat(text)
 	base, _ := f.base()
 	skip := f.prefix(text)

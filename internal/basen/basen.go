@@ -203,6 +203,19 @@ func (x Base) Parse64(s []byte) (v uint64, ok bool) {
 	if len(s) == 0 || len(s) > int(r.w64) {
 		return 0, false
 	}
+	if r.w64 == 11 && len(s) >= 10 {
+		v, ok = x.parse10((*[10]byte)(s[len(s)-10:]))
+		if !ok || len(s) == 10 {
+			return v, ok
+		}
+		d := uint64(x.values[s[0]])
+		over, top := bits.Mul64(d, r.pair)
+		v, carry := bits.Add64(v, top, 0)
+		if d >= r.n || over|carry != 0 {
+			return 0, false
+		}
+		return v, true
+	}
 	for {
 		// The digits of a chunk do not depend on the chunk before it.
 		m := (len(s)-1)%int(r.k) + 1
@@ -334,27 +347,4 @@ func AppendCrockford128(b []byte, hi, lo uint64) []byte {
 		a[(hi<<4|lo>>60)&31],
 		a[lo>>55&31], a[lo>>50&31], a[lo>>45&31], a[lo>>40&31], a[lo>>35&31], a[lo>>30&31],
 		a[lo>>25&31], a[lo>>20&31], a[lo>>15&31], a[lo>>10&31], a[lo>>5&31], a[lo&31])
-}
-
-// ParseUUID reads the form 8-4-4-4-12, with letters of either case. It reports
-// false for any other form.
-func ParseUUID(s []byte) (hi, lo uint64, ok bool) {
-	if len(s) != 36 {
-		return 0, 0, false
-	}
-	for i, c := range s {
-		switch i {
-		case 8, 13, 18, 23:
-			if c != '-' {
-				return 0, 0, false
-			}
-			continue
-		}
-		d := uint64(valuesFold[c])
-		if d > 15 {
-			return 0, 0, false
-		}
-		hi, lo = hi<<4|lo>>60, lo<<4|d
-	}
-	return hi, lo, true
 }

@@ -1,0 +1,271 @@
+package basen
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"strconv"
+)
+
+// This file has the texts that are written and read most, eight digits at a time:
+// a digit is a byte of a 64-bit number. What does not fit goes the general way, and
+// gives the same; TestQuickWays compares the two.
+
+// ones times n has n in each byte.
+const ones = 0x01010101_01010101
+
+// AppendDec appends v in decimal to b, without leading zeros.
+func AppendDec(b []byte, v uint64) []byte {
+	const e8, e16 = 1e8, 1e16
+	if v < e16 {
+		return strconv.AppendUint(b, v, 10)
+	}
+	top, low := v/e16, v%e16 // top has one to four digits
+	n := len(b)
+	b = slices.Grow(b, 20)[:n+20]
+	d := b[n : n+20]
+	t := 1
+	switch {
+	case top >= 1000:
+		t = 4
+		d[0], d[1] = '0'+byte(top/1000), '0'+byte(top/100%10)
+		d[2], d[3] = '0'+byte(top/10%10), '0'+byte(top%10)
+	case top >= 100:
+		t = 3
+		d[0], d[1], d[2] = '0'+byte(top/100), '0'+byte(top/10%10), '0'+byte(top%10)
+	case top >= 10:
+		t = 2
+		d[0], d[1] = '0'+byte(top/10), '0'+byte(top%10)
+	default:
+		d[0] = '0' + byte(top)
+	}
+	d = d[t : t+16]
+	binary.LittleEndian.PutUint64(d, dec8(low/e8))
+	binary.LittleEndian.PutUint64(d[8:], dec8(low%e8))
+	return b[:n+t+16]
+}
+
+// dec8 returns the eight decimal digits of v < 10^8, the first in the lowest byte.
+func dec8(v uint64) uint64 {
+	// Four digits to a half, two to a quarter, one to a byte. The reciprocals are
+	// exact for what they divide.
+	h := v / 10000
+	x := h | (v-h*10000)<<32
+	q := x * 10486 >> 20 & 0x7f_0000007f
+	x = q | (x-q*100)<<16
+	q = x * 103 >> 10 & 0x000f_000f_000f_000f
+	x = q | (x-q*10)<<8
+	return x + '0'*ones
+}
+
+// ParseDec reads a decimal number of 1 to 20 digits, as Base.Parse64 does.
+func ParseDec(s []byte) (v uint64, ok bool) {
+	if len(s) < 16 || len(s) > 20 {
+		return Boundary(10).Parse64(s)
+	}
+	top, s := s[:len(s)-16], s[len(s)-16:]
+	mid, ok1 := parseDec8(binary.LittleEndian.Uint64(s))
+	low, ok2 := parseDec8(binary.LittleEndian.Uint64(s[8:]))
+	for _, c := range top {
+		if c -= '0'; c > 9 {
+			return 0, false
+		}
+		v = v*10 + uint64(c)
+	}
+	over, high := bits.Mul64(v, 1e16)
+	v, carry := bits.Add64(high, mid*1e8+low, 0)
+	if !ok1 || !ok2 || over|carry != 0 {
+		return 0, false
+	}
+	return v, true
+}
+
+// parseDec8 reads eight decimal digits, the first in the lowest byte.
+func parseDec8(x uint64) (v uint64, ok bool) {
+	d := x ^ '0'*ones
+	// A digit is 0 to 9 now, whatever else there was more: then 6 more is more than
+	// 15, or its upper half was set at once.
+	if (d+6*ones|d)&(0xf0*ones) != 0 {
+		return 0, false
+	}
+	d = d*10 + d>>8 // each second byte is a pair
+	const pair = 0x000000ff_000000ff
+	return (d&pair*(100+1e6<<32) + d>>16&pair*(1+1e4<<32)) >> 32, true
+}
+
+// AppendBase62 appends v in Boundary's base 62 to b: eleven digits if pad is set,
+// else as many as it needs.
+func AppendBase62(b []byte, v uint64, pad bool) []byte {
+	const n2, n4, n8 = 62 * 62, 62 * 62 * 62 * 62, 62 * 62 * 62 * 62 * 62 * 62 * 62 * 62
+	top := v / n8 // up to three digits
+	if top == 0 && !pad {
+		return Boundary(62).Append64(b, v, false)
+	}
+	low := v - top*n8
+	// Four digits each, then two, then two times two in the halves of a number.
+	h := low / n4
+	h0, h1 := halves62(uint32(h))
+	l0, l1 := halves62(uint32(low - h*n4))
+	x, y := split62(h0|h1<<32), split62(l0|l1<<32)
+	// One digit to a byte, the first in the lowest.
+	d := (x|x>>16)&0xffffffff | (y|y>>16)<<32
+
+	n := len(b)
+	b = slices.Grow(b, 11)[:n+11]
+	to := b[n : n+11]
+	t, rest := 3, uint32(top)
+	a := &digits62
+	switch {
+	case pad || rest >= n2:
+		to[0], rest = a[rest/n2&63], rest%n2
+		to[1], to[2] = a[rest/62&63], a[rest%62&63]
+	case rest >= 62:
+		t = 2
+		to[0], to[1] = a[rest/62&63], a[rest%62&63]
+	default:
+		t = 1
+		to[0] = a[rest&63]
+	}
+	binary.LittleEndian.PutUint64(to[t:t+8], ascii62(d))
+	return b[:n+t+8]
+}
+
+// halves62 parts v < 62^4 into two numbers below 62^2.
+func halves62(v uint32) (h, l uint64) {
+	q := v / (62 * 62)
+	return uint64(q), uint64(v - q*(62*62))
+}
+
+// split62 parts the numbers below 62^2 in both halves of x into two bytes.
+func split62(x uint64) uint64 {
+	q := x * 16913 >> 20 & 0x3f_0000003f // x/62, exact below 62^2
+	return q | (x-q*62)<<8
+}
+
+// ascii62 turns digits into characters, eight at a time: behind 9 there are seven
+// others before A, and behind Z six before a.
+func ascii62(d uint64) uint64 {
+	letters := (d + (128-10)*ones) >> 7 & ones
+	lower := (d + (128-36)*ones) >> 7 & ones
+	return d + '0'*ones + letters*7 + lower*6
+}
+
+// parse10 reads ten digits of a base of 57 to 62. What is no digit of the base has
+// a value of 255; in base 57 to 61 a value may be too large though it is less.
+func (x Base) parse10(s *[10]byte) (v uint64, ok bool) {
+	a, n := x.values, x.radix.n
+	d0, d1, d2, d3, d4 := a[s[0]], a[s[1]], a[s[2]], a[s[3]], a[s[4]]
+	d5, d6, d7, d8, d9 := a[s[5]], a[s[6]], a[s[7]], a[s[8]], a[s[9]]
+	if max(d0, d1, d2, d3, d4, d5, d6, d7, d8, d9) >= uint8(n) {
+		return 0, false
+	}
+	n2 := n * n
+	n4 := n2 * n2
+	p0, p1 := uint64(d0)*n+uint64(d1), uint64(d2)*n+uint64(d3)
+	p2, p3 := uint64(d4)*n+uint64(d5), uint64(d6)*n+uint64(d7)
+	p4 := uint64(d8)*n + uint64(d9)
+	// 62^10 is less than 2^60.
+	return (p0*n4+p1*n2+p2)*n4 + p3*n2 + p4, true
+}
+
+// ParseBase62 reads a number in Boundary's base 62, as Base.Parse64 does, if it has
+// 10 or 11 digits: all others are the business of Parse64.
+func ParseBase62(s []byte) (v uint64, ok bool) {
+	const n2, n4 = 62 * 62, 62 * 62 * 62 * 62
+	const n10 = n4 * n4 * n2
+	top := uint64(0)
+	a := &values62
+	switch len(s) {
+	case 10:
+	case 11:
+		if top = uint64(a[s[0]]); top > 21 { // 22 * 62^10 is more than 64 bits
+			return 0, false
+		}
+		s = s[1:]
+	default:
+		return 0, false
+	}
+	d := (*[10]byte)(s)
+	d0, d1, d2, d3, d4 := a[d[0]], a[d[1]], a[d[2]], a[d[3]], a[d[4]]
+	d5, d6, d7, d8, d9 := a[d[5]], a[d[6]], a[d[7]], a[d[8]], a[d[9]]
+	if d0|d1|d2|d3|d4|d5|d6|d7|d8|d9 > 63 { // what is no digit has all eight bits
+		return 0, false
+	}
+	p0, p1 := uint64(d0)*62+uint64(d1), uint64(d2)*62+uint64(d3)
+	p2, p3 := uint64(d4)*62+uint64(d5), uint64(d6)*62+uint64(d7)
+	p4 := uint64(d8)*62 + uint64(d9)
+	v, carry := bits.Add64(top*n10, (p0*n4+p1*n2+p2)*n4+p3*n2+p4, 0)
+	return v, carry == 0
+}
+
+// ParseHex64 reads exactly 16 hexadecimal digits of either case.
+func ParseHex64(s []byte) (v uint64, ok bool) {
+	if len(s) != 16 {
+		return 0, false
+	}
+	hi, ok1 := parseHex8(binary.BigEndian.Uint64(s))
+	lo, ok2 := parseHex8(binary.BigEndian.Uint64(s[8:]))
+	return hi<<32 | lo, ok1 && ok2
+}
+
+// ParseUUID reads the form 8-4-4-4-12, with letters of either case. It reports
+// false for any other form.
+func ParseUUID(s []byte) (hi, lo uint64, ok bool) {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return 0, 0, false
+	}
+	be := binary.BigEndian
+	a, ok1 := parseHex8(be.Uint64(s))
+	b, ok2 := parseHex8(uint64(be.Uint32(s[9:]))<<32 | uint64(be.Uint32(s[14:])))
+	c, ok3 := parseHex8(uint64(be.Uint32(s[19:]))<<32 | uint64(be.Uint32(s[24:])))
+	d, ok4 := parseHex8(be.Uint64(s[28:]))
+	if !(ok1 && ok2 && ok3 && ok4) {
+		return 0, 0, false
+	}
+	return a<<32 | b, c<<32 | d, true
+}
+
+// parseHex8 reads eight hexadecimal digits, the first in the topmost byte.
+func parseHex8(x uint64) (v uint64, ok bool) {
+	// Letters have the bit 64, and their lowest four bits are 1 to 6.
+	letters := x >> 6 & ones
+	v = x&(0x0f*ones) + letters*9
+	// It is right if writing it gives the same, up to the case of letters.
+	above9 := (v + 6*ones) >> 4 & ones
+	if v&(0xf0*ones) != 0 || v+'0'*ones+above9*('a'-'0'-10) != x|letters<<5 {
+		return 0, false
+	}
+	v = (v | v>>4) & 0x00ff00ff_00ff00ff
+	v = (v | v>>8) & 0x0000ffff_0000ffff
+	return (v | v>>16) & 0xffffffff, true
+}
+
+// ParseCrockford128 reads 26 digits in Crockford's base 32, as Parse128 does, but
+// takes no other number of digits.
+func ParseCrockford128(s []byte) (hi, lo uint64, ok bool) {
+	if len(s) != 26 {
+		return 0, 0, false
+	}
+	a := &valuesCrockford
+	top := a[s[0]] // of three bits
+	h, ok1 := parse12((*[12]byte)(s[1:]))
+	mid := a[s[13]]
+	l, ok2 := parse12((*[12]byte)(s[14:]))
+	if top > 7 || mid > 31 || !ok1 || !ok2 {
+		return 0, 0, false
+	}
+	return uint64(top)<<61 | h<<1 | uint64(mid)>>4, uint64(mid)<<60 | l, true
+}
+
+// parse12 reads 12 digits in Crockford's base 32.
+func parse12(s *[12]byte) (v uint64, ok bool) {
+	a := &valuesCrockford
+	d0, d1, d2, d3, d4, d5 := a[s[0]], a[s[1]], a[s[2]], a[s[3]], a[s[4]], a[s[5]]
+	d6, d7, d8, d9, d10, d11 := a[s[6]], a[s[7]], a[s[8]], a[s[9]], a[s[10]], a[s[11]]
+	if d0|d1|d2|d3|d4|d5|d6|d7|d8|d9|d10|d11 > 31 { // what is no digit has all eight bits
+		return 0, false
+	}
+	return uint64(d0)<<55 | uint64(d1)<<50 | uint64(d2)<<45 | uint64(d3)<<40 | uint64(d4)<<35 |
+		uint64(d5)<<30 | uint64(d6)<<25 | uint64(d7)<<20 | uint64(d8)<<15 | uint64(d9)<<10 |
+		uint64(d10)<<5 | uint64(d11), true
+}
