@@ -269,11 +269,11 @@ func TestCollector(t *testing.T) {
 	if s := c.of(2); len(s.a) != 2 || s.a[1] != 2 || s.b[1] != 20 || s.note() != "" {
 		t.Errorf("of(2) = %+v, want the two quiet pairs", s)
 	}
-	if s := c.of(3); len(s.a) != 3 || s.a[2] != 9 || s.b[2] != 90 || s.note() != "the machine was busy" {
+	if s := c.of(3); len(s.a) != 3 || s.a[2] != 9 || s.b[2] != 90 || s.note() != "busy machine" {
 		t.Errorf("of(3) = %+v, want all three", s)
 	}
 	c.add(7, 7, false)
-	if s := c.least(3); len(s.a) != 3 || s.a[2] != 7 || s.note() != "the machine was busy" {
+	if s := c.least(3); len(s.a) != 3 || s.a[2] != 7 || s.note() != "busy machine" {
 		t.Errorf("least(3) = %+v, want the two quiet pairs and the shorter of the others", s)
 	}
 	if s := c.least(2); len(s.a) != 2 || s.note() != "" {
@@ -288,10 +288,14 @@ func TestCollector(t *testing.T) {
 
 // On a machine that others use, the figures of servers say so.
 func TestBusy(t *testing.T) {
-	r := &run{ctx: t.Context(), report: &Report{}, log: new(bytes.Buffer), busy: "the machine was busy, load 30"}
+	r := &run{ctx: t.Context(), report: &Report{}, log: new(bytes.Buffer), busy: "busy machine, load 30"}
 	r.add("a", one(1), "x", Figure{Note: "a note"})
 	r.add("b", one(1), "x", Figure{})
-	if a, b := r.report.Figures[0].Note, r.report.Figures[1].Note; a != "a note; the machine was busy, load 30" || b != "the machine was busy, load 30" {
+	r.add("c", one(1), "us", Figure{}) // of a processor
+	if note := r.report.Figures[2].Note; note != "" {
+		t.Errorf("the note of processor time is %q, want none", note)
+	}
+	if a, b := r.report.Figures[0].Note, r.report.Figures[1].Note; a != "a note; busy machine, load 30" || b != "busy machine, load 30" {
 		t.Errorf("notes %q and %q", a, b)
 	}
 }

@@ -89,7 +89,7 @@ func targetTable(r *Report) string {
 				status = "**short**"
 			}
 			if strings.Contains(f.Note, "busy") {
-				status += ", the machine was busy"
+				status += ", busy machine"
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, value(f), strings.NewReplacer("<=", "≤ ", ">=", "≥ ").Replace(f.Target), status, f.From)
 		}

@@ -51,7 +51,7 @@ func (s samples) ratio() spread { return spreadOf(ratios(s.a, s.b)) }
 // note is what is to be said of the samples.
 func (s samples) note() string {
 	if s.busy {
-		return "the machine was busy"
+		return "busy machine"
 	}
 	return ""
 }

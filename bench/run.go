@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,11 +44,14 @@ func (r *run) take(name string, s spread, unit string, extra Figure) {
 	}
 	f := newFigure(name, s, unit)
 	f.Bound, f.Note = extra.Bound, extra.Note
-	if r.busy != "" {
+	if r.busy != "" && slices.Contains(timeUnits(), unit) {
 		f.Note = strings.TrimPrefix(f.Note+"; "+r.busy, "; ")
 	}
 	r.report.Figures = append(r.report.Figures, f)
 }
+
+// timeUnits are those of figures of time that passes, and their ratios.
+func timeUnits() []string { return []string{"s", "ms", "/s", "k/s", "M/s", "x"} }
 
 // skip notes what was not measured, and says so at once.
 func (r *run) skip(name, reason string) {
@@ -89,7 +93,7 @@ func reason(x any) string {
 func (r *run) lookAround() {
 	load, err := strconv.ParseFloat(loadAverage(), 64)
 	if most := 2 * float64(runtime.NumCPU()); err == nil && load > most {
-		r.busy = "the machine was busy, load " + number(load)
+		r.busy = "busy machine, load " + number(load)
 	}
 }
 

@@ -351,10 +351,10 @@ func (r *run) packed(program string) {
 	})
 }
 
-// client measures the Go client's Next: out of batches of 1,000 that are there, and flat
-// out, where the batches grow and their fetches are waited for.
+// client measures the Go client's Next: out of batches that are there, and flat out, where
+// the batches grow and their fetches are waited for.
 func (r *run) client(program string) {
-	if !r.wants("client/next") && !r.wants("client/flat-out") {
+	if !r.wants("client/next") && !r.wants("client/next-10000") && !r.wants("client/flat-out") {
 		return
 	}
 	r.withFirn(program, func(s *firnServer) {
@@ -362,43 +362,50 @@ func (r *run) client(program string) {
 			c := must(client.New(client.Config{Servers: []string{s.url}, Prefetch: p}))
 			return c, c.Sequencer("bench")
 		}
-		c, q := open(&firn.PrefetchOptions{Count: 1000, MaxCount: 1000})
-		draw := func(n int) {
+		draw := func(q *client.Sequencer, n int) {
 			var x firn.ID
 			for range n {
 				x ^= must(q.Next(r.ctx))
 			}
 			sink.Store(uint64(x))
 		}
-		var ns []float64
-		err := bounded(r.ctx, 30*time.Second, func(ctx context.Context) {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			draw(1000)
-			for range 300 {
-				time.Sleep(2 * time.Millisecond) // in which the batch after this one comes
-				waits, before := q.Stats().Waits, threadTime()
-				draw(900)
-				if took := threadTime() - before; q.Stats().Waits == waits {
-					ns = append(ns, float64(took)/900)
-				}
+		for _, count := range []int{1000, 10_000} {
+			name := "client/next"
+			if count != 1000 {
+				name = fmt.Sprintf("client/next-%d", count)
 			}
-		})
-		_ = errors.Join(q.Close(r.ctx), c.Close(r.ctx))
-		if err != nil {
-			r.skip("client/next", err.Error())
-		} else {
-			r.add("client/next", spreadOf(ns), "ns", Figure{Note: "over HTTP, batches of 1000, drawn in bursts of 900"})
+			c, q := open(&firn.PrefetchOptions{Count: count, MaxCount: count})
+			burst := count * 9 / 10
+			var ns []float64
+			err := bounded(r.ctx, 30*time.Second, func(ctx context.Context) {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				draw(q, count)
+				for range 300 {
+					sleep(ctx, 2*time.Millisecond) // in which the batch after this one comes
+					waits, before := q.Stats().Waits, threadTime()
+					draw(q, burst)
+					if took := threadTime() - before; q.Stats().Waits == waits {
+						ns = append(ns, float64(took)/float64(burst))
+					}
+				}
+			})
+			_ = errors.Join(q.Close(r.ctx), c.Close(r.ctx))
+			if err != nil {
+				r.skip(name, err.Error())
+				continue
+			}
+			r.add(name, spreadOf(ns), "ns", Figure{Note: fmt.Sprintf("over HTTP, batches of %d, drawn in bursts of %d, with the wake-up of who fetches the next", count, burst)})
 		}
 
-		c, q = open(nil)
+		c, q := open(nil)
 		var rate []float64
-		err = bounded(r.ctx, 30*time.Second, func(ctx context.Context) {
+		err := bounded(r.ctx, 30*time.Second, func(ctx context.Context) {
 			for i := range 8 {
 				begin := time.Now()
 				n := 0
 				for time.Since(begin) < 250*time.Millisecond {
-					draw(1000)
+					draw(q, 1000)
 					n += 1000
 				}
 				if i > 0 {
