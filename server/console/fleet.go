@@ -24,6 +24,7 @@ type fleet struct {
 	oneAt   map[string]time.Time
 	first   map[holding]time.Time // when an owner was first seen with a number
 	clocks  map[string]*clockOf   // by member
+	gone    map[string]memberInfo // servers that are not listed any more, by member
 }
 
 // A snapshot is what the store said at a time. It does not change.
@@ -52,7 +53,22 @@ type memberInfo struct {
 	members.Member
 	Clock clockError
 	Rates map[string]float64 // of its sequencers, between the last two times that it wrote
+	Heard time.Time          // when it was seen to have written, by this server's clock
+	State presence
 }
+
+// A presence is whether a server is there.
+type presence int
+
+const (
+	there   presence = iota
+	late             // it should have written again by now
+	stopped          // it said that it ends
+	lost             // it did not write again, nor say that it ends
+)
+
+// keepGone is how long servers are shown that are gone.
+const keepGone = 10 * time.Minute
 
 // A holding is an owner's hold of a node number.
 type holding struct {
@@ -70,7 +86,7 @@ const (
 )
 
 func newFleet(k *Console) *fleet {
-	return &fleet{k: k, last: new(snapshot), one: make(map[string]sequencerInfo), oneAt: make(map[string]time.Time), first: make(map[holding]time.Time), clocks: make(map[string]*clockOf)}
+	return &fleet{k: k, last: new(snapshot), one: make(map[string]sequencerInfo), oneAt: make(map[string]time.Time), first: make(map[holding]time.Time), clocks: make(map[string]*clockOf), gone: make(map[string]memberInfo)}
 }
 
 // forget has what was read read again.
@@ -282,10 +298,12 @@ func (c clockError) Off() bool { return c.Known && (c.Low > time.Second || c.Hig
 // this server sees between which two looks: so each new time bounds the difference.
 type clockOf struct {
 	seen   time.Time          // what it wrote last
+	heard  time.Time          // when that was seen to be new
 	looked time.Time          // when that was there already
 	ids    map[string]uint64  // that it had made of each sequencer then
 	rates  map[string]float64 // since it wrote before
 	bounds []clockError
+	last   memberInfo
 }
 
 const maxBounds = 8 // the last of them: a clock that is set right is soon seen to be
@@ -295,9 +313,9 @@ const maxBounds = 8 // the last of them: a clock that is set right is soon seen 
 func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []memberInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	there := make(map[string]bool)
+	listed := make(map[string]bool)
 	for _, m := range all {
-		there[m.ID] = true
+		listed[m.ID] = true
 		c := f.clocks[m.ID]
 		if c == nil {
 			c = &clockOf{}
@@ -318,15 +336,43 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 					rates[h.Sequencer] = float64(h.IDs-before) / passed
 				}
 			}
-			c.seen, c.ids, c.rates = m.Seen, ids, rates
+			c.seen, c.heard, c.ids, c.rates = m.Seen, end, ids, rates
 		}
 		c.looked = begin
-		list = append(list, memberInfo{m, c.error(), c.rates})
-	}
-	for id := range f.clocks {
-		if !there[id] {
-			delete(f.clocks, id)
+		info := memberInfo{Member: m, Clock: c.error(), Rates: c.rates, Heard: c.heard}
+		// It writes three times in the time after which it counts as gone.
+		if long := m.Until.Sub(m.Seen); end.Sub(c.heard) > long/2 {
+			info.State = late
 		}
+		c.last = info
+		list = append(list, info)
+	}
+	for id, c := range f.clocks {
+		if listed[id] {
+			delete(f.gone, id)
+			continue
+		}
+		// A server is not listed any more by this clock's Until. Before that it must have
+		// said so itself. Where nobody has looked for long, either may be.
+		delete(f.clocks, id)
+		info := c.last
+		info.Rates, info.Rate, info.Holds = nil, 0, nil
+		switch {
+		case end.Before(info.Until):
+			info.State = stopped
+		case info.Until.Sub(c.looked) < info.Until.Sub(info.Seen)/2:
+			info.State = lost
+		default:
+			continue
+		}
+		f.gone[id] = info
+	}
+	for id, info := range f.gone {
+		if end.Sub(info.Heard) > keepGone {
+			delete(f.gone, id)
+			continue
+		}
+		list = append(list, info)
 	}
 	return list
 }

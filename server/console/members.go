@@ -27,6 +27,7 @@ type memberRow struct {
 	Made  uint64
 	Held  []members.Held // that are held now, and the visitor may see
 	Some  int            // more than these
+	Gone  bool
 	Clock clockError
 }
 
@@ -50,10 +51,8 @@ func (k *Console) membersNow(v *visit) membersPage {
 	self := k.c.Self()
 	for _, m := range s.Members {
 		r := memberRow{memberInfo: m, Self: m.ID == self, Rate: m.Member.Rate, Made: m.IDs, Clock: m.Clock}
-		r.State = state{"up", "good", "It wrote into the store within the last half minute."}
-		if !m.Until.After(v.now) {
-			r.State = state{"lost", "bad", "It has not written into the store for longer than it should."}
-		}
+		r.State = presenceOf(m.State)
+		r.Gone = m.State == stopped || m.State == lost
 		if r.Self {
 			_, rates := k.history.rates("")
 			r.Rate = now(rates)
@@ -69,8 +68,8 @@ func (k *Console) membersNow(v *visit) membersPage {
 		p.Rows = append(p.Rows, r)
 	}
 	slices.SortStableFunc(p.Rows, func(a, b memberRow) int {
-		if a.Self != b.Self {
-			if a.Self {
+		if a.Self != b.Self || a.Gone != b.Gone {
+			if a.Self || !a.Gone && !b.Self {
 				return -1
 			}
 			return 1
@@ -78,4 +77,17 @@ func (k *Console) membersNow(v *visit) membersPage {
 		return strings.Compare(a.Host+a.Address, b.Host+b.Address)
 	})
 	return p
+}
+
+// presenceOf is a server's presence for people.
+func presenceOf(p presence) state {
+	switch p {
+	case late:
+		return state{"late", "busy", "It should have written into the store again by now."}
+	case stopped:
+		return state{"stopped", "idle", "It said that it ends."}
+	case lost:
+		return state{"lost", "bad", "It did not write into the store again, and did not say that it ends."}
+	}
+	return state{"up", "good", "It writes into the store as it should."}
 }

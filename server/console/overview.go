@@ -108,8 +108,11 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 	p.Chart = newChart(times, rates)
 	p.Rate = now(rates)
 	self := k.c.Self()
-	p.Members = len(s.Members)
 	for _, m := range s.Members {
+		if m.State == stopped || m.State == lost {
+			continue
+		}
+		p.Members++
 		if m.ID != self {
 			p.Rate += m.Rate
 			p.Made += m.IDs

@@ -185,7 +185,25 @@ func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 // A step is what do does.
 type step = chromedp.Action[chromedp.Void]
 
-func click(sel string) step       { return chromedp.Click(chromedp.CSS(sel)) }
+// click clicks when the page is painted: Chromium drops what comes before.
+func click(sel string) step {
+	return func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+		for {
+			ok, err := chromedp.Evaluate[bool](isPainted)(ctx, t)
+			if ok && err == nil {
+				return chromedp.Click(chromedp.CSS(sel))(ctx, t)
+			}
+			select {
+			case <-time.After(20 * time.Millisecond):
+			case <-ctx.Done():
+				return chromedp.Void{}, ctx.Err()
+			}
+		}
+	}
+}
+
+const isPainted = `performance.getEntriesByName("first-contentful-paint").length > 0`
+
 func visible(sel string) step     { return chromedp.WaitVisible(chromedp.CSS(sel)) }
 func focus(sel string) step       { return chromedp.Focus(chromedp.CSS(sel)) }
 func keys(sel, text string) step  { return chromedp.SendKeys(chromedp.CSS(sel), text) }
@@ -221,6 +239,7 @@ func (b *tab) fatal(err error) {
 func (b *tab) open(path string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(b.base+path), visible("main"))
+	b.painted()
 }
 
 // at is the address of the page.
@@ -371,10 +390,11 @@ func (b *tab) accessible(name string) {
 	}
 }
 
-// painted is when the page was first seen, after it was asked for.
+// painted waits until the page is seen, as Chromium drops clicks before that, and returns
+// how long that took after it was asked for.
 func (b *tab) painted() time.Duration {
 	b.t.Helper()
-	b.wait("the first paint", `performance.getEntriesByName("first-contentful-paint").length > 0`)
+	b.wait("the first paint", isPainted)
 	return time.Duration(js[float64](b, `performance.getEntriesByName("first-contentful-paint")[0].startTime`) * float64(time.Millisecond))
 }
 
@@ -384,4 +404,7 @@ func (b *tab) noScript(off bool) {
 }
 
 // reload loads the page again.
-func (b *tab) reload() { b.do(chromedp.Reload(), visible("main")) }
+func (b *tab) reload() {
+	b.do(chromedp.Reload(), visible("main"))
+	b.painted()
+}

@@ -225,6 +225,36 @@ func TestLive(t *testing.T) {
 	b.has("5,101")
 }
 
+// TestLostServer shows that a server is late, then lost, and that another one has ended.
+func TestLostServer(t *testing.T) {
+	browser := newBrowser(t)
+	store := new(memstore.Store)
+	cut := &brokenStore{Store: store}
+	a := start(t, options{store: store, host: "ids-0.example.com"})
+	start(t, options{store: cut, host: "ids-1.example.com"})
+	c := start(t, options{store: store, host: "ids-2.example.com"})
+	a.take("orders", 1)
+	b := newTab(t, browser, a.url())
+	b.open("/members")
+	state := func(host string) string {
+		return `[...document.querySelectorAll(".members li")].find(l => l.innerText.includes(` + quote(host) + `))?.querySelector(".state").textContent`
+	}
+	for _, host := range []string{"ids-0.example.com", "ids-1.example.com", "ids-2.example.com"} {
+		b.wait(host+" to be up", state(host)+` === "up"`)
+	}
+	cut.set(true) // it cannot say that it ends
+	c.leave()
+	b.wait("one to have ended", state("ids-2.example.com")+` === "stopped"`)
+	b.wait("one to be lost", state("ids-1.example.com")+` === "lost"`)
+	b.wait("this one to be there", state("ids-0.example.com")+` === "up"`)
+	b.looks("members-lost")
+	b.open("/")
+	b.wait("one server to be counted", `[...document.querySelectorAll("dt")].find(d => d.textContent === "Servers").nextElementSibling.textContent === "1"`)
+	cut.set(false)
+	b.open("/members")
+	b.wait("it to be back", state("ids-1.example.com")+` === "up"`)
+}
+
 // TestStoreAway is honest about a store that does not answer.
 func TestStoreAway(t *testing.T) {
 	browser := newBrowser(t)

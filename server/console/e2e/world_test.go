@@ -29,6 +29,7 @@ type server struct {
 	web     *http.Server
 	address string
 	stop    []func()
+	leave   func() // says that the server ends, to the others
 }
 
 // options are what a server of a test is.
@@ -66,6 +67,13 @@ func (s *brokenStore) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	return s.Store.Get(ctx, key)
+}
+
+func (s *brokenStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := s.broken(); err != nil {
+		return false, errors.Join(grant.ErrNotSent, err)
+	}
+	return s.Store.CAS(ctx, key, old, next)
 }
 
 func (s *brokenStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
@@ -129,11 +137,11 @@ func start(t *testing.T, o options) *server {
 	announced := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { defer close(announced); announcer.Run(ctx) }()
+	s.leave = func() { cancel(); <-announced }
 	s.serve(l)
 	t.Cleanup(func() {
 		s.die()
-		cancel()
-		<-announced
+		s.leave()
 		s.pages.Close()
 		late, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
