@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/httpapi"
@@ -44,6 +45,10 @@ type Config struct {
 
 	// Limit is how long a request may wait; 0 means httpapi.DefaultLimit.
 	Limit time.Duration
+
+	// Layout is that of a sequencer that is created when its first ID is made; the zero
+	// Layout means firn.Default.
+	Layout firn.Layout
 
 	Version string
 	Now     func() time.Time // the clock; nil is the system's
@@ -88,6 +93,9 @@ func New(c Config) (*Console, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Layout.IsZero() {
+		c.Layout = firn.Default()
 	}
 	if c.Figures == nil {
 		c.Figures = func() []metrics.Sequencer { return nil }

@@ -105,6 +105,9 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	}
 	p.Sample = "orders"
 	ids := splitIDs(p.Text)
+	if len(ids) > 1 && len(ids) <= maxIDs && !strings.Contains(p.Text, "\n") {
+		p.Text = strings.Join(ids, "\n") // as an address has them, they are hard to read
+	}
 	o := inspect.Options{Now: v.now}
 	var err error
 	if p.Layout != "" {

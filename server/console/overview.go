@@ -27,6 +27,8 @@ type overviewPage struct {
 	Maker      bool
 	Admin      bool
 	Chart      chart
+	Layout     firn.Layout // of the first sequencer
+	Example    ruler       // of its IDs
 }
 
 // An overviewRow is a sequencer in the list.
@@ -92,6 +94,7 @@ func (k *Console) overview(v *visit) {
 
 func (k *Console) overviewNow(v *visit) overviewPage {
 	p := overviewPage{Now: v.now, Store: k.admin != nil, Maker: v.who.Maker(), Admin: v.who.Admin() && k.admin != nil}
+	p.Layout, p.Example = k.c.Layout, newRuler(k.c.Layout.Bits(), cutsOf(k.c.Layout), nil)
 	figures := make(map[string]metrics.Sequencer)
 	others := make(map[string]made)
 	for _, f := range k.c.Figures() {

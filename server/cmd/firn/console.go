@@ -26,7 +26,7 @@ func (s *serving) console(guard *guard, backend httpapi.Backend, log *slog.Logge
 			state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
 			return state
 		},
-		Limit: s.requestTimeout, Version: version, Log: log,
+		Layout: s.layout, Limit: s.requestTimeout, Version: version, Log: log,
 	}
 	if guard.tokens != nil {
 		c.Tokens = func() *auth.Set { return guard.tokens.Set() }
