@@ -114,7 +114,7 @@ targets=$(grep -rhs '^func Fuzz' --include='*_test.go' . | wc -l)
 each_of "$timed" "$((left * 6 / 10 / timed_count))s"
 left=$((budget - $(date +%s) + began))
 # Building a target and reading what it knows takes some seconds too.
-share=$((left / targets - 3))
+share=$((left / targets - 6))
 test $share -ge 1 || share=1
 step "$((targets)) fuzz targets, $share s each" run_fuzz "${share}s"
 

@@ -29,8 +29,11 @@ func runs() (seeds uint64, hours int) {
 	if soak() {
 		return 10_000, 12
 	}
-	return 170, 12
+	return usualRuns, 12
 }
+
+// usualRuns is how many runs a test makes that nobody waits for.
+const usualRuns = 170
 
 func soak() bool { return os.Getenv("FIRN_SOAK") != "" }
 
@@ -92,7 +95,7 @@ func TestSimulator(t *testing.T) {
 	var kinds []string
 	for f, n := range sum.Faults {
 		kinds = append(kinds, fmt.Sprintf("%v %d", Fault(f), n))
-		if n == 0 {
+		if n == 0 && seeds >= usualRuns { // fewer need not have them all
 			t.Errorf("the fault %v never happened", Fault(f))
 		}
 	}
