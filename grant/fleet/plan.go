@@ -137,8 +137,10 @@ func (r StepReport) Wait(part float64) time.Duration {
 
 // String is the report in a line.
 func (r StepReport) String() string {
-	text := fmt.Sprintf("%s, %v: reads %.0f/s, at most %.0f/s; writes %.0f/s, at most %.0f/s",
-		r.Name, r.Lasted.Round(100*time.Millisecond), r.Reads.Mean, r.Reads.Peak, r.Writes.Mean, r.Writes.Peak)
+	text := fmt.Sprintf("%s, %v", r.Name, r.Lasted.Round(100*time.Millisecond))
+	if r.Reads.Peak > 0 || r.Writes.Peak > 0 {
+		text += fmt.Sprintf(": reads %.0f/s, at most %.0f/s; writes %.0f/s, at most %.0f/s", r.Reads.Mean, r.Reads.Peak, r.Writes.Mean, r.Writes.Peak)
+	}
 	if r.Count[Refused] > 0 {
 		text += fmt.Sprintf(" (%d of %d refused)", r.Count[Refused], r.Count[Refused]+r.Count[Applied])
 	}
