@@ -143,7 +143,7 @@ func TestPickGrows(t *testing.T) {
 // refusal it is any.
 func TestCrowd(t *testing.T) {
 	best := 0
-	const runs = 200
+	const runs = 100
 	for i := range runs {
 		c := newCrowd(t, time.Minute)
 		c.m.set.Random = rand.New(rand.NewPCG(uint64(i), 7)).Uint64
