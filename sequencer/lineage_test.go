@@ -19,26 +19,24 @@ type lineageStore struct {
 	*memstore.Store
 	mu       sync.Mutex // guards what follows
 	identity string
-	slow     time.Duration
+	says     time.Duration // how long it takes to say where it is
+	writes   time.Duration // how long a write takes
 	asked    int
 }
 
 // is has the store be as it is said from now on, and returns how often it was asked
 // where it is since it was last told.
-func (s *lineageStore) is(identity string, slow time.Duration) (asked int) {
+func (s *lineageStore) is(identity string, says, writes time.Duration) (asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	asked, s.asked = s.asked, 0
-	s.identity, s.slow = identity, slow
+	s.identity, s.says, s.writes = identity, says, writes
 	return asked
 }
 
-func (s *lineageStore) wait(ctx context.Context) error {
-	s.mu.Lock()
-	slow := s.slow
-	s.mu.Unlock()
+func wait(ctx context.Context, d time.Duration) error {
 	select {
-	case <-time.After(slow):
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -47,14 +45,17 @@ func (s *lineageStore) wait(ctx context.Context) error {
 
 func (s *lineageStore) Lineage(ctx context.Context) (string, int64, error) {
 	s.mu.Lock()
-	identity := s.identity
+	identity, takes := s.identity, s.says
 	s.asked++
 	s.mu.Unlock()
-	return identity, 1, s.wait(ctx)
+	return identity, 1, wait(ctx, takes)
 }
 
 func (s *lineageStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := s.wait(ctx); err != nil {
+	s.mu.Lock()
+	takes := s.writes
+	s.mu.Unlock()
+	if err := wait(ctx, takes); err != nil {
 		return false, err
 	}
 	return s.Store.CAS(ctx, key, old, next)
@@ -78,11 +79,11 @@ func TestLineage(t *testing.T) {
 		}
 		defer func() { _ = q.Close(t.Context()) }()
 		use(2 * time.Second)
-		if asked := s.is("one", 0); asked != 1 {
+		if asked := s.is("one", 0, 0); asked != 1 {
 			t.Errorf("it was asked %d times for a number, want once", asked)
 		}
 		use(10 * time.Minute)
-		if asked := s.is("one", 4900*time.Millisecond); asked != int(q.Stats().Keeper.Renewed) || asked < 20 {
+		if asked := s.is("one", 4900*time.Millisecond, 4900*time.Millisecond); asked != int(q.Stats().Keeper.Renewed) || asked < 20 {
 			t.Errorf("it was asked %d times for %d renewals, want once for each", asked, q.Stats().Keeper.Renewed)
 		}
 
@@ -92,14 +93,15 @@ func TestLineage(t *testing.T) {
 		if now := q.Stats().Keeper; now.Renewed-renewed.Renewed < 4 || now.Failed != renewed.Failed {
 			t.Errorf("%d renewals, and %d requests have failed, of a store that is slow", now.Renewed-renewed.Renewed, now.Failed-renewed.Failed)
 		}
-		// Longer than a request may take.
-		s.is("one", 5100*time.Millisecond)
-		use(25 * time.Second)
+		// It takes longer to say where it is than a request may take. The next renewal
+		// is due after 24 s at most.
+		s.is("one", 5100*time.Millisecond, 4900*time.Millisecond)
+		use(33 * time.Second)
 		if now := q.Stats().Keeper; now.Failed == renewed.Failed || now.Unknown != 0 {
 			t.Errorf("%+v of a store that does not say where it is: want failures, and none of a write", now)
 		}
 
-		s.is("another", 0)
+		s.is("another", 0, 0)
 		renewed = q.Stats().Keeper
 		time.Sleep(30 * time.Second)
 		var err error
