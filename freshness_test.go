@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"os/exec"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -518,6 +521,41 @@ func TestNextDoesNotAllocateWithTheSystemClock(t *testing.T) {
 	} {
 		if got := testing.AllocsPerRun(10_000, f); got != 0 {
 			t.Errorf("%s allocates %v times", name, got)
+		}
+	}
+}
+
+// TestWindowOpens: with the system's clock and the counter of this machine there
+// are windows, after some looks at the clock.
+func TestWindowOpens(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("its monotonic clock may go in steps that are longer than a window")
+	}
+	g, err := NewGenerator(MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		mustNext(t, g)
+		if _, end := g.term.Load().window.Read(&g.watch); end > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no window was opened")
+		}
+	}
+}
+
+// TestInlining: what the way of a single ID is made of becomes part of it. A call
+// of a call costs a nanosecond of ten.
+func TestInlining(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-m", "-o", os.DevNull, ".", "./internal/freshness").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	for _, name := range []string{"(*term).below", "(*term).allBelow", "(*term).someBelow", "(*composer).last", "fresh", "(*Window).End", "(*Reading).Fresh"} {
+		if !regexp.MustCompile(`(?m): can inline ` + regexp.QuoteMeta(name) + `$`).Match(out) {
+			t.Errorf("%s cannot be inlined any more", name)
 		}
 	}
 }

@@ -52,7 +52,8 @@ func (g *Generator) tryNext() (ID, error) {
 // Next makes the next ID. Where TryNext has a *WaitError, Next waits; so it
 // does where the clock went back by up to MaxLag. The context is looked at only
 // when there is something to wait for; a call that it ends has taken nothing,
-// and its error matches both the context's and what it was waiting for.
+// and its error matches both the context's and what it was waiting for. Calls that
+// wait are served in the order in which they came.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
 	t := g.term.Load()
 	if slot, ok := t.quick(); ok {

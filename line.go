@@ -128,15 +128,13 @@ func (c *core) takeInLine(ctx context.Context, want uint64, err error) (t *term,
 				return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 			}
 		}
-		err = nil // it is from before
 	}
 	for w.t == nil {
-		if err == nil {
-			if err = c.line.serve(c); err == nil {
-				break
-			}
+		changed := c.changes()
+		if err = c.line.serve(c); err == nil {
+			break
 		}
-		if err = c.pause(ctx, err); err != nil {
+		if err = c.pause(ctx, err, changed); err != nil {
 			c.line.leave(w)
 			return nil, 0, 0, err
 		}
