@@ -110,24 +110,29 @@ func AppendBase62(b []byte, v uint64, pad bool) []byte {
 	// One digit to a byte, the first in the lowest.
 	d := (x|x>>16)&0xffffffff | (y|y>>16)<<32
 
+	w, rest := ascii62(d), uint32(top)
 	n := len(b)
 	b = slices.Grow(b, 11)[:n+11]
-	to := b[n : n+11]
-	t, rest := 3, uint32(top)
+	to := (*[11]byte)(b[n:])
 	a := &digits62
+	le := binary.LittleEndian
 	switch {
-	case pad || rest >= n2:
-		to[0], rest = a[rest/n2&63], rest%n2
-		to[1], to[2] = a[rest/62&63], a[rest%62&63]
-	case rest >= 62:
-		t = 2
-		to[0], to[1] = a[rest/62&63], a[rest%62&63]
-	default:
-		t = 1
+	case rest < 62 && !pad:
 		to[0] = a[rest&63]
+		le.PutUint64(to[1:], w)
+		return b[:n+9]
+	case rest < n2 && !pad:
+		q := rest / 62
+		to[0], to[1] = a[q&63], a[(rest-q*62)&63]
+		le.PutUint64(to[2:], w)
+		return b[:n+10]
 	}
-	binary.LittleEndian.PutUint64(to[t:t+8], ascii62(d))
-	return b[:n+t+8]
+	p := rest / n2
+	rest -= p * n2
+	q := rest / 62
+	to[0], to[1], to[2] = a[p&63], a[q&63], a[(rest-q*62)&63]
+	le.PutUint64(to[3:], w)
+	return b
 }
 
 // halves62 parts v < 62^4 into two numbers below 62^2.
