@@ -307,7 +307,7 @@ func (k *Console) createSequencer(v *visit) {
 		v.fail(http.StatusConflict, "There is no store", "This server was started with a node number of its own. Start it with --store to administer sequencers.")
 		return
 	}
-	c, err := p.config()
+	c, err := p.config(k.admin)
 	if err != nil {
 		again(http.StatusBadRequest, detail(err)+".")
 		return
@@ -338,7 +338,7 @@ func (k *Console) createSequencer(v *visit) {
 }
 
 // config is what the form says of a sequencer.
-func (p *createPage) config() (grant.Config, error) {
+func (p *createPage) config(a httpapi.Administrator) (grant.Config, error) {
 	layout := firn.Default()
 	if p.Layout != "" {
 		var err error
@@ -349,31 +349,25 @@ func (p *createPage) config() (grant.Config, error) {
 	if layout.ReadOnly() {
 		return grant.Config{}, errors.New("IDs of this layout can be read, and not made")
 	}
-	c := grant.NewConfig(layout, 0)
-	check := c
-	if p.MaxAhead != "" {
-		d, err := readLength(p.MaxAhead)
-		if err != nil {
-			return c, err
-		}
-		c.MaxAhead, check.MaxAhead = d, d
+	ahead, err := readLength(p.MaxAhead)
+	if err != nil {
+		return grant.Config{}, err
 	}
-	if c.Window = 0; p.Window != "" {
-		d, err := readLength(p.Window)
-		if err != nil {
-			return c, err
-		}
-		c.Window, check.Window = d, d
-	} else {
-		check.Window = max(check.Window, check.MinWindow())
+	window, err := readLength(p.Window)
+	if err != nil {
+		return grant.Config{}, err
 	}
-	return c, check.Check()
+	return a.Configure(layout, ahead, window)
 }
 
-func readLength(s string) (time.Duration, error) {
+// readLength reads a length of time; it is nil where the field is empty.
+func readLength(s string) (*time.Duration, error) {
+	if s == "" {
+		return nil, nil
+	}
 	d, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
 	if err != nil || d < 0 {
-		return 0, errors.New("“" + cutText(s) + "” is no length of time: it is such as 200ms, 1s or 5m")
+		return nil, errors.New("“" + cutText(s) + "” is no length of time: it is such as 200ms, 1s or 5m")
 	}
-	return d, nil
+	return &d, nil
 }

@@ -380,6 +380,11 @@ func TestLifeWithoutABrowser(t *testing.T) {
 	if err != nil || info.Config.Layout.String() != "hazelcast" || info.Config.MaxAhead != 2*time.Second || info.Config.Window != 40*time.Second {
 		t.Errorf("what was created is %+v, %v", info.Config, err)
 	}
+	// Fields that are left empty are as usual for the store.
+	w = post(h, "/create", url.Values{"name": {"empty"}, "layout": {""}, "max-ahead": {""}, "window": {""}})
+	if info, err := cluster.Lookup(t.Context(), "empty"); w.Code != 303 || err != nil || info.Config != grant.NewConfig(firn.Default(), 0) {
+		t.Errorf("with empty fields: %d, %+v, %v", w.Code, info.Config, err)
+	}
 	if w := post(h, "/create", url.Values{"name": {"parcels"}}); w.Code != 409 {
 		t.Errorf("create it twice: status %d, want 409", w.Code)
 	}

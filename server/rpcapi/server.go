@@ -77,7 +77,7 @@ type Config struct {
 
 // Limits of a connection and a call.
 const (
-	maxStreams  = 250              // at once in a connection
+	maxStreams  = 100              // at once in a connection; each may hold a response that is not read
 	pingLeast   = 5 * time.Second  // between pings of a client
 	pingEvery   = 30 * time.Second // of the server, when it is silent
 	pingTimeout = 20 * time.Second

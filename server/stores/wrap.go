@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/firnid/firn/grant"
 )
@@ -80,6 +81,14 @@ func Wrap(s grant.Store, begin Begin) grant.Store {
 type wrapped struct {
 	grant.Store
 	begin Begin
+}
+
+// Window is the usual one of the store, for grant.UsualConfig; 0 where it has none.
+func (w *wrapped) Window() time.Duration {
+	if s, ok := w.Store.(interface{ Window() time.Duration }); ok {
+		return s.Window()
+	}
+	return 0
 }
 
 func (w *wrapped) Get(ctx context.Context, key string) ([]byte, error) {

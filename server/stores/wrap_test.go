@@ -11,7 +11,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/grant/storetest"
@@ -63,6 +65,28 @@ func TestOptional(t *testing.T) {
 type told struct{}
 
 func (told) Lineage(context.Context) (string, int64, error) { return "here", 7, nil }
+
+// A brief Store has sequencers with shorter windows.
+type brief struct{ grant.Store }
+
+func (brief) Window() time.Duration { return 30 * time.Second }
+
+// TestWrapWindow: the usual window of a Store is that of the wrapped one.
+func TestWrapWindow(t *testing.T) {
+	silent := func(ctx context.Context, _, _ string) (context.Context, func(bool, error)) {
+		return ctx, func(bool, error) {}
+	}
+	m := new(memstore.Store)
+	for _, s := range []grant.Store{m, brief{m}} {
+		want, err := grant.UsualConfig(s, firn.Default(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := grant.UsualConfig(Wrap(Wrap(s, silent), silent), firn.Default(), nil, nil); got != want || err != nil {
+			t.Errorf("%T: %v, %v, want %v", s, got, err, want)
+		}
+	}
+}
 
 // TestWrap: a Store that is wrapped, also twice, can do what it could, and no more, and all
 // calls are told.
