@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi"
@@ -30,9 +32,11 @@ type Backend struct {
 	*httpapi.Cluster
 	f    *rpcapi.Forwarder
 	self func() string // this server's ID as a member
+	log  *slog.Logger
 
 	forwarded, failed atomic.Uint64
-	some              atomic.Bool // there was an absence
+	some              atomic.Bool  // there was an absence
+	warned            atomic.Int64 // when the log was last told that others do not help, in nanoseconds of Unix
 
 	mu   sync.Mutex // guards what follows
 	away map[string]absence
@@ -57,7 +61,10 @@ const (
 // New makes a Backend over a Cluster of this configuration, whose Wrap it sets. self
 // returns this server's ID as a member, which is not asked.
 func New(c httpapi.ClusterConfig, f *rpcapi.Forwarder, self func() string) *Backend {
-	b := &Backend{f: f, self: self, away: make(map[string]absence)}
+	b := &Backend{f: f, self: self, log: c.Config.Logger, away: make(map[string]absence)}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
 	c.Wrap = b.orElsewhere
 	b.Cluster = httpapi.NewCluster(c)
 	return b
@@ -175,12 +182,42 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Backend, name string, why erro
 			b.forwarded.Add(1)
 			return batch, nil
 		}
-		if !errors.Is(err, rpcapi.ErrUnreachable) && !errors.Is(err, grant.ErrNodesExhausted) || ctx.Err() != nil {
-			break
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, rpcapi.ErrUnreachable), errors.Is(err, grant.ErrNodesExhausted):
+			continue
+		case ofTheHop(err):
+			// Who asks this server has done nothing wrong: what it lacks is a number.
+			b.warn(name, m.Address, err)
+			err = why
+			continue
 		}
+		break
 	}
 	b.failed.Add(1)
 	return batch, err
+}
+
+// ofTheHop reports whether an error says nothing of the sequencer: the other server does
+// not know this one, or is not well.
+func ofTheHop(err error) bool {
+	var e *rpcapi.ForwardError
+	if errors.As(err, &e) {
+		return errors.Unwrap(e) == nil
+	}
+	return !errors.Is(err, sequencer.ErrClosed)
+}
+
+// warnEvery is how often the log is told that others do not help, at most.
+const warnEvery = 10 * time.Second
+
+func (b *Backend) warn(name, address string, err error) {
+	now, last := time.Now().UnixNano(), b.warned.Load()
+	if now-last < int64(warnEvery) || !b.warned.CompareAndSwap(last, now) {
+		return
+	}
+	b.log.Warn("this server has no node number, and one that was asked does not help", "sequencer", name, "server", address, "error", err,
+		"hint", "servers ask each other with --member-token, or with certificates of one authority")
 }
 
 // candidates are the servers to ask, by chance, those that say that they have a number

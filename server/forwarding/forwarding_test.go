@@ -2,6 +2,7 @@ package forwarding
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"testing"
@@ -22,7 +23,7 @@ type server struct {
 	stop func()
 }
 
-func start(t *testing.T, s grant.Store, layout string) *server {
+func start(t *testing.T, s grant.Store, layout string, guards ...rpcapi.Guard) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,7 +42,11 @@ func start(t *testing.T, s grant.Store, layout string) *server {
 	b = New(httpapi.ClusterConfig{Store: s, Config: sequencer.Config{
 		Layout: firn.MustParseLayout(layout), Nodes: &sequencer.Range{Lo: 0, Hi: 0}, // one number for all
 	}}, f, announcer.ID)
-	rpc := rpcapi.NewServer(rpcapi.Config{Backend: b})
+	config := rpcapi.Config{Backend: b}
+	for _, g := range guards {
+		config.Guard = g
+	}
+	rpc := rpcapi.NewServer(config)
 	served, announced := make(chan struct{}), make(chan struct{})
 	go func() { defer close(served); _ = rpc.Serve(l) }()
 	go func() { defer close(announced); announcer.Run(ctx) }()
@@ -150,6 +155,38 @@ func TestForwarding(t *testing.T) {
 			}
 			note(ids, 100)
 		})
+	}
+}
+
+// A nobody lets nobody in.
+type nobody struct{}
+
+func (nobody) CheckToken(string, *tls.ConnectionState, httpapi.Need, string) error {
+	return httpapi.ErrUnauthorized
+}
+
+// TestRefusedHop: that another server does not let this one in is not the fault of who
+// asks. The answer is what this one lacks.
+func TestRefusedHop(t *testing.T) {
+	store := new(memstore.Store)
+	a, b := start(t, store, "default", nobody{}), start(t, store, "default")
+	if _, err := take(t, t.Context(), a, 1); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) { // until a is listed
+		all, err := b.Members(t.Context())
+		if err != nil || time.Since(begin) > 20*time.Second {
+			t.Fatalf("%d members, %v", len(all), err)
+		}
+		if len(all) == 2 {
+			break
+		}
+	}
+	if _, err := take(t, t.Context(), b, 1); !errors.Is(err, grant.ErrNodesExhausted) {
+		t.Errorf("%v, want %v", err, grant.ErrNodesExhausted)
+	}
+	if answered, failed := b.Forwarded(); answered != 0 || failed != 1 {
+		t.Errorf("%d calls answered, %d failed, want 0 and 1", answered, failed)
 	}
 }
 

@@ -303,6 +303,12 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 			store.Close()
 			return nil, nil, err
 		}
+		switch {
+		case s.memberToken != "" && guard.tls == nil && !s.insecure:
+			log.Warn("--member-token is not sent to servers without TLS", "hint", "give them certificates (--tls-cert, --tls-key), or --insecure where nobody can listen")
+		case s.memberToken == "" && guard.tokens != nil && guard.tls == nil:
+			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
+		}
 		fc.Log, fc.Options = log, s.tracer.GRPCClient()
 		forwarder = rpcapi.NewForwarder(fc)
 		f := forwarding.New(config, forwarder, s.self)
