@@ -81,7 +81,7 @@ func value(f Figure) string {
 // targetTable has every figure that has a target.
 func targetTable(r *Report) string {
 	var b strings.Builder
-	b.WriteString("| figure | value (quartiles) | target | | where it is from |\n|---|---|---|---|---|\n")
+	b.WriteString("| figure | value (quartiles) | target | | what it is about |\n|---|---|---|---|---|\n")
 	for _, f := range r.Figures {
 		if f.Target != "-" {
 			status := f.Status
@@ -91,7 +91,7 @@ func targetTable(r *Report) string {
 			if strings.Contains(f.Note, "busy") {
 				status += ", busy machine"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, value(f), strings.NewReplacer("<=", "≤ ", ">=", "≥ ").Replace(f.Target), status, f.From)
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.Name, value(f), strings.NewReplacer("<=", "≤ ", ">=", "≥ ").Replace(f.Target), status, strings.TrimPrefix(f.From, "§7 "))
 		}
 	}
 	return b.String()

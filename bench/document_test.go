@@ -14,7 +14,7 @@ func TestFillIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"before\n<!-- bench: targets -->\n| figure |", "| `next/firn:atomic-add` | 3 x (2–4) | ≤ 2 | **short** | §7 Next, one goroutine |\n",
+		"before\n<!-- bench: targets -->\n| figure |", "| `next/firn:atomic-add` | 3 x (2–4) | ≤ 2 | **short** | Next, one goroutine |\n",
 		"<!-- end -->\nbetween\n<!-- bench: peers -->\n", "| slow | 244 ns |  |  | 234 ms |  |  |  |\n<!-- end -->\nafter\n",
 	} {
 		if !strings.Contains(got, want) {
