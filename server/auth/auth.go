@@ -19,6 +19,7 @@ import (
 	"math/big"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,11 @@ func (p *Principal) MayInspect() bool { return true }
 // named.
 func (p *Principal) MayRead(sequencer string) bool {
 	return p.Role != Generate && (sequencer == "" || p.covers(sequencer))
+}
+
+// MayReadAll reports whether the principal sees every sequencer there can be.
+func (p *Principal) MayReadAll() bool {
+	return p.Role != Generate && (len(p.sequencers) == 0 || slices.Contains(p.sequencers, "*"))
 }
 
 // MayAdmin reports whether the principal may change a sequencer.

@@ -106,6 +106,25 @@ tokens:
 	}
 }
 
+// TestMayReadAll: who sees only some sequencers does not see what is about all of them.
+func TestMayReadAll(t *testing.T) {
+	for _, row := range []struct {
+		p    Principal
+		want bool
+	}{
+		{Principal{Role: Read}, true},
+		{Principal{Role: Admin}, true},
+		{Principal{Role: Generate}, false},
+		{Principal{Role: Read, sequencers: []string{"orders", "*"}}, true},
+		{Principal{Role: Read, sequencers: []string{"orders"}}, false},
+		{Principal{Role: Admin, sequencers: []string{"o*"}}, false},
+	} {
+		if got := row.p.MayReadAll(); got != row.want {
+			t.Errorf("%s of %q: %t, want %t", row.p.Role, row.p.sequencers, got, row.want)
+		}
+	}
+}
+
 func TestParseFaults(t *testing.T) {
 	token, hash := NewToken()
 	for _, test := range []struct{ text, want string }{

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/firnid/firn"
@@ -99,7 +100,7 @@ func (h *Handler) named(r *http.Request) (Administrator, string, *problem) {
 	return a, name, p
 }
 
-// sequencers answers with all sequencers.
+// sequencers answers with all sequencers that whoever asks may see.
 func (h *Handler) sequencers(w http.ResponseWriter, r *http.Request) *problem {
 	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
 		return f.problem()
@@ -112,6 +113,9 @@ func (h *Handler) sequencers(w http.ResponseWriter, r *http.Request) *problem {
 	defer cancel()
 	all := []SequencerJSON{}
 	err := a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
+		if !h.mayRead(r, name) {
+			return true
+		}
 		if err != nil {
 			all = append(all, SequencerJSON{Name: name, Error: detailOf(err)})
 		} else {
@@ -290,7 +294,8 @@ func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return writeJSON(w, http.StatusOK, InJSON(info))
 }
 
-// members answers with the servers of the store.
+// members answers with the servers of the store, and those of their node numbers that
+// whoever asks may see.
 func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
 		return f.problem()
@@ -307,6 +312,9 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	}
 	if all == nil {
 		all = []members.Member{}
+	}
+	for i := range all {
+		all[i].Holds = slices.DeleteFunc(all[i].Holds, func(held members.Held) bool { return !h.mayRead(r, held.Sequencer) })
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,73 @@ func TestMembers(t *testing.T) {
 		}
 		if time.Since(begin) > 10*time.Second {
 			t.Fatalf("%s", w.Body)
+		}
+	}
+}
+
+// A nameGuard lets everybody ask for lists, and see some sequencers.
+type nameGuard []string
+
+func (g nameGuard) Check(_ *http.Request, need Need, name string) error {
+	if need == Read && (name == "" || slices.Contains(g, name)) {
+		return nil
+	}
+	return ErrForbidden
+}
+
+// TestListsAreOfWhoAsks: lists have only the sequencers that whoever asks may see, and
+// metrics, which have all, are for who may see all.
+func TestListsAreOfWhoAsks(t *testing.T) {
+	store := new(memstore.Store)
+	backend := newCluster(t, ClusterConfig{Store: store})
+	h := NewHandler(Config{Backend: backend})
+	held := []members.Held{{Sequencer: "orders"}, {Sequencer: "users"}, {Sequencer: "carts"}}
+	for _, m := range held {
+		if w := send(h, "PUT", "/v1/sequencers/"+m.Sequencer, ""); w.Code != 201 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	a := members.New(store, func() members.Member { return members.Member{Host: "h1", Holds: held} }, members.Options{})
+	go func() { a.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	for begin := time.Now(); !strings.Contains(do(h, "GET", "/v1/members").Body.String(), `"host":"h1"`); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal("the member is not listed")
+		}
+	}
+	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "all") })
+	for _, row := range []struct {
+		g    Guard
+		want string
+	}{{nil, "carts orders users"}, {nameGuard{"orders", "nowhere"}, "orders"}, {nameGuard{"users", "carts"}, "carts users"}, {nameGuard{}, ""}} {
+		h := NewHandler(Config{Backend: backend, Guard: row.g, Metrics: metrics})
+		var list struct{ Sequencers []struct{ Name string } }
+		if err := json.Unmarshal(do(h, "GET", "/v1/sequencers").Body.Bytes(), &list); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, q := range list.Sequencers {
+			names = append(names, q.Name)
+		}
+		if got := strings.Join(names, " "); got != row.want {
+			t.Errorf("%v sees the sequencers %q, want %q", row.g, got, row.want)
+		}
+		var there struct{ Members []members.Member }
+		if err := json.Unmarshal(do(h, "GET", "/v1/members").Body.Bytes(), &there); err != nil || len(there.Members) != 1 {
+			t.Fatalf("%+v, %v, want one member", there, err)
+		}
+		names = nil
+		for _, held := range there.Members[0].Holds {
+			names = append(names, held.Sequencer)
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != row.want {
+			t.Errorf("%v sees that the member holds %q, want %q", row.g, got, row.want)
+		}
+		if w := do(h, "GET", "/metrics"); (w.Code == 200) != (row.g == nil) {
+			t.Errorf("%v and /metrics: %d %s", row.g, w.Code, w.Body)
 		}
 	}
 }

@@ -13,7 +13,8 @@ const (
 	Anything Need = iota // whoever asks: health, and what this is
 	Generate             // IDs of the sequencer that is named
 	Inspect              // what an ID says
-	Read                 // what the fleet does
+	Read                 // what the fleet does: of a sequencer where one is named, else at all
+	ReadAll              // what it does, of every sequencer
 	Admin                // to change it
 )
 
@@ -30,6 +31,12 @@ var (
 	ErrUnauthorized = errors.New("who asks is not known")
 	ErrForbidden    = errors.New("who asks may not do that")
 )
+
+// mayRead reports whether whoever asks sees the sequencer of this name, where they may ask
+// for lists.
+func (h *Handler) mayRead(r *http.Request, name string) bool {
+	return h.guard == nil || h.guard.Check(r, Read, name) == nil
+}
 
 // check asks the Guard, where there is one.
 func (h *Handler) check(r *http.Request, need Need, name string) *problem {

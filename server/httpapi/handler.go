@@ -128,7 +128,7 @@ func NewHandler(c Config) *Handler {
 	}
 	all := routes
 	if c.Metrics != nil {
-		all = append(slices.Clip(all), route{"/metrics", read, Read, func(_ *Handler, w http.ResponseWriter, r *http.Request) *problem {
+		all = append(slices.Clip(all), route{"/metrics", read, ReadAll, func(_ *Handler, w http.ResponseWriter, r *http.Request) *problem {
 			c.Metrics.ServeHTTP(w, r)
 			return nil
 		}})

@@ -54,7 +54,7 @@ func (s *Server) failedOn(ctx context.Context, method, name string, err error) e
 	return s.failed(ctx, method, err)
 }
 
-// List lists all sequencers.
+// List lists the sequencers that whoever asks may see.
 func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListResponse, error) {
 	a, err := s.admin(ctx, httpapi.Read, "", false)
 	if err != nil {
@@ -64,6 +64,9 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 	defer cancel()
 	r := new(firnv1.ListResponse)
 	err = a.Sequencers(limited, func(name string, info grant.Info, err error) bool {
+		if s.check(ctx, httpapi.Read, name) != nil {
+			return true
+		}
 		if err != nil {
 			r.Sequencers = append(r.Sequencers, &firnv1.Sequencer{Name: name, Error: err.Error()})
 		} else {

@@ -366,6 +366,41 @@ func (needs) CheckToken(token string, _ *tls.ConnectionState, need httpapi.Need,
 	return httpapi.ErrForbidden
 }
 
+// seesOrders is a Guard of who may ask for lists, and see orders.
+type seesOrders struct{}
+
+func (seesOrders) CheckToken(_ string, _ *tls.ConnectionState, need httpapi.Need, name string) error {
+	if need == httpapi.Read && (name == "" || name == "orders") {
+		return nil
+	}
+	return httpapi.ErrForbidden
+}
+
+// TestListIsOfWhoAsks: a list has only the sequencers that whoever asks may see.
+func TestListIsOfWhoAsks(t *testing.T) {
+	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store)})
+	all := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster}))
+	for _, name := range []string{"users", "orders"} {
+		if _, err := all.Create(t.Context(), &firnv1.CreateRequest{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	some := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Guard: seesOrders{}}))
+	for q, want := range map[firnv1.SequencersClient][]string{all: {"orders", "users"}, some: {"orders"}} {
+		r, err := q.List(t.Context(), &firnv1.ListRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, one := range r.Sequencers {
+			got = append(got, one.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the list has %q, want %q", got, want)
+		}
+	}
+}
+
 func TestGuard(t *testing.T) {
 	conn := serve(t, Config{Guard: needs{}})
 	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)

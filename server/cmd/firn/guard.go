@@ -168,6 +168,8 @@ func (g *guard) CheckToken(token string, state *tls.ConnectionState, need httpap
 		allowed = p.MayGenerate(name)
 	case httpapi.Read:
 		allowed = p.MayRead(name)
+	case httpapi.ReadAll:
+		allowed = p.MayReadAll()
 	case httpapi.Admin:
 		allowed = p.MayAdmin(name)
 	}

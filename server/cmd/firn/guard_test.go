@@ -132,6 +132,10 @@ func TestServeGuarded(t *testing.T) {
 		{without, "POST", "/v1/sequencers/users/next", token, 403},
 		{without, "GET", "/v1/sequencers", token, 403},
 		{without, "GET", "/v1/sequencers", reader, 200},
+		{without, "GET", "/v1/sequencers/orders", reader, 200},
+		{without, "GET", "/v1/sequencers/users", reader, 403},
+		{without, "GET", "/metrics", reader, 403}, // they have the names of all
+		{withCert, "GET", "/metrics", "", 200},
 		{without, "POST", "/v1/sequencers/orders/next", reader, 403},
 		{without, "DELETE", "/v1/sequencers/orders", reader, 403},
 		{withCert, "GET", "/v1/sequencers", "", 200},

@@ -28,7 +28,9 @@ found, and is read again when it changes:
       role: admin
 
 Roles: generate takes IDs, and sees nothing of the fleet; read sees sequencers, members
-and metrics, and takes none; admin does everything. All may ask what an ID says.
+and metrics, and takes none; admin does everything. All may ask what an ID says. With
+sequencers: [...], an entry takes, sees and changes these alone, lists have no others,
+and metrics, which have the names of all, are not shown.
 
 Over HTTP a token is sent as Authorization: Bearer firn_…, over RESP as AUTH firn_….`
 
