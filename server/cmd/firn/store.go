@@ -130,6 +130,7 @@ func openStoreURL(ctx context.Context, text string, create bool, warn func(strin
 func openDir(path string, create, volatile bool) (grant.Store, error) {
 	s, err := dirstore.Open(path, &dirstore.Options{Create: create, AllowVolatile: volatile})
 	if err != nil {
+		err = &inWords{dirWords.Replace(err.Error()), err}
 		if errors.Is(err, dirstore.ErrNoStore) {
 			return nil, failed(fmt.Sprintf("is it mounted, and the path right? To make a new one: --store 'dir:%s?create=true'", path), "%w", err)
 		}
@@ -137,6 +138,24 @@ func openDir(path string, create, volatile bool) (grant.Store, error) {
 	}
 	return s, nil
 }
+
+// dirWords puts what users of the program can say in place of what users of the package
+// can; TestDirWords.
+var dirWords = strings.NewReplacer(
+	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true makes it",
+	"set AllowVolatile", "add ?volatile=true where that does not matter",
+	" (AnyFileSystem is for who knows better)", "",
+)
+
+// An inWords is an error in other words.
+type inWords struct {
+	text string
+	err  error
+}
+
+func (e *inWords) Error() string { return e.text }
+
+func (e *inWords) Unwrap() error { return e.err }
 
 // inContainer says by what a container is recognised, or "".
 func inContainer() string { return containerBy(os.Getenv, os.ReadFile) }
