@@ -21,9 +21,11 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
@@ -180,7 +182,7 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 		if failure == nil {
 			failure = context.Cause(ctx) // it was interrupted
 		}
-		return failed("is firn serve running there, and does it speak "+b.protocol+"?", "no IDs: %w", failure)
+		return failed(b.hint(failure), "no IDs: %w", failure)
 	}
 	duplicates := countDuplicates(spans)
 	if err := b.report(a, took, requests.Load(), ids.Load(), failures, failure, duplicates, times); err != nil {
@@ -191,6 +193,53 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 	}
 	return nil
 }
+
+// hint is what to do where no IDs came.
+func (b *bencher) hint(err error) string {
+	code := status.Code(err) // Unknown where it is not of gRPC
+	var web *webError
+	if errors.As(err, &web) {
+		switch web.status {
+		case http.StatusUnauthorized:
+			code = codes.Unauthenticated
+		case http.StatusForbidden:
+			code = codes.PermissionDenied
+		}
+	}
+	var resp respError
+	if errors.As(err, &resp) {
+		switch word, _, _ := strings.Cut(string(resp), " "); word {
+		case "-NOAUTH", "-WRONGPASS":
+			code = codes.Unauthenticated
+		case "-NOPERM":
+			code = codes.PermissionDenied
+		}
+	}
+	switch {
+	case code == codes.Unauthenticated && b.token == "":
+		return "the server wants to know who asks: --token TOKEN, such as firn token new prints"
+	case code == codes.Unauthenticated:
+		return "the server does not know this --token, or it has expired"
+	case code == codes.PermissionDenied && b.token == "":
+		return "--token TOKEN is for one that may take IDs of " + b.sequencer + "; --sequencer names another"
+	case code == codes.PermissionDenied:
+		return "this --token may not take IDs of " + b.sequencer + "; --sequencer names another"
+	}
+	return "is firn serve running there, and does it speak " + b.protocol + "?"
+}
+
+// A webError is an answer of HTTP that has no IDs.
+type webError struct {
+	status int
+	text   string
+}
+
+func (e *webError) Error() string { return e.text }
+
+// A respError is an answer of RESP that has no IDs.
+type respError string
+
+func (e respError) Error() string { return string(e) }
 
 // patience is how long a request may take, with connecting.
 const patience = 10 * time.Second
@@ -393,7 +442,11 @@ func (b *bencher) connect(ctx context.Context, server *url.URL) (taker, error) {
 		if secure {
 			conn = tls.Client(conn, &tls.Config{ServerName: server.Hostname(), MinVersion: tls.VersionTLS12})
 		}
-		return newRESPTaker(ctx, b, conn)
+		t, err := newRESPTaker(ctx, b, conn)
+		if err != nil {
+			return nil, err // no taker that is a nil pointer
+		}
+		return t, nil
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
 	return &webTaker{b: b, transport: transport, target: server.Scheme + "://" + server.Host + "/v1/sequencers/" + b.sequencer + "/next?count=" + strconv.FormatUint(b.count, 10)}, nil
@@ -423,7 +476,7 @@ func (t *webTaker) take(ctx context.Context) ([][]byte, error) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
-		return nil, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(text)))
+		return nil, &webError{resp.StatusCode, resp.Status + ": " + strings.TrimSpace(string(text))}
 	}
 	size := resp.ContentLength
 	if size < 0 || size > 16*httpapi.MaxCount {
@@ -484,7 +537,7 @@ func newRESPTaker(ctx context.Context, b *bencher, conn net.Conn) (*respTaker, e
 		}
 		line, err := t.in.ReadString('\n')
 		if err == nil && !strings.HasPrefix(line, "+") {
-			err = errors.New(strings.TrimSpace(line))
+			err = respError(strings.TrimSpace(line))
 		}
 		if err != nil {
 			t.close()
@@ -514,7 +567,7 @@ func (t *respTaker) take(ctx context.Context) ([][]byte, error) {
 		}
 		size, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "$")))
 		if err != nil || line[0] != '$' || size < 0 || size > 16*httpapi.MaxCount {
-			return nil, errors.New(strings.TrimSpace(line))
+			return nil, respError(strings.TrimSpace(line))
 		}
 		t.bufs[i] = slices.Grow(t.bufs[i][:0], size+2)[:size+2]
 		if _, err := io.ReadFull(t.in, t.bufs[i]); err != nil {

@@ -6,9 +6,13 @@ import (
 	"encoding/json"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/firnid/firn/server/auth"
 )
 
 func TestCountDuplicates(t *testing.T) {
@@ -85,6 +89,30 @@ func TestBench(t *testing.T) {
 		a, _, stderr := serveApp(t)
 		if code := run(t.Context(), a, append([]string{"bench"}, strings.Fields(args)...)); code != exitMisuse {
 			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, stderr)
+		}
+	}
+}
+
+// TestBenchHint: where a server lets nobody in without a token, the hint is about the token,
+// over each protocol.
+func TestBenchHint(t *testing.T) {
+	token, hash := auth.NewToken()
+	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(tokens, []byte("tokens:\n- {name: a, role: generate, sequencers: [orders], sha256: "+hash+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url := startServing(t, "--node", "1", "--tokens", tokens)
+	for _, protocol := range []string{"http", "grpc", "resp"} {
+		for _, tt := range []struct{ token, want string }{
+			{"", "hint: the server wants to know who asks: --token"},
+			{"firn_wrong", "hint: the server does not know this --token"},
+			{token, "hint: this --token may not take IDs of bench"},
+		} {
+			a, _, stderr := serveApp(t)
+			code := run(t.Context(), a, []string{"bench", "--server", url, "--protocol", protocol, "--token", tt.token, "--connections", "1", "--duration", "1ms"})
+			if code != exitFailed || !strings.Contains(stderr.String(), tt.want) {
+				t.Errorf("%s with token %q: exit %d, and %s, want %q", protocol, tt.token, code, stderr, tt.want)
+			}
 		}
 	}
 }
