@@ -130,7 +130,8 @@ and that nobody listens in: --tls-cert and --tls-key, and either --tokens (see f
 token new --help) or --client-ca with --require-client-cert. --insecure lifts that. All
 these files are read again when they change, and at SIGHUP.
 
-SIGINT or SIGTERM ends it: requests under way finish first. Behind a load
+SIGINT or SIGTERM ends it: requests under way finish first. A second one ends it
+at once, without giving node numbers back. Behind a load
 balancer, set --drain-delay to longer than it takes to notice that /readyz says
 503, such as 10s: until then the server goes on.`,
 		Example: `  firn serve
@@ -496,16 +497,21 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	}
 	handler.Drain()
 	rpc.Drain()
+	var again []any // the first line after a signal says what a second one does
+	if ctx.Err() != nil {
+		again = []any{"hint", "a second signal ends it at once, without giving node numbers back"}
+	}
 	if s.drainDelay > 0 && failure == nil {
 		// Who asks /readyz must be able to: so the port stays open.
-		log.Info("draining: /readyz says so, and requests are still taken", "delay", s.drainDelay.String())
+		log.Info("draining: /readyz says so, and requests are still taken", append([]any{"delay", s.drainDelay.String()}, again...)...)
+		again = nil
 		select {
 		case failure = <-done:
 			running--
 		case <-time.After(s.drainDelay):
 		}
 	}
-	log.Info("stopping: requests under way may finish", "limit", s.drainTimeout.String())
+	log.Info("stopping: requests under way may finish", append([]any{"limit", s.drainTimeout.String()}, again...)...)
 	s.stopBy = time.Now().Add(s.drainTimeout)
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), s.stopBy)
 	defer cancel()

@@ -192,8 +192,10 @@ func TestServeDrain(t *testing.T) {
 			if got, want := strings.Contains(string(answer), `{"ids":["`), row.code == exitFine; got != want {
 				t.Errorf("drain %v: the answer is %q", row.drain, answer)
 			}
-			if want := "stopping"; !strings.Contains(stderr.String(), want) {
-				t.Errorf("the log does not say %q: %s", want, stderr)
+			for _, want := range []string{"stopping", "a second signal ends it at once"} {
+				if strings.Count(stderr.String(), want) != 1 {
+					t.Errorf("the log does not say %q once: %s", want, stderr)
+				}
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -368,5 +369,51 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 	}
 	if next.Load() == 0 || d.kills == 0 || d.stops == 0 && !testing.Short() {
 		t.Errorf("not all took part")
+	}
+}
+
+// A second signal ends the server while it drains, and the line about the first one says so.
+func TestServeSecondSignal(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := firnCommand(ctx, "serve --listen 127.0.0.1:0 --log-format json --node 7 --drain-delay 1h")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	lines := bufio.NewReader(stderr)
+	for signalled := false; ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the log ended: %v", err)
+		}
+		if !signalled && strings.Contains(line, `"msg":"serving"`) {
+			signalled = true
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+		}
+		if strings.Contains(line, "draining") {
+			if want := "a second signal ends it at once, without giving node numbers back"; !strings.Contains(line, want) {
+				t.Errorf("the first line after a signal is %s, want %q", line, want)
+			}
+			break
+		}
+	}
+	ended := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, lines); close(ended) }()
+	for alive := true; alive; { // one that comes before the line's own is of no effect
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+			alive = false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); ctx.Err() != nil || !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("after the second signal: %v, want that it ended by it", err)
 	}
 }
