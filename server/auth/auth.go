@@ -187,7 +187,9 @@ const maxFaults = 50
 //	    certificate: ops.example.com           # a name in a client's certificate
 //	    role: admin
 //
-// All that is wrong is reported at once, with lines of the file that is named.
+// A file that lets nobody in says so, with tokens: []; one that is empty is an error, as it
+// may have been cut off. All that is wrong is reported at once, with lines of the file that
+// is named.
 func Parse(data []byte, file string) (*Set, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: it has more than %d MiB", file, maxFile>>20)
@@ -238,10 +240,14 @@ func Parse(data []byte, file string) (*Set, error) {
 	return s, nil
 }
 
+// emptyFile is said of a file without a list.
+const emptyFile = "there are no tokens here: if nobody is to do anything, write tokens: []"
+
 // listOf finds the list of tokens in a document.
 func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node {
-	if doc.Kind == 0 {
-		return nil // an empty file: nobody
+	if doc.Kind == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].Tag == "!!null" || doc.Content[0].Kind == yaml.MappingNode && len(doc.Content[0].Content) == 0 {
+		fault(&yaml.Node{Line: 1}, "%s", emptyFile)
+		return nil
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
@@ -258,6 +264,7 @@ func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node
 		case first != 0:
 			fault(key, "tokens is on line %d too", first)
 		case value.Kind == yaml.ScalarNode && value.Tag == "!!null":
+			fault(value, "%s", emptyFile)
 		case value.Kind != yaml.SequenceNode:
 			fault(value, "tokens is a list: each begins with a dash")
 		default:

@@ -160,10 +160,13 @@ func TestParseFaults(t *testing.T) {
 			t.Errorf("%q: the error has the token", test.text)
 		}
 	}
-	for _, text := range []string{"", "tokens:", "tokens: []", "# nobody"} {
-		if s, err := Parse([]byte(text), "f"); err != nil || s.Len() != 0 {
-			t.Errorf("%q: %v, %v, want nobody", text, s, err)
+	for _, text := range []string{"", "\n", "tokens:", "# nobody", "---", "{}", "~"} {
+		if s, err := Parse([]byte(text), "f"); err == nil || !strings.Contains(err.Error(), "f:1: there are no tokens here") {
+			t.Errorf("%q: %v, %v, want an error: it may be cut off", text, s, err)
 		}
+	}
+	if s, err := Parse([]byte("tokens: []"), "f"); err != nil || s.Len() != 0 {
+		t.Errorf("%v, %v, want nobody", s, err)
 	}
 }
 

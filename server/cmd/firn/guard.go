@@ -47,6 +47,7 @@ func (s *serving) openGuard(log *slog.Logger) (*guard, error) {
 			return nil, failed("firn token new makes an entry; firn token --help has the form of the file", "--tokens: %w", err)
 		}
 		g.tokens = f
+		g.reportTokens(log, "tokens were read")
 	}
 	g.all = g.tokens == nil && s.tls.Require
 	return g, nil
@@ -90,20 +91,30 @@ func (g *guard) watch(ctx context.Context, log *slog.Logger, reload func() (bool
 		case <-tick.C:
 		}
 		if g.tokens != nil {
-			report(log, "tokens", g.tokens.Reload)
+			report(log, "tokens", g.tokens.Reload, func() { g.reportTokens(log, "tokens changed: the new ones count") })
 		}
 		if g.tls != nil {
-			report(log, "certificates", g.tls.Reload)
+			report(log, "certificates", g.tls.Reload, func() { log.Info("certificates changed: the new ones count") })
 		}
 	}
 }
 
-func report(log *slog.Logger, what string, reload func() (bool, error)) {
+// reportTokens says how many entries of the file of tokens count.
+func (g *guard) reportTokens(log *slog.Logger, text string) {
+	n := g.tokens.Set().Len()
+	log.Info(text, "entries", n)
+	if n == 0 {
+		log.Warn("tokens: there is no entry, so no one may do anything", "hint", "firn token new --file makes one")
+	}
+}
+
+// report says what came of reading files again; done is called where they have changed.
+func report(log *slog.Logger, what string, reload func() (bool, error), done func()) {
 	switch changed, err := reload(); {
 	case err != nil && changed:
 		log.Error(what+" changed and are wrong: those of before go on", "error", err)
 	case changed:
-		log.Info(what + " changed: the new ones count")
+		done()
 	}
 }
 

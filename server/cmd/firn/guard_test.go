@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/httpapi"
 )
 
 // testCertificates writes a certificate for localhost and one for a client, which sign
@@ -223,5 +224,60 @@ func TestServeGuarded(t *testing.T) {
 	}
 	if got := askCertified("NEXT users"); !strings.HasPrefix(got, "$") {
 		t.Errorf("another one: %s", got)
+	}
+}
+
+// TestEmptiedTokens: a file of tokens that is emptied by mistake locks nobody out, and one
+// that says that there are none is told to whoever reads the log; at start likewise.
+func TestEmptiedTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token, hash := auth.NewToken()
+	write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
+	a, _, stderr := serveApp(t)
+	s := newServing()
+	s.tokens = path
+	log := s.logger(a)
+	g, err := s.openGuard(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	for _, step := range []struct {
+		text, want string
+		knows      bool
+	}{
+		{"", `msg="tokens were read" entries=1`, true},
+		{"\n", "level=ERROR msg=\"tokens changed and are wrong: those of before go on\"", true},
+		{"tokens: []\n", `msg="tokens changed: the new ones count" entries=0`, false},
+	} {
+		if step.text != "" {
+			write(step.text)
+			report(log, "tokens", g.tokens.Reload, func() { g.reportTokens(log, "tokens changed: the new ones count") })
+		}
+		if !strings.Contains(stderr.String(), step.want) {
+			t.Errorf("the file is %q, and the log has no %s:\n%s", step.text, step.want, stderr)
+		}
+		if err := g.CheckToken(token, nil, httpapi.Generate, "orders"); (err == nil) != step.knows {
+			t.Errorf("the file is %q: %v", step.text, err)
+		}
+		if got := strings.Contains(stderr.String(), "no one may do anything"); got == step.knows {
+			t.Errorf("the file is %q: it is said that no one may do anything: %t\n%s", step.text, got, stderr)
+		}
+	}
+	for text, want := range map[string]int{"": exitFailed, "# nobody yet\n": exitFailed} {
+		write(text)
+		a, _, stderr := serveApp(t)
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		code := run(ctx, a, []string{"serve", "--listen", "127.0.0.1:0", "--tokens", path})
+		stop()
+		if code != want || !strings.Contains(stderr.String(), "tokens: []") {
+			t.Errorf("serve with the file %q: exit %d, want %d: %s", text, code, want, stderr)
+		}
 	}
 }
