@@ -96,6 +96,15 @@ check_model() {
 	return $code
 }
 
+# bench/ is no published module, and what it measures are many others.
+check_bench() {
+	(cd bench && GOWORK=off go mod download) >build/bench.log || {
+		echo 'skipped bench: its modules are not to be had here' | tee -a $facts
+		return 0
+	}
+	sh scripts/bench.sh check
+}
+
 # The etcd that tests start. Without it they skip and say so.
 build_etcd() {
 	sh scripts/etcd.sh >/dev/null || echo 'SKIPPED: etcd does not build here: its tests will be skipped'
@@ -124,6 +133,7 @@ for module in $modules; do
 done
 step 'check the model' check_model
 step 'check the proto files' sh scripts/proto.sh check
+step 'check bench' check_bench
 step 'build etcd' build_etcd
 step 'install what tests start' install_packages
 for module in $modules; do
