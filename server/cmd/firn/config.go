@@ -171,7 +171,16 @@ func (s *serving) load(a *app, flags *pflag.FlagSet) error {
 	}
 	s.levelGiven = flags.Changed("log-level") || a.getenv(envOf("log.level")) != ""
 	_, err := applyConfig(flags, f, a.getenv)
+	s.settle(flags)
 	return err
+}
+
+// settle notes what was said of all that counts, and what was not.
+func (s *serving) settle(flags *pflag.FlagSet) {
+	s.givenAhead = flags.Changed("max-ahead")
+	if s.listenOf != [3]string{} && !flags.Changed("listen") {
+		s.listen = nil
+	}
 }
 
 // reload reads the file again, and takes what can be changed while the server runs: the
@@ -255,6 +264,7 @@ func newConfigCheck(a *app) *cobra.Command {
 			f, err := readConfig(args[0])
 			if err == nil {
 				_, err = applyConfig(flags, f, func(string) string { return "" })
+				s.settle(flags)
 			}
 			if err == nil {
 				err = s.check()

@@ -3,11 +3,15 @@ package main
 import (
 	"flag"
 	"fmt"
+	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/firnid/firn/server/listen"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of keys in docs/config.md")
@@ -66,3 +70,88 @@ func TestConfigDocs(t *testing.T) {
 	}
 	t.Error("docs/config.md is not as the keys are: go test ./cmd/firn -run TestConfigDocs -update")
 }
+
+// TestListenAlone: with an address of one protocol alone there is none for all, unless it is
+// said, by whatever of flag, variable and file says them.
+func TestListenAlone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	for _, tt := range []struct {
+		args      []string
+		env, yaml string
+		want      string
+	}{
+		{nil, "", "", defaultListen},
+		{[]string{"--listen-http", "127.0.0.1:1"}, "", "", "http 127.0.0.1:1"},
+		{[]string{"--listen-grpc", "127.0.0.1:1"}, "FIRN_LISTEN_RESP=127.0.0.1:2", "", "grpc 127.0.0.1:1, resp 127.0.0.1:2"},
+		{nil, "", "listen-resp: 127.0.0.1:1", "resp 127.0.0.1:1"},
+		{nil, "", "listen: 127.0.0.1:3\nlisten-resp: 127.0.0.1:1", "127.0.0.1:3, resp 127.0.0.1:1"},
+		{[]string{"--listen-http", "127.0.0.1:1", "--listen", defaultListen}, "", "", defaultListen + ", http 127.0.0.1:1"},
+		{[]string{"--listen-http", "127.0.0.1:1"}, "FIRN_LISTEN=127.0.0.1:4", "", "127.0.0.1:4, http 127.0.0.1:1"},
+	} {
+		if err := os.WriteFile(file, []byte(tt.yaml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a, _, _ := serveApp(t)
+		name, value, _ := strings.Cut(tt.env, "=")
+		a.getenv = func(asked string) string {
+			switch asked {
+			case configEnv:
+				return file
+			case name:
+				return value
+			}
+			return ""
+		}
+		s, flags := servingFlags()
+		if err := flags.Parse(tt.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.load(a, flags); err != nil {
+			t.Fatal(err)
+		}
+		endpoints, err := s.endpoints()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range endpoints {
+			text := e.text
+			if len(e.only) > 0 {
+				text = e.only[0].String() + " " + text
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, ", ") != tt.want {
+			t.Errorf("%q, %s, %q: it listens on %q, want %q", tt.args, tt.env, tt.yaml, got, tt.want)
+		}
+	}
+}
+
+// TestAddressOf: other servers are told where gRPC is spoken.
+func TestAddressOf(t *testing.T) {
+	at := func(port int, only ...listen.Protocol) *endpoint {
+		return &endpoint{listener: &fixedListener{addr: &net.TCPAddr{IP: net.IPv4zero, Port: port}}, only: only}
+	}
+	for _, tt := range []struct {
+		endpoints []*endpoint
+		want      string
+	}{
+		{nil, ""},
+		{[]*endpoint{at(1), at(2, listen.GRPC)}, "host:1"},
+		{[]*endpoint{at(1, listen.HTTP), at(2, listen.GRPC)}, "host:2"},
+		{[]*endpoint{at(1, listen.HTTP), at(2, listen.RESP)}, "host:1"},
+		{[]*endpoint{{listener: &fixedListener{addr: &net.UnixAddr{Name: "/x", Net: "unix"}}}, at(2, listen.RESP)}, "host:2"},
+	} {
+		if got := addressOf(tt.endpoints, "host"); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// A fixedListener has an address, and nothing else.
+type fixedListener struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (l *fixedListener) Addr() net.Addr { return l.addr }

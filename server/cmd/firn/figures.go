@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/listen"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/metrics"
 )
@@ -97,18 +100,31 @@ func outcomeOfCode(code codes.Code) metrics.Outcome {
 	return metrics.Refused
 }
 
+// addressOf is where other servers ask this one: over gRPC, wherever that is spoken.
+func addressOf(endpoints []*endpoint, host string) (address string) {
+	for _, e := range endpoints {
+		tcp, ok := e.listener.Addr().(*net.TCPAddr)
+		if !ok {
+			continue
+		}
+		text := tcp.String()
+		if tcp.IP.IsUnspecified() {
+			text = net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+		}
+		if len(e.only) == 0 || slices.Contains(e.only, listen.GRPC) {
+			return text
+		}
+		address = cmp.Or(address, text)
+	}
+	return address
+}
+
 // describe says what this server tells the others about itself.
 func (s *serving) describe(backend httpapi.Backend, c *httpapi.Cluster, endpoints []*endpoint) func() members.Member {
 	m := members.Member{Version: version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.tls.Cert != ""}
 	m.Host, _ = os.Hostname()
-	m.Address = s.advertise
-	for _, e := range endpoints {
-		if tcp, ok := e.listener.Addr().(*net.TCPAddr); ok && m.Address == "" {
-			m.Address = tcp.String()
-			if tcp.IP.IsUnspecified() {
-				m.Address = net.JoinHostPort(m.Host, strconv.Itoa(tcp.Port))
-			}
-		}
+	if m.Address = s.advertise; m.Address == "" {
+		m.Address = addressOf(endpoints, m.Host)
 	}
 	return func() members.Member {
 		m := m

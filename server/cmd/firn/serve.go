@@ -122,7 +122,7 @@ and --max-ahead is not made smaller. With --store, --node pins the number. It is
 
 --listen takes HOST:PORT, or unix:PATH for a socket in the file system, and may be
 said several times; --listen-http, --listen-grpc and --listen-resp are for one protocol
-alone.
+alone. With one of these there is no port for all protocols, unless --listen says it.
 
 Without more, serve listens on loopback and in the file system only, and answers HTTP
 only to localhost, 127.0.0.0/8 or [::1]. For other machines it wants to know who asks,
@@ -144,7 +144,6 @@ balancer, set --drain-delay to longer than it takes to notice that /readyz says
 			if err := s.load(a, cmd.Flags()); err != nil {
 				return err
 			}
-			s.givenAhead = cmd.Flags().Changed("max-ahead")
 			return s.run(cmd.Context(), a)
 		},
 	}
