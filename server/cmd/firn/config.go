@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -76,6 +77,49 @@ func knownKeys() []string {
 // envOf is the environment variable of a key.
 func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+}
+
+// A slip is a variable that is no key, and the one that is perhaps meant, or "".
+type slip struct{ name, near string }
+
+// slips are variables that look like those of keys and are none. One that node names is
+// meant, and those that begin with FIRN_TEST_; and Kubernetes makes some where there is a
+// service of the name firn.
+func slips(environ []string, node string) (all []slip) {
+	known := []string{configEnv}
+	for _, k := range configKeys {
+		known = append(known, envOf(k.key))
+	}
+	for _, v := range environ {
+		name, value, _ := strings.Cut(v, "=")
+		rest, ours := strings.CutPrefix(name, "FIRN_")
+		if !ours || value == "" || slices.Contains(known, name) || node == "env:"+name ||
+			strings.HasPrefix(rest, "TEST_") || serviceVariable.MatchString(name) {
+			continue
+		}
+		s := slip{name: name}
+		short := make([]string, len(known))
+		for i, k := range known {
+			short[i] = strings.TrimPrefix(k, "FIRN_")
+		}
+		if near := settings.Nearest(rest, short); near != "" {
+			s.near = "FIRN_" + near
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b slip) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// serviceVariable is what Kubernetes names variables about services.
+var serviceVariable = regexp.MustCompile(`^FIRN_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// environment is all variables, where they are known.
+func (a *app) environment() []string {
+	if a.environ == nil {
+		return nil
+	}
+	return a.environ()
 }
 
 // configHelp says how the file is found and what is in it.
@@ -313,7 +357,7 @@ func newConfigPrint(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, flags := servingFlags()
+			s, flags := servingFlags()
 			var f *settings.File
 			if len(args) == 1 {
 				var err error
@@ -324,6 +368,12 @@ func newConfigPrint(a *app) *cobra.Command {
 			from, err := applyConfig(flags, f, a.getenv)
 			if err != nil {
 				return err
+			}
+			for _, v := range slips(a.environment(), s.node) {
+				if v.near != "" {
+					v.near = ": did you mean " + v.near + "?"
+				}
+				a.note("the variable %s is no key%s", v.name, v.near)
 			}
 			printConfig(a.stdout, flags, f, from)
 			return nil

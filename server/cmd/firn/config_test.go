@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,3 +157,33 @@ type fixedListener struct {
 }
 
 func (l *fixedListener) Addr() net.Addr { return l.addr }
+
+// TestSlips: a variable that is no key is named, with the key that is perhaps meant; those
+// that are meant for something else are not.
+func TestSlips(t *testing.T) {
+	environ := []string{
+		"FIRN_LIMITS_CONECTIONS=4", "FIRN_TLS_CRT=x", "FIRN_ZZZZZZZZZZZZ=1", "FIRN_LIMITS_CONNECTION_S=", "firn_listen=x", "PATH=/bin",
+		"FIRN_LISTEN=x", "FIRN_CONFIG=x", "FIRN_STORE=x", "FIRN_TEST_SERVE=x", "FIRN_NUMBER=5",
+		"FIRN_SERVICE_HOST=10.0.0.1", "FIRN_SERVICE_PORT=3476", "FIRN_SERVICE_PORT_HTTP=3476", "FIRN_PORT=tcp://10.0.0.1:3476", "FIRN_PORT_3476_TCP=x",
+		"FIRN_PORT_3476_TCP_ADDR=x", "FIRN_HEADLESS_SERVICE_HOST=x", "FIRN_HEADLESS_PORT_3476_TCP_PROTO=x",
+	}
+	want := []slip{{"FIRN_LIMITS_CONECTIONS", "FIRN_LIMITS_CONNECTIONS"}, {"FIRN_TLS_CRT", "FIRN_TLS_CERT"}, {"FIRN_ZZZZZZZZZZZZ", ""}}
+	if got := slips(environ, "env:FIRN_NUMBER"); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := slips([]string{"FIRN_NUMBER=5"}, "env:OTHER"); len(got) != 1 {
+		t.Errorf("%q, want FIRN_NUMBER", got)
+	}
+	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"config", "print"}} {
+		a, _, stderr := serveApp(t)
+		a.environ = func() []string { return []string{"FIRN_LIMITS_CONECTIONS=4"} }
+		ctx, stop := context.WithCancel(t.Context())
+		stop() // a server is told to stop before it begins
+		run(ctx, a, args)
+		for _, text := range []string{"FIRN_LIMITS_CONECTIONS", "did you mean FIRN_LIMITS_CONNECTIONS?"} {
+			if !strings.Contains(stderr.String(), text) {
+				t.Errorf("%q does not say %q: %s", args, text, stderr)
+			}
+		}
+	}
+}

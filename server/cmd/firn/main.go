@@ -32,6 +32,7 @@ func execute(container func() string) (code int) {
 		now:    time.Now,
 		getenv: os.Getenv,
 
+		environ:   os.Environ,
 		container: container,
 	}, os.Args[1:])
 }
@@ -42,7 +43,8 @@ type app struct {
 	stdout, stderr io.Writer
 	now            func() time.Time
 	getenv         func(string) string
-	container      func() string // by what a container is recognised, or ""
+	environ        func() []string // as os.Environ has it; nil for none
+	container      func() string   // by what a container is recognised, or ""
 
 	help    helpOutput // the help, as cobra writes it
 	started time.Time  // the one now that all times of a command are relative to

@@ -193,6 +193,13 @@ func (s *serving) run(ctx context.Context, a *app) error {
 		return err
 	}
 	log := s.logger(a)
+	for _, v := range slips(a.environment(), s.node) {
+		text := []any{"name", v.name}
+		if v.near != "" {
+			text = append(text, "hint", "did you mean "+v.near+"?")
+		}
+		log.Warn("a variable that is no key is not used", text...)
+	}
 	guard, err := s.openGuard(log)
 	if err != nil {
 		return err
