@@ -24,8 +24,8 @@ type Backend interface {
 }
 
 // A Readier is a Backend that knows whether it can give IDs at this moment.
-// Ready may ask others, until ctx is done; an error is logged, and /readyz says
-// 503.
+// Ready may ask others, until ctx is done; with an error /readyz says 503, and the
+// log is told when that changes.
 type Readier interface {
 	Ready(ctx context.Context) error
 }

@@ -27,6 +27,7 @@ type Cluster struct {
 	mu     sync.RWMutex // guards what follows, and users of all entries
 	byName map[string]*opening
 	closed bool
+	lacks  string // a name that could not be opened as all its node numbers are held; "" if none
 
 	retiring sync.WaitGroup // of what was retired, until it is closed
 }
@@ -47,6 +48,10 @@ type ClusterConfig struct {
 	// Template says how the sequencer of a name is created and used; nil means as
 	// Config says. It is asked when a name is first used.
 	Template func(name string) (Template, error)
+
+	// Elsewhere reports whether another server may have a node number of a sequencer, and
+	// can be asked for its IDs; nil means that none is asked. It is for Ready.
+	Elsewhere func(ctx context.Context, name string) bool
 
 	// Wrap changes what Sequencer returns for a name, if it is not nil. It is called
 	// once, when the sequencer is open.
@@ -122,7 +127,9 @@ func (c *Cluster) Sequencer(ctx context.Context, name string) (Sequencer, error)
 		return o.q, nil
 	default:
 	}
-	if err := c.open(ctx, strings.Clone(name), o); err != nil {
+	err = c.open(ctx, strings.Clone(name), o)
+	c.noteLack(name, errors.Is(err, grant.ErrNodesExhausted))
+	if err != nil {
 		return Sequencer{}, err
 	}
 	return o.q, nil
@@ -341,29 +348,68 @@ func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
 	}
 }
 
-// Ready returns nil if IDs can be made as far as is known: some sequencer has
-// its node number, or the store answers. It is an error else, which says what
-// the store said.
+// noteLack notes that there was no node number for a name, or that there is no longer
+// none.
+func (c *Cluster) noteLack(name string, lacks bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case lacks:
+		c.lacks = strings.Clone(name)
+	case c.lacks == name:
+		c.lacks = ""
+	}
+}
+
+// Ready returns nil if IDs can be made as far as is known: some sequencer has its node
+// number, or the store answers and none was found to have no number left. It is an error
+// else, which says what the store said or whose numbers are held.
+//
+// Where no number was left Ready looks for one again, as nobody else asks a server that is
+// not ready. Where another server can be asked (ClusterConfig.Elsewhere) that is as good.
 func (c *Cluster) Ready(ctx context.Context) error {
 	now := time.Now()
 	c.mu.RLock()
-	for _, o := range c.byName {
+	lacks, why := c.lacks, error(nil)
+	for name, o := range c.byName {
 		select {
 		case <-o.ready:
-			if s := o.stats().State; s.Phase == sequencer.Attached && s.Until.After(now) {
+			s := o.stats().State
+			if s.Phase == sequencer.Attached && s.Until.After(now) {
 				c.mu.RUnlock()
 				return nil
+			}
+			if errors.Is(s.Err, grant.ErrNodesExhausted) {
+				lacks, why = name, s.Err // it goes on looking by itself
 			}
 		default:
 		}
 	}
 	c.mu.RUnlock()
-	_, err := grant.Lookup(ctx, c.c.Store, "readyz") // that there is none is an answer too
-	if err == nil || errors.Is(err, grant.ErrNotFound) {
+	if _, err := c.c.Store.Get(ctx, readyKey); err != nil {
+		return ofStore(ctx, err)
+	}
+	if lacks == "" || c.c.Elsewhere != nil && c.c.Elsewhere(ctx, lacks) {
 		return nil
 	}
-	return ofStore(ctx, err)
+	if why == nil {
+		// It is looked up first: it may be gone, and is not to be created again here.
+		if _, why = grant.Lookup(ctx, c.c.Store, lacks); why == nil {
+			_, why = c.Sequencer(ctx, lacks)
+		}
+	}
+	switch {
+	case errors.Is(why, grant.ErrNodesExhausted):
+		return why
+	case ctx.Err() != nil:
+		return nil // there was no time to find out: whoever wants IDs has more
+	}
+	c.noteLack(lacks, false)
+	return nil
 }
+
+// readyKey is read to see whether the store answers. Nobody writes it.
+const readyKey = "ready"
 
 // lateClose is how long a sequencer may take to give its number back that was
 // opened while the server stops.

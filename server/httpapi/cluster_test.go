@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -236,6 +238,92 @@ func TestClusterExhausted(t *testing.T) {
 	wantProblem(t, w, exhausted, "node number 3 of sequencer orders is held by another")
 	if w.Header().Get("Retry-After") != "1" {
 		t.Errorf("headers %v", w.Header())
+	}
+}
+
+// TestReadyWithoutNumber: a server that found no node number is not ready, until it finds
+// one, which it looks for when it is asked whether it is, or until another server has one
+// that can be asked. The log says so once for each change.
+func TestReadyWithoutNumber(t *testing.T) {
+	store := new(flaky)
+	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
+	holder := newCluster(t, ClusterConfig{Store: store, Config: one})
+	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	var elsewhere atomic.Bool
+	c := newCluster(t, ClusterConfig{Store: store, Config: one, Elsewhere: func(_ context.Context, name string) bool {
+		return name == "orders" && elsewhere.Load()
+	}})
+	h := NewHandler(Config{Backend: c, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
+	if w := ready(); w.Code != 200 {
+		t.Errorf("before anybody wants IDs: %d %s", w.Code, w.Body)
+	}
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), exhausted)
+	for range 3 {
+		wantProblem(t, ready(), exhausted, "sequencer orders")
+	}
+	elsewhere.Store(true)
+	if w := ready(); w.Code != 200 {
+		t.Errorf("another server can be asked: %d %s", w.Code, w.Body)
+	}
+	elsewhere.Store(false)
+	wantProblem(t, ready(), exhausted)
+	store.down.Store(true)
+	for range 3 {
+		wantProblem(t, ready(), unavailable)
+	}
+	store.down.Store(false)
+	if err := holder.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w := ready(); w.Code != 200 {
+		t.Errorf("the number is free: %d %s", w.Code, w.Body)
+	}
+	attached := false
+	c.Stats(func(name string, s sequencer.Stats) { attached = name == "orders" && s.State.Phase == sequencer.Attached })
+	if !attached {
+		t.Error("orders is not attached: /readyz has not looked for a number")
+	}
+	var lines []string
+	for line := range strings.Lines(log.String()) {
+		_, line, _ = strings.Cut(line, " ")
+		line, _, _ = strings.Cut(line, " error=")
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	notReady := "level=WARN msg=\"not ready: /readyz says 503\" reason="
+	again := "level=INFO msg=\"ready again\""
+	want := []string{notReady + "nodes-exhausted", again, notReady + "nodes-exhausted", notReady + "store-unavailable", again}
+	if !slices.EqualFunc(lines, want, strings.HasPrefix) {
+		t.Errorf("the log says\n%s", &log)
+	}
+	if strings.Contains(log.String(), "sequencer readyz") {
+		t.Errorf("there is no sequencer of this name:\n%s", &log)
+	}
+}
+
+// TestReadyCreatesNothing: a sequencer that is gone is not created by who asks whether the
+// server is ready.
+func TestReadyCreatesNothing(t *testing.T) {
+	store := new(memstore.Store)
+	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
+	holder := newCluster(t, ClusterConfig{Store: store, Config: one})
+	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster(t, ClusterConfig{Store: store, Config: one})
+	if _, err := c.Sequencer(t.Context(), "orders"); !errors.Is(err, grant.ErrNodesExhausted) {
+		t.Fatal(err)
+	}
+	empty := new(memstore.Store) // such as after a restore of what was before it
+	c.c.Store = empty
+	if err := c.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := grant.Lookup(t.Context(), empty, "orders"); !errors.Is(err, grant.ErrNotFound) {
+		t.Errorf("it was created: %v", err)
 	}
 }
 

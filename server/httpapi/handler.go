@@ -84,6 +84,7 @@ type Handler struct {
 	newID    func() string
 	mux      *http.ServeMux
 	draining atomic.Bool
+	unready  atomic.Pointer[string] // why /readyz last said 503, as a problem's kind; nil if it did not
 }
 
 // A route is a path with its methods. Its function writes an answer or returns
@@ -287,11 +288,32 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	if b, ok := h.backend.(Readier); ok {
 		ctx, cancel := context.WithTimeout(r.Context(), min(h.limit, readyLimit))
 		defer cancel()
-		if err := b.Ready(ctx); err != nil {
-			return problemOf(err, h.limit, false)
+		err := b.Ready(ctx)
+		if r.Context().Err() != nil {
+			return problemf(cancelled, "the request was given up") // which says nothing of the server
+		}
+		if p := h.noteReady(r.Context(), err); p != nil {
+			return p
 		}
 	}
 	return plain(w, r, "ready\n")
+}
+
+// noteReady is the problem of a server that is not ready. The log is told when it becomes
+// so, for another reason too, and when it is over: not at every probe.
+func (h *Handler) noteReady(ctx context.Context, err error) *problem {
+	if err == nil {
+		if h.unready.Load() != nil && h.unready.Swap(nil) != nil {
+			h.log.LogAttrs(ctx, slog.LevelInfo, "ready again")
+		}
+		return nil
+	}
+	p := problemOf(err, h.limit, false)
+	if was := h.unready.Swap(&p.name); was == nil || *was != p.name {
+		h.log.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz says 503", slog.String("reason", p.name), slog.Any("error", err))
+	}
+	p.cause = nil // it was logged
+	return p
 }
 
 // readyLimit is how long a Readier may take: less than what asks /readyz waits,

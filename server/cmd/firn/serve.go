@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -302,6 +303,9 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 	}
 	store = stores.Wrap(s.tracer.Store(store), s.answers.Begin)
 	config := httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template}
+	if s.forward {
+		config.Elsewhere = s.elsewhere(store)
+	}
 	var forwarder *rpcapi.Forwarder
 	var cluster *httpapi.Cluster
 	if s.forward {
@@ -340,6 +344,19 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		}
 		store.Close()
 	}, nil
+}
+
+// elsewhere reports whether another server of the store can be asked for IDs of a sequencer:
+// one that says where it is and that it has a node number, or has more than it can list.
+func (s *serving) elsewhere(store grant.Store) func(context.Context, string) bool {
+	return func(ctx context.Context, name string) bool {
+		all, err := members.List(ctx, store, time.Now())
+		self := s.self()
+		return err == nil && slices.ContainsFunc(all, func(m members.Member) bool {
+			return m.ID != self && m.Address != "" && (len(m.Holds) >= members.MaxHeld ||
+				slices.ContainsFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == name }))
+		})
+	}
 }
 
 func later(a, b time.Time) time.Time {
