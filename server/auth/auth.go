@@ -28,7 +28,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/config"
 )
 
@@ -333,7 +332,7 @@ func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Princip
 				continue
 			}
 			for _, pattern := range v.Content {
-				if pattern.Kind != yaml.ScalarNode || !isPattern(pattern.Value) {
+				if pattern.Kind != yaml.ScalarNode || !config.IsPattern(pattern.Value) {
 					fault(pattern, "%q is no name of a sequencer, and no pattern with one *", pattern.Value)
 				}
 				p.sequencers = append(p.sequencers, pattern.Value)
@@ -351,21 +350,6 @@ func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Princip
 		fault(n, "an entry has either sha256 or certificate")
 	}
 	return p, key
-}
-
-// isPattern reports whether a sequencer can have the name, or one that the pattern
-// matches: else it is a slip, and would match nothing without a word.
-func isPattern(s string) bool {
-	before, after, wild := strings.Cut(s, "*")
-	switch {
-	case !wild:
-		return grant.CheckName(s) == nil
-	case strings.Contains(after, "*"):
-		return false
-	case before == "":
-		before = "a" // what the * stands for
-	}
-	return grant.CheckName(before+after) == nil
 }
 
 // A File is a Set that is read again when its file has changed. It must be made by

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/firnid/firn/grant"
 )
 
 // An AmbiguityError says that two patterns serve a name equally well.
@@ -48,4 +50,19 @@ func Match(patterns []string, name string) (pattern string, ok bool, err error) 
 		return "", false, &AmbiguityError{Name: name, Patterns: [2]string{pattern, rival}}
 	}
 	return pattern, best >= 0, nil
+}
+
+// IsPattern reports whether a sequencer can have the name, or one that the pattern
+// matches: else it is a slip, and would match nothing without a word.
+func IsPattern(s string) bool {
+	before, after, wild := strings.Cut(s, "*")
+	switch {
+	case !wild:
+		return grant.CheckName(s) == nil
+	case strings.Contains(after, "*"):
+		return false
+	case before == "":
+		before = "a" // what the * stands for
+	}
+	return grant.CheckName(before+after) == nil
 }

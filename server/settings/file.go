@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/config"
 )
 
@@ -31,6 +32,9 @@ type Template struct {
 	Lo, Hi   uint64         // node numbers that may be taken
 	HasNodes bool           // whether these are given
 	Line     int
+
+	lines   map[string]int // of its keys
+	unknown bool           // a layout is given that cannot be read
 }
 
 // DefaultTemplate is the name of the template of all that no pattern serves.
@@ -43,12 +47,38 @@ type File struct {
 	Templates []Template
 }
 
+// A Fault is what is wrong in a line of a file.
+type Fault struct {
+	File string
+	Line int
+	Text string
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Text) }
+
+// Faults is the error of a file that is YAML, and in which something is wrong.
+type Faults struct {
+	All  []*Fault // in the order of the file
+	Rest *File    // what could be read beside it, to look for what else is wrong
+}
+
+func (f *Faults) Error() string { return errors.Join(f.Unwrap()...).Error() }
+
+// Unwrap is each fault.
+func (f *Faults) Unwrap() []error {
+	all := make([]error, len(f.All))
+	for i, one := range f.All {
+		all[i] = one
+	}
+	return all
+}
+
 // maxFile bounds a file.
 const maxFile = 4 << 20
 
 // Parse reads a firn.yaml: a mapping of the keys that are known, which may be nested as
 // their paths are, and sequencers with templates. All that is wrong is reported at once,
-// each with the file's name and the line.
+// each with the file's name and the line: the error is *Faults, unless it is no YAML.
 func Parse(data []byte, name string, known []string) (*File, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: it has more than %d MiB", name, maxFile>>20)
@@ -67,7 +97,8 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 		p.mapping(doc.Content[0], "")
 	}
 	if len(p.faults) > 0 {
-		return nil, errors.Join(p.faults...)
+		slices.SortStableFunc(p.faults, func(a, b *Fault) int { return a.Line - b.Line })
+		return nil, &Faults{All: p.faults, Rest: p.f}
 	}
 	return p.f, nil
 }
@@ -75,11 +106,11 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 type parser struct {
 	f      *File
 	known  []string
-	faults []error
+	faults []*Fault
 }
 
 func (p *parser) fault(n *yaml.Node, format string, args ...any) {
-	p.faults = append(p.faults, fmt.Errorf("%s:%d: %s", p.f.Name, n.Line, fmt.Sprintf(format, args...)))
+	p.faults = append(p.faults, &Fault{p.f.Name, n.Line, fmt.Sprintf(format, args...)})
 }
 
 // mapping reads the keys below a path.
@@ -158,9 +189,9 @@ func (p *parser) sequencers(n *yaml.Node) {
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
-		t := Template{Pattern: k.Value, Line: k.Line}
-		if k.Value == "" || strings.Count(k.Value, "*") > 1 {
-			p.fault(k, "sequencers: %q is no name, and no pattern with one *", k.Value)
+		t := Template{Pattern: k.Value, Line: k.Line, lines: make(map[string]int)}
+		if !config.IsPattern(k.Value) {
+			p.fault(k, "sequencers: %q is no name of a sequencer, and no pattern with one *", k.Value)
 		}
 		for _, other := range p.f.Templates {
 			if other.Pattern == t.Pattern {
@@ -178,18 +209,20 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		p.fault(n, "sequencers: %s: there are the keys %s", t.Pattern, strings.Join(templateKeys[:], ", "))
+		p.fault(n, "sequencers: %q: there are the keys %s", t.Pattern, strings.Join(templateKeys[:], ", "))
 		return
 	}
-	seen := make(map[string]bool)
+	fault := func(n *yaml.Node, format string, args ...any) {
+		p.fault(n, "sequencers: %q: %s", t.Pattern, fmt.Sprintf(format, args...))
+	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
-		if seen[k.Value] {
-			p.fault(k, "%s is said twice", k.Value)
+		if t.lines[k.Value] != 0 {
+			fault(k, "%s is said twice", k.Value)
 		}
-		seen[k.Value] = true
+		t.lines[k.Value] = v.Line
 		if v.Kind != yaml.ScalarNode {
-			p.fault(v, "%s is one value", k.Value)
+			fault(v, "%s is one value", k.Value)
 			continue
 		}
 		var err error
@@ -198,30 +231,86 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 			if t.Layout, err = firn.ParseLayout(v.Value); err == nil && t.Layout.ReadOnly() {
 				err = fmt.Errorf("%s is for reading only", v.Value)
 			}
+			if t.unknown = err != nil; t.unknown {
+				t.Layout = firn.Layout{}
+			}
 		case "max-ahead":
 			var d time.Duration
-			d, err = duration(v.Value)
-			t.MaxAhead = &d
+			if d, err = duration(v.Value); err == nil {
+				t.MaxAhead = &d
+			}
 		case "window":
-			t.Window, err = duration(v.Value)
+			if t.Window, err = duration(v.Value); err == nil && t.Window == 0 {
+				err = errors.New("it is more than 0; leave it out for what is usual")
+			}
 		case "nodes":
 			t.Lo, t.Hi, err = nodes(v.Value)
-			t.HasNodes = true
+			t.HasNodes = err == nil
 		default:
 			hint := ""
 			if near := Nearest(k.Value, templateKeys[:]); near != "" {
 				hint = ": did you mean " + near + "?"
 			}
-			p.fault(k, "there is no key %q in a sequencer%s", k.Value, hint)
+			fault(k, "there is no key %q in a sequencer%s", k.Value, hint)
 			continue
 		}
 		if err != nil {
-			p.fault(v, "%s: %s", k.Value, strings.TrimPrefix(err.Error(), "firn: "))
+			fault(v, "%s: %s", k.Value, strings.TrimPrefix(err.Error(), "firn: "))
 		}
 	}
 	if l := t.Layout; t.HasNodes && !l.IsZero() && t.Hi > l.MaxNode() {
-		p.fault(n, "nodes: %d is more than %d, the last node of layout %s", t.Hi, l.MaxNode(), l)
+		fault(n, "nodes: %s", beyond(t.Hi, l))
+		t.HasNodes = false
 	}
+}
+
+func beyond(node uint64, l firn.Layout) string {
+	return fmt.Sprintf("%d is more than %d, the last node of layout %s", node, l.MaxNode(), l)
+}
+
+// Check finds templates that no sequencer can be created with, where usual has what counts
+// for what they do not say: its Layout, MaxAhead and node numbers.
+func (f *File) Check(usual Template) (all []*Fault) {
+	for _, t := range f.Templates {
+		fault := func(key, format string, args ...any) {
+			line := t.Line
+			if t.lines[key] != 0 {
+				line = t.lines[key]
+			}
+			all = append(all, &Fault{f.Name, line, fmt.Sprintf("sequencers: %q: %s", t.Pattern, fmt.Sprintf(format, args...))})
+		}
+		layout, ahead, window := t.Layout, t.MaxAhead, &t.Window
+		if layout.IsZero() {
+			layout = usual.Layout
+		}
+		if ahead == nil {
+			ahead = usual.MaxAhead
+		}
+		if t.unknown { // what no layout allows is wrong all the same
+			layout = firn.Default()
+			if ahead == nil {
+				ahead = new(time.Duration)
+			}
+		}
+		if t.Window == 0 {
+			window = nil
+		}
+		if _, err := grant.UsualConfig(nil, layout, ahead, window); err != nil {
+			key := "window"
+			if window == nil {
+				key = "max-ahead"
+			}
+			fault(key, "%s", strings.TrimPrefix(err.Error(), "grant: "))
+		}
+		lo, hi, has := t.Lo, t.Hi, t.HasNodes
+		if !has {
+			lo, hi, has = usual.Lo, usual.Hi, usual.HasNodes
+		}
+		if has && !t.unknown && hi > layout.MaxNode() {
+			fault("nodes", "nodes %d..%d: %s", lo, hi, beyond(hi, layout))
+		}
+	}
+	return all
 }
 
 func duration(text string) (time.Duration, error) {

@@ -1,9 +1,12 @@
 package settings
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn"
 )
 
 var known = []string{"listen", "store", "tls.cert", "tls.key", "limits.connections"}
@@ -68,20 +71,67 @@ func TestParseFaults(t *testing.T) {
 		{"---\na: 1\n---\nb: 2", "a second document"},
 		{"sequencers: [a]", "f:1: sequencers:"},
 		{"sequencers: {'*a*': }", "one *"},
-		{"sequencers:\n  a: 5", "f:2: sequencers: a:"},
+		{"sequencers:\n  a: 5", `f:2: sequencers: "a": there are the keys`},
 		{"sequencers:\n  a: {}\n  a: {}", `f:3: sequencers: "a" is in line 2 already`},
-		{"sequencers:\n  a:\n    layuot: x", `f:3: there is no key "layuot" in a sequencer: did you mean layout?`},
-		{"sequencers:\n  a:\n    layout: defualt", "f:3: layout: "},
-		{"sequencers:\n  a:\n    layout: ksuid", "f:3: layout: ksuid is for reading only"},
-		{"sequencers:\n  a:\n    window: 60", `f:3: window: "60" is no duration`},
-		{"sequencers:\n  a:\n    max-ahead: -1s", `f:3: max-ahead: "-1s" is no duration`},
-		{"sequencers:\n  a:\n    nodes: 5", `f:3: nodes: "5" is not LO..HI`},
-		{"sequencers:\n  a:\n    nodes: 6..5", `f:3: nodes: "6..5" is not LO..HI`},
-		{"sequencers:\n  a: {layout: default, nodes: 0..1024}", "f:2: nodes: 1024 is more than 1023"},
-		{"stroe: a\nsequencers:\n  a: {window: x}", "f:1: there is no key \"stroe\": did you mean store?\nf:3: window:"},
+		{"sequencers:\n  a:\n    layuot: x", `f:3: sequencers: "a": there is no key "layuot" in a sequencer: did you mean layout?`},
+		{"sequencers:\n  a:\n    layout: defualt", "f:3: sequencers: \"a\": layout: "},
+		{"sequencers:\n  a:\n    layout: ksuid", "f:3: sequencers: \"a\": layout: ksuid is for reading only"},
+		{"sequencers:\n  a:\n    window: 60", `f:3: sequencers: "a": window: "60" is no duration`},
+		{"sequencers:\n  a:\n    max-ahead: -1s", `f:3: sequencers: "a": max-ahead: "-1s" is no duration`},
+		{"sequencers:\n  a:\n    nodes: 5", `f:3: sequencers: "a": nodes: "5" is not LO..HI`},
+		{"sequencers:\n  a:\n    nodes: 6..5", `f:3: sequencers: "a": nodes: "6..5" is not LO..HI`},
+		{"sequencers:\n  a: {layout: default, nodes: 0..1024}", "f:2: sequencers: \"a\": nodes: 1024 is more than 1023"},
+		{"sequencers:\n  a: {window: 0s}", "f:2: sequencers: \"a\": window: it is more than 0"},
+		{"sequencers:\n  'bad name': {layout: nope,\n    window: x,\n    nodes: 9..1}",
+			"f:2: sequencers: \"bad name\" is no name of a sequencer, and no pattern with one *\nf:2: sequencers: \"bad name\": layout: "},
+		{"sequencers:\n  'bad name': {layout: nope,\n    window: x,\n    nodes: 9..1}", "\nf:3: sequencers: \"bad name\": window: \"x\" is no duration such as 200ms or 60s\nf:4: sequencers: \"bad name\": nodes: \"9..1\""},
+		{"stroe: a\nsequencers:\n  a: {window: x}", "f:1: there is no key \"stroe\": did you mean store?\nf:3: sequencers: \"a\": window:"},
 	} {
 		if f, err := Parse([]byte(test.text), "f", known); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: %+v, %v, want %q", test.text, f, err, test.want)
+		}
+	}
+}
+
+// TestCheck: templates that nothing can be created with are found, with what counts where
+// they say nothing, and also in a file that has other faults.
+func TestCheck(t *testing.T) {
+	wide := Template{Layout: firn.MustParseLayout("hazelcast")}
+	long := 5 * time.Second
+	for _, tt := range []struct {
+		text  string
+		usual Template
+		want  string // "" where nothing is wrong
+	}{
+		{"a: {layout: hazelcast, window: 60s, nodes: 0..65535}", Template{}, ""},
+		{"a:", Template{}, ""},
+		{"a: {max-ahead: 1h}", Template{}, ""},
+		{"a:\n    window: 1ms", Template{}, `f:3: sequencers: "a": the window is 1ms`},
+		{"a: {max-ahead: 999h}\n  b: {max-ahead: 9999h}", Template{}, `f:3: sequencers: "b": max-ahead is 9999h`},
+		{"a: {max-ahead: 1us}", Template{}, `f:2: sequencers: "a": max-ahead is 1µs`},
+		{"a: {window: 2s}", Template{}, ""},
+		{"a: {window: 2s}", Template{MaxAhead: &long}, `f:2: sequencers: "a": the window is 2s`},
+		{"a: {window: 1s}", wide, `f:2: sequencers: "a": the window is 1s`},
+		{"a: {window: 1s, max-ahead: 1ms}", wide, ""},
+		{"a: {nodes: 0..4000}", Template{}, `f:2: sequencers: "a": nodes 0..4000: 4000 is more than 1023, the last node of layout default`},
+		{"a: {nodes: 0..4000}", wide, ""},
+		{"a: {layout: default}", Template{Layout: wide.Layout, HasNodes: true, Hi: 4000}, `f:2: sequencers: "a": nodes 0..4000: 4000 is more than 1023`},
+		{"a: {layout: nope, window: 1ms, nodes: 0..99999}", Template{}, `f:2: sequencers: "a": the window is 1ms`},
+		{"a: {layout: nope, window: 1s, nodes: 0..99999}", wide, ""},
+	} {
+		f, err := Parse([]byte("sequencers:\n  "+tt.text), "f", known)
+		var faults *Faults
+		if errors.As(err, &faults) {
+			f = faults.Rest
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if tt.usual.Layout.IsZero() {
+			tt.usual.Layout = firn.Default()
+		}
+		all := f.Check(tt.usual)
+		if tt.want == "" && len(all) > 0 || tt.want != "" && (len(all) != 1 || !strings.HasPrefix(all[0].Error(), tt.want)) {
+			t.Errorf("%q: %v, want %q", tt.text, all, tt.want)
 		}
 	}
 }
