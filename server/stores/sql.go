@@ -24,17 +24,18 @@ import (
 // A pool is small: renewals are short, and few at a time.
 const maxConns = 8
 
-func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, error) {
-	o, err := tableOptions(u)
+// configPostgreSQL is what a URL says of a PostgreSQL, and of the table.
+func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
+	o, err := tableOptions(u, sqlstore.PostgreSQL())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if u.hosts == "" && u.query.Get("host") == "" {
-		return nil, wrong("it is such as postgres://firn@db.example/firn", "postgres: there is no host")
+		return nil, nil, wrong("it is such as postgres://firn@db.example/firn", "postgres: there is no host")
 	}
 	if u.hosts != "" {
 		if _, err := u.addresses("5432"); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if strings.Contains(u.hosts, ",") && u.query.Get("target_session_attrs") == "" {
@@ -47,7 +48,7 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 	}
 	c, err := pgx.ParseConfig(plain.String())
 	if err != nil {
-		return nil, wrong("it is such as postgres://firn@db.example:5432/firn?sslmode=verify-full", "postgres: %w", innermost(err))
+		return nil, nil, wrong("it is such as postgres://firn@db.example:5432/firn?sslmode=verify-full", "postgres: %w", innermost(err))
 	}
 	if u.password != "" {
 		c.Password = u.password
@@ -57,6 +58,14 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "firn"
+	}
+	return c, o, nil
+}
+
+func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, error) {
+	c, o, err := configPostgreSQL(u)
+	if err != nil {
+		return nil, err
 	}
 	db := stdlib.OpenDB(*c)
 	s, err := openTable(ctx, db, sqlstore.PostgreSQL(), o, u, warn)
@@ -89,18 +98,19 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 	return nil, fault(networkHint(err), "%s: %w", where, innermost(err))
 }
 
-func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, error) {
-	o, err := tableOptions(u)
+// configMySQL is what a URL says of a MySQL, and of the table.
+func configMySQL(u *parsed) (*mysql.Config, *sqlstore.Options, error) {
+	o, err := tableOptions(u, sqlstore.MySQL(func(error) uint16 { return 0 }))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c := mysql.NewConfig()
 	if c.TLS, err = u.tls(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	socket := u.take("socket")
 	if err := u.nothingElse("create, table, tls, ca, cert, key, socket, password-file and timeout"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.User, c.Passwd, c.DBName = u.user, u.password, u.path
 	c.Timeout = u.timeout
@@ -109,16 +119,16 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 	c.Logger = log.New(io.Discard, "", 0) // errors are returned
 	switch {
 	case socket != "" && u.hosts != "":
-		return nil, wrong("leave one of them out", "mysql: there is a host and a socket")
+		return nil, nil, wrong("leave one of them out", "mysql: there is a host and a socket")
 	case socket != "":
 		c.Net, c.Addr = "unix", socket
 	default:
 		addresses, err := u.addresses("3306")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if len(addresses) > 1 {
-			return nil, wrong("name the primary, or a proxy that finds it", "mysql: there are %d hosts", len(addresses))
+			return nil, nil, wrong("name the primary, or a proxy that finds it", "mysql: there are %d hosts", len(addresses))
 		}
 		c.Net, c.Addr = "tcp", addresses[0]
 		if host, _, _ := net.SplitHostPort(c.Addr); c.TLS != nil && c.TLS.ServerName == "" {
@@ -126,7 +136,15 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 		}
 	}
 	if c.DBName == "" {
-		return nil, wrong("it is such as mysql://firn@db.example/firn", "mysql: there is no database after the host")
+		return nil, nil, wrong("it is such as mysql://firn@db.example/firn", "mysql: there is no database after the host")
+	}
+	return c, o, nil
+}
+
+func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, error) {
+	c, o, err := configMySQL(u)
+	if err != nil {
+		return nil, err
 	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
@@ -162,12 +180,16 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 }
 
 // tableOptions takes what all tables have.
-func tableOptions(u *parsed) (*sqlstore.Options, error) {
+func tableOptions(u *parsed, d *sqlstore.Dialect) (*sqlstore.Options, error) {
 	create, err := u.flag("create")
 	if err != nil {
 		return nil, err
 	}
-	return &sqlstore.Options{Table: u.take("table"), Create: create, CloseDB: true}, nil
+	o := &sqlstore.Options{Table: u.take("table"), Create: create, CloseDB: true}
+	if _, err := sqlstore.Schema(d, o.Table); err != nil {
+		return nil, &Error{Err: err, URL: true}
+	}
+	return o, nil
 }
 
 // openTable opens the table of a database, which it closes if that fails.

@@ -87,6 +87,32 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 	if err == nil {
 		return s, nil
 	}
+	return nil, u.hide(err)
+}
+
+// Check finds what is wrong with a URL, and with the files that it names, without asking the
+// store. Every error is an *Error.
+func Check(text string) error {
+	u, err := parse(text)
+	if err != nil {
+		return err
+	}
+	switch u.scheme {
+	case "etcd":
+		_, err = etcdOptions(u)
+	case "mysql":
+		_, _, err = configMySQL(u)
+	default:
+		_, _, err = configPostgreSQL(u)
+	}
+	if err == nil {
+		return nil
+	}
+	return u.hide(err)
+}
+
+// hide makes err an *Error that does not have the password.
+func (u *parsed) hide(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = fault("", "%s: %w", u.scheme, err)
@@ -94,7 +120,7 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
 		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, redacted))
 	}
-	return nil, e
+	return e
 }
 
 // A parsed is a URL taken apart as far as all have it in common.
@@ -341,24 +367,34 @@ func redactQuery(query string) string {
 	return strings.Join(parts, "&")
 }
 
-// openEtcd opens an etcd.
-func openEtcd(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
+// etcdOptions are what a URL says of an etcd.
+func etcdOptions(u *parsed) (o etcdstore.Options, err error) {
 	c, err := u.tls()
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	if err := u.nothingElse("tls, ca, cert, key, password-file and timeout"); err != nil {
-		return nil, err
+		return o, err
 	}
 	endpoints, err := u.addresses("2379")
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	s, err := etcdstore.Open(ctx, etcdstore.Options{
+	return etcdstore.Options{
 		Endpoints: endpoints, Prefix: u.path, TLS: c,
 		Username: u.user, Password: u.password,
-		DialTimeout: u.timeout, Warn: o.Warn,
-	})
+		DialTimeout: u.timeout,
+	}, nil
+}
+
+// openEtcd opens an etcd.
+func openEtcd(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
+	c, err := etcdOptions(u)
+	if err != nil {
+		return nil, err
+	}
+	c.Warn = o.Warn
+	s, err := etcdstore.Open(ctx, c)
 	switch {
 	case err == nil:
 		return s, nil

@@ -522,5 +522,25 @@ func TestURLs(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.words) {
 			t.Errorf("%s: %v, want %q", test.url, err, test.words)
 		}
+		if test.url == "etcd://a/../b" || test.url == "etcd://u@a" { // what only etcdstore knows
+			continue
+		}
+		var e *stores.Error
+		if err := stores.Check(test.url); !errors.As(err, &e) || !strings.Contains(e.Error(), test.words) {
+			t.Errorf("Check of %s: %v, want %q", test.url, err, test.words)
+		}
+	}
+	for _, test := range []struct{ url, words string }{
+		{"etcd://a,b:2379/firn", ""},
+		{"mysql://u:p@h/d?table=ids&create=true", ""},
+		{"postgresql://u:p@h,i/d?sslmode=require&timeout=3s", ""},
+		{"mysql://u:hunter2@h/d?table=a-b", "a-z, 0-9 and _"},
+		{"postgres://u:hunter2@h/d?table=a-b", "a-z, 0-9 and _"},
+		{"postgres://u:hunter2@h/d?password-file=x", "a password and a password-file"},
+	} {
+		err := stores.Check(test.url)
+		if (err == nil) != (test.words == "") || err != nil && (!strings.Contains(err.Error(), test.words) || strings.Contains(err.Error(), "hunter2")) {
+			t.Errorf("Check of %s: %v, want %q", stores.Redact(test.url), err, test.words)
+		}
 	}
 }
