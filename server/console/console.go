@@ -329,7 +329,7 @@ func (v *visit) failed(err error, late bool) {
 	}
 	f := httpapi.FaultOf(err, v.k.c.Limit, late)
 	if f.Cause != nil {
-		v.k.c.Log.Error("console: request failed", "path", v.r.URL.Path, "error", f.Cause)
+		v.k.c.Log.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
 	}
 	v.fail(f.Status, "That did not work", strings.ToUpper(f.Detail[:min(1, len(f.Detail))])+f.Detail[min(1, len(f.Detail)):]+".")
 }

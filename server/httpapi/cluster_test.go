@@ -167,7 +167,7 @@ func TestClusterLife(t *testing.T) {
 	ctx := t.Context()
 	var log bytes.Buffer
 	c := newCluster(t, ClusterConfig{Store: store, Config: sequencer.Config{Window: 2 * time.Second}})
-	h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	next := func() int { return do(h, "POST", "/v1/sequencers/orders/next").Code }
 	wait := func(code int) {
 		t.Helper()
@@ -212,8 +212,9 @@ func TestClusterLife(t *testing.T) {
 		t.Errorf("/readyz: %d %s, want 200 while there is a window", w.Code, w.Body)
 	}
 	w := do(h, "POST", "/v1/sequencers/others/next")
-	p := wantProblem(t, w, unavailable, "log")
-	if strings.Contains(p.Detail, "secret") || w.Header().Get("Retry-After") != "1" || !strings.Contains(log.String(), "secret") {
+	p := wantProblem(t, w, unavailable, "could not be reached or read", "log")
+	if strings.Contains(p.Detail, "secret") || w.Header().Get("Retry-After") != "1" || !strings.Contains(log.String(), "secret") ||
+		strings.Contains(log.String(), "level=ERROR") { // the log of the store says once that it is away
 		t.Errorf("%+v, and the log says\n%s", p, &log)
 	}
 	empty := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store})})
@@ -283,7 +284,9 @@ func TestReadyWithoutNumber(t *testing.T) {
 		t.Errorf("the number is free: %d %s", w.Code, w.Body)
 	}
 	attached := false
-	c.Stats(func(name string, s sequencer.Stats) { attached = name == "orders" && s.State.Phase == sequencer.Attached })
+	c.Stats(func(name string, s sequencer.Stats) {
+		attached = name == "orders" && s.State.Phase == sequencer.Attached
+	})
 	if !attached {
 		t.Error("orders is not attached: /readyz has not looked for a number")
 	}

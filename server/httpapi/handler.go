@@ -263,7 +263,7 @@ func (w *statusWriter) sent() int {
 // fail answers with a problem.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 	if p.cause != nil {
-		h.log.LogAttrs(r.Context(), slog.LevelError, "request failed",
+		h.log.LogAttrs(r.Context(), levelOf(p.name), "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("err", p.cause))
 	}
 	p.write(w, r)

@@ -212,7 +212,7 @@ func TestErrors(t *testing.T) {
 		for _, wrapped := range []error{row.err, fmt.Errorf("read grant of node 7: %w", row.err)} {
 			for _, backend := range []failing{{here: wrapped}, {source: wrapped}} {
 				var log bytes.Buffer
-				h := NewHandler(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, nil))})
+				h := NewHandler(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 				w := do(h, "POST", "/v1/sequencers/orders/next")
 				p := wantProblem(t, w, row.kind)
 				if got := w.Header().Get("Retry-After"); got != row.retry {
@@ -223,6 +223,9 @@ func TestErrors(t *testing.T) {
 				}
 				if isLogged := strings.Contains(log.String(), "secret"); isLogged != strings.Contains(row.err.Error(), "secret") {
 					t.Errorf("%v: the log says %q", wrapped, log.String())
+				}
+				if row.kind == unavailable == strings.Contains(log.String(), "level=ERROR") && strings.Contains(log.String(), "secret") {
+					t.Errorf("%v: an error of the store is one of each request: %s", wrapped, &log)
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -113,7 +114,10 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 	case errors.Is(err, sequencer.ErrUnavailable):
 		// The log has what the store said; that may name hosts.
 		p.kind, p.retry, p.cause = unavailable, time.Second, err
-		p.detail = "node numbers are kept in a store that did not answer in time; the server's log says more"
+		p.detail = "node numbers are kept in a store that could not be reached or read; the server's log says more"
+		if errors.Is(err, context.DeadlineExceeded) {
+			p.detail = "node numbers are kept in a store that did not answer in time; the server's log says more"
+		}
 	case errors.Is(err, grant.ErrMismatch):
 		// The backend has forgotten it, and opens it as it is now.
 		p.kind, p.retry = recreated, time.Second
@@ -169,6 +173,17 @@ type Fault struct {
 func FaultOf(err error, limit time.Duration, late bool) Fault {
 	p := problemOf(err, limit, late)
 	return Fault{p.name, p.status, p.detail, p.retry, p.cause}
+}
+
+// Level is that of a line about the Cause. A store that does not answer fails every request:
+// there who watches the store says so, and not each of them.
+func (f Fault) Level() slog.Level { return levelOf(f.Kind) }
+
+func levelOf(kind string) slog.Level {
+	if kind == unavailable.name {
+		return slog.LevelDebug
+	}
+	return slog.LevelError
 }
 
 // maxRetry is the longest Retry-After. A wait beyond it does not end by itself:

@@ -85,7 +85,8 @@ type Options struct {
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 
-	// Log is told when the store does not take what is written; nil means nobody is.
+	// Log is told when the store does not take what is written, and when it does again; nil
+	// means nobody is.
 	Log *slog.Logger
 }
 
@@ -123,15 +124,19 @@ func (a *Announcer) ID() string { return a.id }
 func (a *Announcer) Run(ctx context.Context) {
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
-	failing := false
+	var failing time.Time // since when; zero where it does not
 	for {
 		call, cancel := context.WithTimeout(ctx, a.o.Every)
 		err := a.write(call, 3*a.o.Every)
 		cancel()
-		if err != nil && ctx.Err() == nil && !failing {
+		switch {
+		case err == nil && !failing.IsZero():
+			a.o.Log.Info("this server is listed again", "after", time.Since(failing).Round(time.Millisecond).String())
+			failing = time.Time{}
+		case err != nil && ctx.Err() == nil && failing.IsZero():
+			failing = time.Now()
 			a.o.Log.Warn("this server is not listed: the store does not take it", "error", err)
 		}
-		failing = err != nil
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

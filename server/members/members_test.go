@@ -1,9 +1,14 @@
 package members
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +69,55 @@ func TestMembers(t *testing.T) {
 		_ = s.List(ctx, "", func(string, []byte) bool { n++; return true })
 		if n > size+8 {
 			t.Errorf("%d records for %d members", n, size)
+		}
+		stop()
+		running.Wait()
+	})
+}
+
+// A cutStore does not answer while it is cut.
+type cutStore struct {
+	memstore.Store
+	cut atomic.Bool
+}
+
+func (c *cutStore) Get(ctx context.Context, key string) ([]byte, error) {
+	if c.cut.Load() {
+		return nil, errors.New("cut")
+	}
+	return c.Store.Get(ctx, key)
+}
+
+func (c *cutStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if c.cut.Load() {
+		return false, errors.New("cut")
+	}
+	return c.Store.CAS(ctx, key, old, next)
+}
+
+// TestListedAgain: the log says when the server is not listed, and when it is again.
+func TestListedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := new(cutStore)
+		a := New(s, func() Member { return Member{Host: "h"} }, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { a.Run(ctx) })
+		for _, want := range []string{
+			"",
+			`level=WARN msg="this server is not listed: the store does not take it" error=cut`,
+			`level=INFO msg="this server is listed again" after=40s`,
+			"",
+		} {
+			time.Sleep(5 * time.Second)
+			s.cut.Store(strings.Contains(want, "WARN"))
+			time.Sleep(35 * time.Second)
+			synctest.Wait()
+			if got := log.String(); strings.Count(got, "\n") != min(1, len(want)) || !strings.Contains(got, want) {
+				t.Errorf("the log says %q, want one line with %q", got, want)
+			}
+			log.Reset()
 		}
 		stop()
 		running.Wait()

@@ -2,6 +2,7 @@ package respapi
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ type failure struct {
 	code  string
 	text  string
 	cause error // what to log, where it is the server that has failed
+	level slog.Level
 }
 
 // failureOf is what an error of a Backend or its sources is to a client. Texts begin with
@@ -40,7 +42,7 @@ type failure struct {
 // command has passed.
 func failureOf(err error, limit time.Duration, late bool) failure {
 	fault := httpapi.FaultOf(err, limit, late)
-	f := failure{code: codeErr, text: fault.Kind + ": " + fault.Detail, cause: fault.Cause}
+	f := failure{code: codeErr, text: fault.Kind + ": " + fault.Detail, cause: fault.Cause, level: fault.Level()}
 	switch fault.Kind {
 	case "busy", "nodes-exhausted", "no-grant", "recreated":
 		f.code = codeTryAgain

@@ -199,7 +199,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 	}
 	f := failureOf(err, c.s.c.Limit, late)
 	if f.cause != nil {
-		c.s.c.Log.LogAttrs(c.requestContext(), slog.LevelError, "command failed", slog.String("sequencer", name), slog.Any("err", f.cause))
+		c.s.c.Log.LogAttrs(c.requestContext(), f.level, "command failed", slog.String("sequencer", name), slog.Any("err", f.cause))
 	}
 	c.fail(f.code, f.text)
 	return 0

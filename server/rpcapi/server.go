@@ -325,7 +325,7 @@ func (s *Server) failed(ctx context.Context, method string, err error) error {
 		return fail(codes.DeadlineExceeded, f.Kind, "the call's deadline has passed: "+f.Detail, 0)
 	}
 	if f.Cause != nil {
-		s.c.Log.ErrorContext(ctx, "call failed", "method", method, "error", f.Cause)
+		s.c.Log.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
 	}
 	return fail(codeOf(f), f.Kind, f.Detail, f.Retry)
 }

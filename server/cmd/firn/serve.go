@@ -301,7 +301,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 	if err != nil {
 		return nil, nil, err
 	}
-	store = stores.Wrap(s.tracer.Store(store), s.answers.Begin)
+	store = stores.Wrap(s.tracer.Store(store), stores.Tell(log, s.answers.Begin))
 	config := httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template}
 	if s.forward {
 		config.Elsewhere = s.elsewhere(store)

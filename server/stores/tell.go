@@ -1,0 +1,80 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Tell returns a Begin that tells the log when a Store stops answering, with the reason, and
+// when it answers again, with for how long it did not and how many calls failed meanwhile.
+// In between, single calls are for the level debug. It passes all on to next.
+//
+// A Store that comes and goes is told of once in tellEvery. Calls that their caller has given
+// up, or gave no time to speak of, say nothing about the Store.
+func Tell(log *slog.Logger, next Begin) Begin {
+	t := &teller{log: log, next: next}
+	return t.begin
+}
+
+const (
+	tellEvery = 10 * time.Second
+	littleOf  = 500 * time.Millisecond // so much time is no time to speak of
+)
+
+type teller struct {
+	log  *slog.Logger
+	next Begin
+
+	mu     sync.Mutex // guards what follows
+	since  time.Time  // when it stopped answering; zero while it answers
+	failed uint64     // calls since then
+	said   bool       // the log knows
+	last   time.Time  // when the log was told that it does not answer
+}
+
+func (t *teller) begin(ctx context.Context, what, key string) (context.Context, func(bool, error)) {
+	call, end := t.next(ctx, what, key)
+	begin := time.Now()
+	return call, func(applied bool, err error) {
+		end(applied, err)
+		now := time.Now()
+		switch {
+		case err == nil:
+			t.answered(now)
+		case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && now.Sub(begin) < littleOf:
+		default:
+			t.silent(begin, now, what, err)
+		}
+	}
+}
+
+// silent notes a call that failed.
+func (t *teller) silent(begin, now time.Time, what string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since.IsZero() {
+		t.since, t.failed = begin, 0
+	}
+	t.failed++
+	level := slog.LevelDebug
+	if !t.said && (t.last.IsZero() || now.Sub(t.last) >= tellEvery) {
+		t.said, t.last, level = true, now, slog.LevelWarn
+	}
+	t.log.Log(context.Background(), level, "the store does not answer", "call", what, "error", err)
+}
+
+// answered notes a call that did not.
+func (t *teller) answered(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since.IsZero() {
+		return
+	}
+	if t.said {
+		t.log.Info("the store answers again", "after", now.Sub(t.since).Round(time.Millisecond).String(), "failed", t.failed)
+	}
+	t.since, t.said = time.Time{}, false
+}

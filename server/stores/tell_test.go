@@ -1,0 +1,102 @@
+package stores
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant/memstore"
+)
+
+// A cutStore does not answer while it is cut.
+type cutStore struct {
+	memstore.Store
+	cut, hangs atomic.Bool
+}
+
+func (c *cutStore) Get(ctx context.Context, key string) ([]byte, error) {
+	switch {
+	case c.hangs.Load():
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case c.cut.Load():
+		return nil, errors.New("no such directory")
+	}
+	return c.Store.Get(ctx, key)
+}
+
+// TestTell: the log has a line when the store stops answering and one when it answers
+// again, however many calls fail.
+func TestTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		inner := new(cutStore)
+		var answers Answers
+		s := Wrap(inner, Tell(slog.New(slog.NewTextHandler(&log, nil)), answers.Begin))
+		get := func(n int) {
+			for range n {
+				_, _ = s.Get(t.Context(), "k")
+				time.Sleep(time.Second)
+			}
+		}
+		want := func(what string, lines ...string) {
+			t.Helper()
+			got := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
+			if log.Len() == 0 {
+				got = nil
+			}
+			log.Reset()
+			for i := range max(len(got), len(lines)) {
+				if i >= len(got) || i >= len(lines) || !strings.Contains(got[i], lines[i]) {
+					t.Errorf("%s: the log says\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(lines, "\n"))
+					return
+				}
+			}
+		}
+		const gone = `level=WARN msg="the store does not answer" call=get error="no such directory"`
+		get(3)
+		want("it answers")
+		inner.cut.Store(true)
+		get(1)
+		want("it stops", gone)
+		if up, known := answers.Up(); up || !known {
+			t.Error("what comes after Tell was not told")
+		}
+		get(99)
+		want("it is away")
+		inner.cut.Store(false)
+		get(5)
+		want("it is back", `level=INFO msg="the store answers again" after=1m40s failed=100`)
+
+		// What comes and goes.
+		for range 15 {
+			inner.cut.Store(true)
+			get(1)
+			inner.cut.Store(false)
+			get(1)
+		}
+		again := `level=INFO msg="the store answers again" after=1s failed=1`
+		want("it comes and goes", gone, again, gone, again, gone, again)
+		time.Sleep(time.Minute)
+
+		// Whoever gives up, or has no time, says nothing.
+		inner.hangs.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), littleOf/2)
+		_, _ = s.Get(ctx, "k")
+		cancel()
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, cancel)
+		_, _ = s.Get(ctx, "k")
+		want("who gives up")
+		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+		_, _ = s.Get(ctx, "k")
+		cancel()
+		want("it hangs", `level=WARN msg="the store does not answer" call=get error="context deadline exceeded"`)
+	})
+}
