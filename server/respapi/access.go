@@ -17,15 +17,19 @@ type Authenticator interface {
 // change while a connection lasts. It must be safe for use by many goroutines at
 // once.
 type Access interface {
-	MayGenerate(name string) bool // IDs of the sequencer of this name
+	Known() bool                  // it still counts; else the client is as one that has not said who it is
+	MayGenerate(name string) bool // IDs of the sequencer of this name; false where it is not Known
 	MayRead() bool                // what IDs say: INSPECT
+	MaySee() bool                 // how the server is: all of INFO
 }
 
 // everything is the access of all clients where nothing has to be known.
 type everything struct{}
 
+func (everything) Known() bool             { return true }
 func (everything) MayGenerate(string) bool { return true }
 func (everything) MayRead() bool           { return true }
+func (everything) MaySee() bool            { return true }
 
 // defaultUser is who a client is that gives no name, as in Redis.
 const defaultUser = "default"
@@ -43,6 +47,20 @@ func (s *Server) firstAccess(nc net.Conn) Access {
 	}
 	return nil
 }
+
+// isKnown reports whether the client has said who it is, and still is that.
+func (c *conn) isKnown() bool { return c.access != nil && c.access.Known() }
+
+// deny answers a command for IDs of a sequencer that the client may not have.
+func (c *conn) deny(name string) {
+	if !c.access.Known() {
+		c.fail("NOAUTH", authRequired)
+		return
+	}
+	c.fail("NOPERM", "this client may not make IDs of sequencer "+name)
+}
+
+const authRequired = "Authentication required."
 
 // tlsState is Config.TLSState where it is nil.
 func tlsState(nc net.Conn) *tls.ConnectionState {

@@ -138,8 +138,9 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	case cmd == nil && isHTTP(args):
 		c.refuse(protocolError("this is HTTP, and the server speaks RESP here: use a Redis client, or ask the port that serves HTTP"))
 		return
-	case c.access == nil && (cmd == nil || !cmd.open):
-		c.fail("NOAUTH", "Authentication required.")
+	// Those with a key ask whether the client may have it, and find out so.
+	case (cmd == nil || !cmd.open) && (c.access == nil || (cmd == nil || !cmd.key) && !c.access.Known()):
+		c.fail("NOAUTH", authRequired)
 	case cmd == nil:
 		c.fail(codeErr, unknownCommand(args))
 	case len(args) < cmd.min || cmd.max > 0 && len(args) > cmd.max:
@@ -281,7 +282,7 @@ func (c *conn) hello(args [][]byte) {
 	if secret != nil && !c.login(user, secret) {
 		return
 	}
-	if c.access == nil {
+	if !c.isKnown() {
 		c.fail("NOAUTH", "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}

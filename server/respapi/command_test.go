@@ -360,8 +360,82 @@ func (g guard) Authenticate(user, secret string) (Access, bool) {
 // onlyOrders may make IDs of orders.
 type onlyOrders struct{}
 
+func (onlyOrders) Known() bool                  { return true }
 func (onlyOrders) MayGenerate(name string) bool { return name == "orders" }
 func (onlyOrders) MayRead() bool                { return false }
+func (onlyOrders) MaySee() bool                 { return false }
+
+// An ending access is known as often as it is asked so, and then not.
+type ending struct {
+	onlyOrders
+	left *int
+}
+
+func (e ending) Known() bool {
+	*e.left--
+	return *e.left >= 0
+}
+
+func (e ending) MayGenerate(name string) bool { return e.Known() && name == "orders" }
+
+// TestAuthEnds: who is not known any more is asked who it is, whatever the command.
+func TestAuthEnds(t *testing.T) {
+	const noAuth = "-NOAUTH Authentication required."
+	left := 3
+	s := NewServer(Config{Backend: counting(), Auth: guard{ending{left: &left}}})
+	script := []struct{ in, want string }{
+		{"AUTH right", "+OK"},
+		{"NEXT orders", "1"},
+		{"PING", "+PONG"},
+		{"ECHO a", "a"},
+		{"NEXT orders", noAuth},
+		{"NEXT users", noAuth},
+		{"NEXTB orders 2", noAuth},
+		{"INCR orders", noAuth},
+		{"INSPECT 1", noAuth},
+		{"INFO", noAuth},
+		{"PING", noAuth},
+		{"HELLO 3", "-NOAUTH HELLO must be called"},
+		{"NONE", noAuth},
+		{"RESET", "+RESET"},
+	}
+	var in strings.Builder
+	for _, tt := range script {
+		in.WriteString(line(tt.in))
+	}
+	all := values(t, talk(s, in.String()))
+	if len(all) != len(script) {
+		t.Fatalf("%d answers, want %d", len(all), len(script))
+	}
+	for i, tt := range script {
+		if got := all[i].String(); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%d: %s = %s, want %s", i, tt.in, got, tt.want)
+		}
+	}
+}
+
+// TestInfoIsOfWhoAsks: who may only take IDs learns of INFO what clients need.
+func TestInfoIsOfWhoAsks(t *testing.T) {
+	s := NewServer(Config{Backend: counting(), Auth: guard{onlyOrders{}}, Version: "v9"})
+	for command, want := range map[string]string{
+		"INFO": "# Server\r\nredis_version:7.4.0\r\nfirn_version:v9\r\nredis_mode:standalone\r\n\r\n# Persistence\r\nloading:0\r\n\r\n" +
+			"# Replication\r\nrole:master\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n",
+		"INFO replication":    "# Replication\r\nrole:master\r\n",
+		"INFO clients":        "",
+		"INFO stats keyspace": "",
+	} {
+		all := values(t, talk(s, line("AUTH right")+line(command)))
+		if len(all) != 2 || all[1].String() != want {
+			t.Errorf("%s = %v, want %q", command, all, want)
+		}
+	}
+	all := values(t, talk(NewServer(Config{Backend: counting()}), line("INFO")))
+	for _, more := range []string{"process_id:", "connected_clients:", "firn_ids_given:"} {
+		if len(all) != 1 || !strings.Contains(all[0].String(), more) {
+			t.Errorf("who may do everything is not told %s", more)
+		}
+	}
+}
 
 func TestAuth(t *testing.T) {
 	const noAuth, wrong = "-NOAUTH Authentication required.", "-WRONGPASS invalid username-password pair or user is disabled"

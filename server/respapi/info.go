@@ -12,7 +12,8 @@ import (
 // own these are. Clients read it to know what they can send.
 const redisVersion = "7.4.0"
 
-// info answers INFO: lines of name:value in sections, as Redis has them.
+// info answers INFO: lines of name:value in sections, as Redis has them. Who may only take
+// IDs gets what clients need to know, and nothing of how the server is.
 func (c *conn) info(args [][]byte) {
 	s := c.s
 	var b []byte
@@ -27,6 +28,14 @@ func (c *conn) info(args [][]byte) {
 		for i := 0; i < len(lines); i += 2 {
 			b = fmt.Appendf(b, "%v:%v\r\n", lines[i], lines[i+1])
 		}
+	}
+	if !c.access.MaySee() {
+		section("Server", "redis_version", redisVersion, "firn_version", s.c.Version, "redis_mode", "standalone")
+		section("Persistence", "loading", 0) // ioredis waits until it is so
+		section("Replication", "role", "master")
+		section("Cluster", "cluster_enabled", 0)
+		c.out = appendVerbatim(c.out, c.resp3, b)
+		return
 	}
 	up := time.Since(s.started)
 	section("Server",
@@ -43,7 +52,7 @@ func (c *conn) info(args [][]byte) {
 		"connected_clients", s.Conns(),
 		"maxclients", s.c.MaxConns,
 	)
-	section("Persistence", "loading", 0) // ioredis waits until it is so
+	section("Persistence", "loading", 0)
 	section("Stats",
 		"total_connections_received", s.totalConns.Load(),
 		"total_commands_processed", s.totalCommands.Load()+c.counted.commands,

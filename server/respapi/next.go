@@ -162,7 +162,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 		}
 	}
 	if !c.access.MayGenerate(name) {
-		c.fail("NOPERM", "this client may not make IDs of sequencer "+name)
+		c.deny(name)
 		return 0
 	}
 

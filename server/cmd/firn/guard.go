@@ -242,6 +242,11 @@ func (a respAccess) now() (*auth.Principal, bool) {
 	return a.p, true
 }
 
+func (a respAccess) Known() bool {
+	_, ok := a.now()
+	return ok
+}
+
 func (a respAccess) MayGenerate(name string) bool {
 	p, ok := a.now()
 	return ok && p.MayGenerate(name)
@@ -250,6 +255,11 @@ func (a respAccess) MayGenerate(name string) bool {
 func (a respAccess) MayRead() bool {
 	p, ok := a.now()
 	return ok && p.MayInspect()
+}
+
+func (a respAccess) MaySee() bool {
+	p, ok := a.now()
+	return ok && p.MayRead("")
 }
 
 // forwarderConfig is how this server asks others of its store.

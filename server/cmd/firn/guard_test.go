@@ -219,8 +219,10 @@ func TestServeGuarded(t *testing.T) {
 			t.Fatal("a token that was taken out of the file still counts")
 		}
 	}
-	if got := ask("NEXT orders"); !strings.HasPrefix(got, "-NO") {
-		t.Errorf("the connection of a token that was taken out: %s", got)
+	for _, command := range []string{"NEXT orders", "NEXT users", "INFO", "INSPECT 1", "PING"} {
+		if got := ask(command); got != "-NOAUTH Authentication required." {
+			t.Errorf("the connection of a token that was taken out: %s: %s", command, got)
+		}
 	}
 	if got := askCertified("NEXT users"); !strings.HasPrefix(got, "$") {
 		t.Errorf("another one: %s", got)
