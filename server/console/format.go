@@ -169,20 +169,6 @@ func about(d time.Duration) string {
 // uptime is how long something has run.
 func uptime(since, now time.Time) string { return inspect.Span(max(0, inspect.Age(since, now))) }
 
-// percent is a share in words: never certain, never nothing.
-func percent(share float64) string {
-	switch p := share * 100; {
-	case p > 99.9:
-		return "> 99.9 %"
-	case p < 0.1:
-		return "< 0.1 %"
-	case p < 10 || p > 99:
-		return fmt.Sprintf("%.1f %%", p)
-	default:
-		return fmt.Sprintf("%.0f %%", p)
-	}
-}
-
 // detail is an error as a sentence for people.
 func detail(err error) string {
 	text := err.Error()

@@ -292,7 +292,7 @@ func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, own []ownLayout, o inspect.Options, now time.Time) {
 	known := map[string]bool{r.Name: true}
 	add := func(x *inspect.Reading, yours string) {
-		c := candidate{Name: x.Name, Share: percent(x.Score), Yours: yours}
+		c := candidate{Name: x.Name, Share: inspect.Percent(x.Score), Yours: yours}
 		if x.Encoding != r.Encoding {
 			c.As = x.Encoding.String()
 		}

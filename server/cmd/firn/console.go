@@ -16,12 +16,7 @@ func (s *serving) console(guard *guard, backend httpapi.Backend, log *slog.Logge
 	c := console.Config{
 		Backend: backend,
 		Figures: func() []metrics.Sequencer { return figures(backend) },
-		Self: func() string {
-			if id := s.memberID.Load(); id != nil {
-				return *id
-			}
-			return ""
-		},
+		Self:    s.self,
 		TLS: func(r *http.Request) *tls.ConnectionState {
 			state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
 			return state

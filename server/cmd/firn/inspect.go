@@ -188,23 +188,9 @@ func (p *idPrinter) title(r *inspect.Reading) string {
 	case !r.Plausible:
 		return name + p.look.yellow("  hardly possible, like all others")
 	case r.Score > 0.95:
-		return name + p.look.green("  "+percent(r.Score))
+		return name + p.look.green("  "+inspect.Percent(r.Score))
 	}
-	return name + p.look.yellow("  "+percent(r.Score))
-}
-
-// percent is a share in words: never certain, never nothing.
-func percent(share float64) string {
-	switch p := share * 100; {
-	case p > 99.9:
-		return "> 99.9 %"
-	case p < 0.1:
-		return "< 0.1 %"
-	case p < 10 || p > 99:
-		return fmt.Sprintf("%.1f %%", p)
-	default:
-		return fmt.Sprintf("%.0f %%", p)
-	}
+	return name + p.look.yellow("  "+inspect.Percent(r.Score))
 }
 
 func (p *idPrinter) addParts(r *rows, x *inspect.Reading) {
@@ -363,7 +349,7 @@ func (p *idPrinter) others(w io.Writer, readings []inspect.Reading) {
 		if x.HasParts {
 			stamp = x.Stamp()
 		}
-		t.add(name, percent(x.Score), stamp, p.reason(x))
+		t.add(name, inspect.Percent(x.Score), stamp, p.reason(x))
 	}
 	if len(t.rows) > 0 {
 		fmt.Fprintln(w)
