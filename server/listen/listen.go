@@ -2,7 +2,8 @@
 // is HTTP/2, and RESP.
 //
 // Without TLS the first bytes tell. HTTP/2 begins with "PRI ", HTTP/1.1 with one of
-// its methods and a space; whatever else is RESP, which answers what is none with
+// its usual methods and a space, or with a line that ends as its requests do, whose
+// method its server refuses; whatever else is RESP, which answers what is none with
 // an error. With TLS the protocol that was negotiated tells, and the first bytes
 // where none was, as with clients of RESP.
 //
@@ -11,6 +12,7 @@
 package listen
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,6 +20,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -249,17 +252,28 @@ func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
 	return begun, p, err
 }
 
-// methods are how requests of HTTP/1.1 begin.
+// methods are how requests of HTTP/1.1 begin, mostly.
 var methods = [...]string{"GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "TRACE ", "QUERY "}
 
 // preface is how HTTP/2 begins: more of it says nothing else.
 const preface = "PRI "
 
-// sniff reads as many bytes as tell the protocol: eight at most.
+// A request with another method is told by its whole first line, which has at most maxLine
+// bytes, and its method at most maxMethod.
+const (
+	maxMethod = 32
+	maxLine   = 8 << 10
+)
+
+// sniff reads as many bytes as tell the protocol: eight at first, and more of what may be a
+// request of HTTP with an unusual method.
 func sniff(conn net.Conn) (net.Conn, Protocol, error) {
 	b := &begun{Conn: conn}
 	buf := make([]byte, 0, 8)
 	for {
+		if len(buf) == cap(buf) {
+			buf = append(make([]byte, 0, min(4*cap(buf), maxLine)), buf...)
+		}
 		n, err := conn.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		b.first = buf
@@ -275,7 +289,7 @@ func sniff(conn net.Conn) (net.Conn, Protocol, error) {
 	}
 }
 
-// protocolOf tells what begins with these bytes, if they are enough.
+// protocolOf tells what begins with these bytes, if they are enough: maxLine always are.
 func protocolOf(first []byte) (p Protocol, sure bool) {
 	if len(first) == 0 {
 		return 0, false
@@ -297,7 +311,43 @@ func protocolOf(first []byte) (p Protocol, sure bool) {
 			return HTTP, whole
 		}
 	}
+	return byLine(first[:min(len(first), maxLine)])
+}
+
+// byLine tells what has no usual method. A command of RESP in a line has no slash or star
+// after its first word, or else does not end as a request of HTTP does.
+func byLine(first []byte) (p Protocol, sure bool) {
+	n := 0
+	for n < len(first) && n <= maxMethod && isTokenChar(first[n]) {
+		n++
+	}
+	switch {
+	case n == 0, n > maxMethod:
+		return RESP, true
+	case n == len(first):
+		return RESP, false
+	case first[n] != ' ':
+		return RESP, true
+	case n+1 == len(first):
+		return RESP, false
+	case first[n+1] != '/' && first[n+1] != '*':
+		return RESP, true
+	}
+	line, _, ended := bytes.Cut(first, []byte("\n"))
+	if !ended {
+		return RESP, len(first) == maxLine
+	}
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if at := len(line) - len(" HTTP/1.1"); at > n && string(line[at:at+8]) == " HTTP/1." {
+		return HTTP, true
+	}
 	return RESP, true
+}
+
+// isTokenChar reports whether a method of HTTP can have the character, as RFC 9110 has it,
+// but for * and $, which RESP begins with.
+func isTokenChar(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || strings.IndexByte("!#%&'+-.^_`|~", c) >= 0
 }
 
 // refuse answers HTTP with an error, as far as that can be.

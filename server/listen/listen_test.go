@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -116,11 +117,24 @@ var dialects = []struct{ text, want string }{
 	{"PRINT\r\n", "resp"},
 	{"GETEX a\r\n", "resp"},
 	{"\x00\x01", "resp"},
-	{"get / HTTP/1.1\r\n\r\n", "resp"},
+	{"NEXT /orders 3\r\n", "resp"},
+	{"FOO / HTTP/2.0\r\n", "resp"},
+	{"FOO x HTTP/1.1\r\n", "resp"},
+	{"FOO /", "resp"},
+	{"FOO / HTTP/1.1", "resp"},
+	{"FOO HTTP/1.1\r\n", "resp"},
+	{"$3 / HTTP/1.1\r\n", "resp"},
+	{strings.Repeat("F", maxMethod+1) + " / HTTP/1.1\r\n", "resp"},
+	{"FOO /" + strings.Repeat("a", maxLine) + " HTTP/1.1\r\n", "resp"},
 	{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "grpc"},
 	{"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
 	{"QUERY / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
 	{"OPTIONS / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"FOO / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"get / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"PROPFIND /v1/sequencers HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"M-SEARCH * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "http"},
+	{"GETS /" + strings.Repeat("a", 1000) + " HTTP/1.0\r\n\r\n", "http"},
 	{"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "http"},
 }
 
@@ -204,14 +218,14 @@ func FuzzProtocolOf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var p Protocol
 		sure := false
-		for n := 0; n <= min(8, len(text)); n++ {
+		for n := range min(maxLine, len(text)) + 1 {
 			q, now := protocolOf(text[:n])
 			if sure && (q != p || !now) {
 				t.Fatalf("%q is %v, and %q is %v", text[:n-1], p, text[:n], q)
 			}
 			p, sure = q, now
 		}
-		if len(text) >= 8 && !sure {
+		if ended := bytes.IndexByte(text, '\n'); !sure && (ended >= 0 || len(text) >= maxLine) {
 			t.Fatalf("%q is nothing", text)
 		}
 	})

@@ -68,6 +68,30 @@ func startServe(t *testing.T, env map[string]string, args ...string) *running {
 	return r
 }
 
+// TestUnusualMethods: a request of HTTP whose method no server has is answered as one, on the
+// port that serves RESP too.
+func TestUnusualMethods(t *testing.T) {
+	r := startServe(t, nil, "--node", "1")
+	for _, method := range []string{"FOO", "PROPFIND", "get"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		fmt.Fprintf(conn, "%s / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", method)
+		answer, err := io.ReadAll(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"HTTP/1.1 405 ", "Allow: GET, HEAD\r\n", "urn:firn:problem:method-not-allowed"} {
+			if !strings.Contains(string(answer), want) {
+				t.Errorf("%s is answered %q, want %q in it", method, answer, want)
+			}
+		}
+	}
+}
+
 // lines are those of the log that have an attribute of this value.
 func (r *running) lines(key, value string) (all []map[string]any) {
 	for line := range strings.Lines(r.log.String()) {
