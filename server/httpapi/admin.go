@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/members"
 )
 
@@ -178,27 +179,24 @@ func (h *Handler) sequencer(w http.ResponseWriter, r *http.Request) *problem {
 
 // create creates a sequencer as the body says.
 func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Request, a Administrator, name string) *problem {
-	var body struct {
-		Layout   *string `json:"layout"`
-		MaxAhead *string `json:"max_ahead"`
-		Window   *string `json:"window"`
-	}
 	text, err := io.ReadAll(io.LimitReader(r.Body, int64(h.limits.Body)+1))
 	switch {
 	case err != nil:
-		return problemf(badBody, "the body cannot be read: %v", err)
+		return problemf(badBody, "the body cannot be read")
 	case len(text) > h.limits.Body:
 		return problemf(badBody, "the body has more than %d bytes", h.limits.Body)
 	}
+	var body [len(createKeys)]*string
 	if len(text) > 0 {
-		if err := decodeStrictly(text, &body); err != nil {
+		if body, err = readCreate(text); err != nil {
 			return problemf(badBody, `%v: it is such as {"layout":"default","max_ahead":"1s","window":"60s"}, and each may be left out`, err)
 		}
 	}
+	layoutText, aheadText, windowText := body[0], body[1], body[2]
 	layout := firn.Default()
 	var f faults
-	if body.Layout != nil {
-		if layout, err = firn.ParseLayout(*body.Layout); err != nil {
+	if layoutText != nil {
+		if layout, err = firn.ParseLayout(*layoutText); err != nil {
 			f.add("layout: %s", detailOf(err))
 		} else if layout.ReadOnly() {
 			f.add("layout: %s is for reading only", layout)
@@ -214,7 +212,7 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 		}
 		return &d
 	}
-	ahead, window := duration("max_ahead", body.MaxAhead), duration("window", body.Window)
+	ahead, window := duration(createKeys[1], aheadText), duration(createKeys[2], windowText)
 	if len(f) > 0 {
 		return problemf(badBody, "%s", f.problem().detail)
 	}
@@ -319,17 +317,49 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
 }
 
-// decodeStrictly reads one JSON object, without keys that are not known.
-func decodeStrictly(text []byte, v any) error {
+// createKeys are those of the body that creates a sequencer.
+var createKeys = [...]string{"layout", "max_ahead", "window"}
+
+// readCreate reads a JSON object with texts for some of createKeys, each once at most, and
+// no others. null is as if the key were left out. Errors are in words for a client.
+func readCreate(text []byte) (values [len(createKeys)]*string, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("the body is no such JSON: %w", err)
+	none := errors.New("the body is no JSON")
+	switch begin, err := d.Token(); {
+	case err != nil:
+		return values, none
+	case begin != json.Delim('{'):
+		return values, errors.New("the body is no JSON object")
+	}
+	given := make(map[string]bool)
+	for d.More() {
+		token, err := d.Token()
+		key, ok := token.(string)
+		if err != nil || !ok {
+			return values, none
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return values, none
+		}
+		n := slices.Index(createKeys[:], key)
+		switch {
+		case n < 0:
+			return values, fmt.Errorf("the body has the key %s, and there are %s", inspect.Quote(key), list(createKeys[:]))
+		case given[key]:
+			return values, fmt.Errorf("the body has %s twice", key)
+		case string(value) != "null" && json.Unmarshal(value, &values[n]) != nil:
+			return values, fmt.Errorf("%s is %s, and no text in quotes", key, inspect.Quote(string(value)))
+		}
+		given[key] = true
+	}
+	if _, err := d.Token(); err != nil {
+		return values, none
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("the body goes on after the JSON")
+		return values, errors.New("the body goes on after the JSON")
 	}
-	return nil
+	return values, nil
 }
 
 // writeJSON answers with a value.

@@ -36,17 +36,41 @@ func TestAdmin(t *testing.T) {
 	for _, row := range []struct {
 		body, text string
 	}{
-		{`{"layuot":"default"}`, "layuot"},
+		{`{"layuot":"default"}`, `the body has the key "layuot", and there are layout, max_ahead and window: it is such as`},
+		{`{"Layout":"default"}`, `"Layout"`},
 		{`{"layout":"defualt"}`, "layout"},
 		{`{"layout":"xid"}`, "reading only"},
 		{`{"layout":"default","max_ahead":"fast"}`, "max_ahead"},
 		{`{"window":"1s","max_ahead":"1m"}`, "window"},
-		{`{"window":5}`, "such JSON"},
+		{`{"window":5}`, "window is \"5\", and no text in quotes: it is such as"},
+		{`{"layout":["default"]}`, "layout is "},
+		{`{"layout":{"a":1}}`, "layout is "},
+		{`{"layout":"default","window":"60s","layout":"hazelcast"}`, "the body has layout twice: it is such as"},
+		{`{"layout":null,"layout":null}`, "layout twice"},
 		{`{}{}`, "goes on"},
-		{`[`, "such JSON"},
+		{`{} x`, "goes on"},
+		{`[`, "no JSON object: it is such as"},
+		{`[]`, "no JSON object"},
+		{`5`, "no JSON object"},
+		{`null`, "no JSON object"},
+		{`"layout"`, "no JSON object"},
+		{`x`, "the body is no JSON: it is such as"},
+		{`{`, "no JSON"},
+		{`{"layout"`, "no JSON"},
+		{`{"layout":`, "no JSON"},
+		{`{"layout":}`, "no JSON"},
+		{`{"layout":"default"`, "no JSON"},
+		{`{"layout":"default",}`, "no JSON"},
+		{`{5:"default"}`, "no JSON"},
+		{`{"layout":"default"]`, "no JSON"},
 		{strings.Repeat(" ", DefaultBody+1), "more than"},
 	} {
-		wantProblem(t, send(h, "PUT", path, row.body), badBody, row.text)
+		p := wantProblem(t, send(h, "PUT", path, row.body), badBody, row.text)
+		for _, internal := range []string{"unmarshal", "Go ", "struct", "json:", "EOF", "invalid character"} {
+			if strings.Contains(p.Detail, internal) {
+				t.Errorf("%s: %q has words of the program's", row.body, p.Detail)
+			}
+		}
 	}
 	wantProblem(t, do(h, "GET", path), noSequencer) // none of these has created it
 
