@@ -142,31 +142,43 @@ then default. Two patterns that fit equally well are an error.
       window: 60s         # how long a node number is held without the store
       nodes: 0..511       # which node numbers this server may take`
 
-// readConfig reads a file.
-func readConfig(path string) (*settings.File, error) {
+// readConfig reads a file. The error says why nothing of it could be read.
+func readConfig(path string) (f *settings.File, all faults, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, failed("--config, or "+configEnv+", names the file", "%w", err)
+		return nil, nil, failed("--config, or "+configEnv+", names the file", "%w", err)
 	}
-	f, err := settings.Parse(data, path, knownKeys())
-	if err != nil {
-		return nil, misuse("firn config print lists all keys; firn config check FILE tells whether a file is right", "%w", err)
+	f, err = settings.Parse(data, path, knownKeys())
+	var wrong *settings.Faults
+	switch {
+	case errors.As(err, &wrong):
+		all.file(wrong.All)
+		return wrong.Rest, all, nil
+	case err != nil:
+		return nil, nil, misuse(configHint, "%w", err)
 	}
-	return f, nil
+	return f, nil, nil
 }
 
-// origin says where the values of keys come from that have one, and what was written.
-type origin map[string]struct{ where, text string }
+// configHint is where to look for what is right.
+const configHint = "firn config print lists all keys; firn config check FILE tells whether a file is right"
 
-// apply sets flags from the environment and a file, where they were not given. All
-// values that are wrong are reported at once.
-func applyConfig(flags *pflag.FlagSet, f *settings.File, getenv func(string) string) (origin, error) {
+// applyConfig sets flags from the environment and a file, where they were not given.
+func applyConfig(flags *pflag.FlagSet, f *settings.File, getenv func(string) string) (origin, faults) {
 	from := make(origin)
-	var faults []error
-	set := func(key, flag, value, where string) {
-		from[key] = struct{ where, text string }{where, value}
-		if err := flags.Set(flag, value); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %s is %q: %w", where, key, value, cause(err)))
+	var all faults
+	set := func(key, flag string, values []string, o source) {
+		o.text = strings.Join(values, ",")
+		from[key] = o
+		to := flags.Lookup(flag)
+		var err error
+		if list, ok := to.Value.(pflag.SliceValue); ok && o.line != 0 { // each as it stands there, commas too
+			err, to.Changed = list.Replace(values), true
+		} else {
+			err = flags.Set(flag, o.text)
+		}
+		if err != nil {
+			all.add(flag, o.text, "", "%s", wrongValue(to, err))
 		}
 	}
 	for _, k := range configKeys {
@@ -182,41 +194,46 @@ func applyConfig(flags *pflag.FlagSet, f *settings.File, getenv func(string) str
 		case flag.Changed:
 		case env != "" && k.key == "store" && file == nil: // it is looked at where there is no --store
 		case env != "":
-			set(k.key, k.flag, env, envOf(k.key))
+			set(k.key, k.flag, []string{env}, source{where: envOf(k.key)})
 		case file != nil:
-			where := fmt.Sprintf("%s:%d", f.Name, file.Line)
+			o := source{where: fmt.Sprintf("%s:%d", f.Name, file.Line), line: file.Line}
 			if len(file.Values) != 1 && flag.Value.Type() != "stringSlice" {
-				faults = append(faults, fmt.Errorf("%s: %s is one value", where, k.key))
+				from[k.key] = o
+				all.add(k.flag, "", "", "it is one value")
 				continue
 			}
-			set(k.key, k.flag, strings.Join(file.Values, ","), where)
+			set(k.key, k.flag, file.Values, o)
 		}
 	}
-	if len(faults) > 0 {
-		return nil, misuse("", "%w", errors.Join(faults...))
-	}
-	return from, nil
+	return from, all
 }
 
+// ofLayouts are the flags that templates are checked with.
+var ofLayouts = [...]string{"layout", "node", "nodes", "max-ahead", "store"}
+
 // load reads the configuration of serve.
-func (s *serving) load(a *app, flags *pflag.FlagSet) error {
+func (s *serving) load(a *app, flags *pflag.FlagSet) (all faults, err error) {
 	path := s.config
 	if path == "" {
 		path = a.getenv(configEnv)
 	}
 	var f *settings.File
 	if path != "" {
-		var err error
-		if f, err = readConfig(path); err != nil {
-			return err
+		if f, all, err = readConfig(path); err != nil {
+			return nil, err
 		}
 		s.config = path
 		s.file.Store(f)
 	}
 	s.levelGiven = flags.Changed("log-level") || a.getenv(envOf("log.level")) != ""
-	_, err := applyConfig(flags, f, a.getenv)
+	s.said = make(map[string]bool)
+	for _, flag := range ofLayouts {
+		s.said[flag] = flags.Changed(flag) || a.getenv(envOf(keyOf(flag))) != ""
+	}
+	var more faults
+	s.from, more = applyConfig(flags, f, a.getenv)
 	s.settle(flags)
-	return err
+	return append(all, more...), nil
 }
 
 // settle notes what was said of all that counts, and what was not.
@@ -235,16 +252,18 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 	if old == nil {
 		return false, nil, nil
 	}
-	f, err := readConfig(s.config)
+	f, all, err := readConfig(s.config)
 	if err != nil {
 		return false, nil, err
 	}
 	// Values too must be right, or nothing of the file counts.
 	to, flags := servingFlags()
-	if _, err := applyConfig(flags, f, func(string) string { return "" }); err != nil {
-		return false, nil, err
-	}
-	if err := to.check(); err != nil {
+	from, more := applyConfig(flags, f, func(string) string { return "" })
+	to.settle(flags)
+	to.file.Store(f)
+	s.overrule(to)
+	all = append(append(append(all, more...), to.checkValues()...), to.checkNodes(false)...)
+	if err := all.error(from); err != nil {
 		return false, nil, err
 	}
 	text := func(f *settings.File, key string) string {
@@ -263,6 +282,26 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 	}
 	s.file.Store(f)
 	return true, restart, nil
+}
+
+// overrule has what was said at the start by a flag or a variable count before a file that was
+// read again.
+func (s *serving) overrule(to *serving) {
+	if s.said["layout"] {
+		to.layout = s.layout
+	}
+	if s.said["max-ahead"] {
+		to.maxAhead, to.givenAhead = s.maxAhead, s.givenAhead
+	}
+	if s.said["node"] {
+		to.node = s.node
+	}
+	if s.said["nodes"] {
+		to.nodes = s.nodes
+	}
+	if s.said["store"] {
+		to.store = s.store
+	}
 }
 
 // template is what is configured for a name.
@@ -300,33 +339,42 @@ func newConfigCheck(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Say whether a file is right",
-		Long:    "Check reads a file as firn serve would, without starting anything, and reports all that is\nwrong with it. It exits with 1 if there is something.\n\n" + configHelp,
+		Long:    "Check reads a file, and the files that it names, as firn serve would, without starting\nanything or asking the store, and reports all that is wrong. It exits with 1 if there is\nsomething. What a node of env:, hostname or if: stands for is known where serve runs.\n\n" + configHelp,
 		Example: "  firn config check /etc/firn/firn.yaml",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := servingFlags()
-			f, err := readConfig(args[0])
-			if err == nil {
-				_, err = applyConfig(flags, f, func(string) string { return "" })
-				s.settle(flags)
-			}
-			if err == nil {
-				err = s.check()
-			}
-			if err == nil {
-				_, err = s.endpoints()
-			}
+			f, all, err := readConfig(args[0])
 			var exit *exitError
-			if errors.As(err, &exit) && exit.code == exitFailed {
+			switch {
+			case errors.As(err, &exit) && exit.code == exitFailed:
 				return err
-			}
-			if err != nil {
+			case err != nil:
 				return &exitError{exitNo, err, ""}
 			}
-			fmt.Fprintf(a.stdout, "%s is right: %d keys and %d templates of sequencers\n", args[0], len(f.Settings), len(f.Templates))
+			s.file.Store(f)
+			from, more := applyConfig(flags, f, func(string) string { return "" })
+			s.settle(flags)
+			all = append(all, more...)
+			_, more = s.check(false)
+			all = append(all, more...)
+			_, more = s.readGuard(nil)
+			if err := append(all, more...).error(from); err != nil {
+				errors.As(err, &exit)
+				return &exitError{exitNo, exit.err, exit.hint}
+			}
+			fmt.Fprintf(a.stdout, "%s is right: %s and %s of sequencers\n", args[0], howMany(len(f.Settings), "key"), howMany(len(f.Templates), "template"))
 			return nil
 		},
 	}
+}
+
+// howMany is 1 key, or 2 keys.
+func howMany(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // servingFlags are a serve command that is not run.
@@ -359,14 +407,15 @@ func newConfigPrint(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := servingFlags()
 			var f *settings.File
+			var all faults
 			if len(args) == 1 {
 				var err error
-				if f, err = readConfig(args[0]); err != nil {
+				if f, all, err = readConfig(args[0]); err != nil {
 					return err
 				}
 			}
-			from, err := applyConfig(flags, f, a.getenv)
-			if err != nil {
+			from, more := applyConfig(flags, f, a.getenv)
+			if err := append(all, more...).error(from); err != nil {
 				return err
 			}
 			for _, v := range slips(a.environment(), s.node) {

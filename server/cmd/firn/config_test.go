@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -108,11 +110,12 @@ func TestListenAlone(t *testing.T) {
 		if err := flags.Parse(tt.args); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.load(a, flags); err != nil {
+		wrong, err := s.load(a, flags)
+		if err != nil {
 			t.Fatal(err)
 		}
-		endpoints, err := s.endpoints()
-		if err != nil {
+		endpoints, more := s.endpoints()
+		if err := append(wrong, more...).error(s.from); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -184,6 +187,136 @@ func TestSlips(t *testing.T) {
 			if !strings.Contains(stderr.String(), text) {
 				t.Errorf("%q does not say %q: %s", args, text, stderr)
 			}
+		}
+	}
+}
+
+// TestConfigFaults: config check finds what serve refuses, both say all of it at once, each
+// with its line and key, and neither names a flag that nobody has typed.
+func TestConfigFaults(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	for _, tt := range []struct {
+		yaml string
+		want []string // lines of what is said, after the name of the file
+	}{
+		{"tls: {cert: /nope}", []string{"1: tls.cert: TLS needs a certificate and its key"}},
+		{"tls:\n  key: /nope\n  cert: /nope", []string{"3: tls.cert: stat /nope: no such file"}},
+		{"tokens: /nope", []string{"1: tokens: stat /nope: no such file"}},
+		{"member-token: /nope", []string{"1: member-token: open /nope: no such file"}},
+		{"nodes: 0..99999", []string{`1: nodes is "0..99999": layout default has nodes 0 to 1023`}},
+		{"node: 5000", []string{`1: node is "5000": node 5000 is out of range 0..1023`}},
+		{"node: 1\nnodes: 1..2", []string{"2: nodes: either --node or --nodes, not both"}},
+		{"max-ahead: 9999h", []string{`1: max-ahead is "9999h0m0s": it must be 0 or more`}},
+		{"layout: ksuid", []string{`1: layout is "ksuid"`}},
+		{"layout: hazelcast\nsequencers: {x: {nodes: 0..4000}, y: {layout: default, nodes: 0..4000}}", []string{`2: sequencers: "y": nodes: 4000 is more than 1023`}},
+		{"sequencers: {x: {nodes: 0..4000}}", []string{`1: sequencers: "x": nodes 0..4000: 4000 is more than 1023`}},
+		{"nodes: 5..2000\nlayout: hazelcast\nsequencers: {x: {layout: default}}", []string{`3: sequencers: "x": nodes 5..2000: 2000 is more than 1023`}},
+		{`sequencers: {"x": {window: 1ms}}`, []string{`1: sequencers: "x": the window is 1ms`}},
+		{`sequencers: {"x": {max-ahead: 9999h}}`, []string{`1: sequencers: "x": max-ahead is 9999h`}},
+		{`sequencers: {"bad name": {layout: default}}`, []string{`1: sequencers: "bad name" is no name of a sequencer`}},
+		{"sequencers:\n  bad name:\n    layout: nope\n    window: 1ms\n    nodes: 9..1", []string{
+			`2: sequencers: "bad name" is no name`, `3: sequencers: "bad name": layout: `, `4: sequencers: "bad name": the window is 1ms`, `5: sequencers: "bad name": nodes: "9..1" is not LO..HI`,
+		}},
+		{`store: "redis://x"`, []string{`1: store: "redis://x": there is no such kind of store`}},
+		{`store: "postgres://u:hunter2@h/d?table=a-b"`, []string{"1: store: "}},
+		{`store: "dir:/x?y=1"`, []string{`1: store: "dir:/x?y=1": there is no parameter "y"`}},
+		{`advertise: "not an address"`, []string{`1: advertise is "not an address": it is HOST:PORT`}},
+		{"listen: 5", []string{`1: listen is "5": address 5: missing port`}},
+		{`listen: [""]`, []string{"1: listen: it is empty"}},
+		{"listen: ['127.0.0.1:0', '5,6', '7']", []string{`1: listen is "5,6": `, `1: listen is "7": `}},
+		{"limits:\n  connections: 0\n  request-timeout: 0s\n  read-timeout: -1s", []string{
+			`2: limits.connections is "0": it is a number from 1`, `3: limits.request-timeout is "0s": the least is 1ms`, `4: limits.read-timeout is "-1s": it is from 100ms to 10m`,
+		}},
+		{"create-on-first-use: yes", []string{`1: create-on-first-use is "yes": it is true or false`}},
+		{"drain: {delay: soon}", []string{`1: drain.delay is "soon": it is a duration such as`}},
+		{"stroe: x\nlisten: 5\ntokens: /nope\nlog: {level: [a, b]}", []string{`1: there is no key "stroe"`, `2: listen is "5"`, "3: tokens: ", "4: log.level: it is one value"}},
+		{"a: [", []string{" line 1: "}},
+	} {
+		if err := os.WriteFile(file, []byte(tt.yaml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"config", "check", file}, {"serve", "--config", file}} {
+			a, stdout, stderr := serveApp(t)
+			a.getenv = func(string) string { return "" }
+			a.container = func() string { return "a test" } // so that no store of the user's own is made
+			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			code := run(ctx, a, args)
+			stop()
+			if want := map[string]bool{"config": code == exitNo, "serve": code == exitMisuse || code == exitFailed}[args[0]]; !want {
+				t.Errorf("%s of %q: exit %d: %s%s", args[0], tt.yaml, code, stdout, stderr)
+			}
+			var said []string
+			for line := range strings.Lines(stderr.String()) {
+				if _, fault, ok := strings.Cut(line, file+":"); ok {
+					said = append(said, fault)
+				}
+			}
+			right := len(said) == len(tt.want)
+			for i := 0; right && i < len(said); i++ {
+				right = strings.HasPrefix(said[i], tt.want[i])
+			}
+			if !right || strings.Contains(stderr.String(), "hunter2") || strings.Contains(stderr.String(), "--max-connections") {
+				t.Errorf("%s of %q says\n%swant %q", args[0], tt.yaml, stderr, tt.want)
+			}
+		}
+	}
+}
+
+// TestConfigRight: what serve takes is right, with as many keys as there are.
+func TestConfigRight(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	for yaml, want := range map[string]string{
+		"listen: 127.0.0.1:0": "1 key and 0 templates",
+		"node: env:FIRN_TEST_NO_SUCH\nadvertise: '[::1]:3476'":        "2 keys and 0 templates",
+		"node: 5\nlayout: boundary\nsequencers: {'a*': {window: 3s}}": "2 keys and 1 template ",
+		"listen: ['127.0.0.1:0', 'unix:/run/a,b']\nmax-ahead: 0s":     "2 keys",
+	} {
+		if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a, stdout, stderr := serveApp(t)
+		if code := run(t.Context(), a, []string{"config", "check", file}); code != exitFine || !strings.Contains(stdout.String(), want) {
+			t.Errorf("%q: exit %d, %s%swant %q", yaml, code, stdout, stderr, want)
+		}
+	}
+}
+
+// TestReloadFaults: at SIGHUP templates are checked with what counts, and a file with one that
+// nothing can be created with does not.
+func TestReloadFaults(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("max-ahead: 1s")
+	a, _, _ := serveApp(t)
+	s, flags := servingFlags()
+	s.config = file
+	if err := flags.Parse([]string{"--layout", "hazelcast"}); err != nil {
+		t.Fatal(err)
+	}
+	wrong, err := s.load(a, flags)
+	if err := errors.Join(err, wrong.error(s.from)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ text, want string }{
+		{"max-ahead: 1s\nsequencers: {x: {nodes: 0..4000}}", ""}, // the layout is that of the flag
+		{"sequencers: {x: {nodes: 0..70000}}", "70000 is more than 65535"},
+		{"max-ahead: 1s\nsequencers: {x: {window: 1s}}", "the window is 1s"},
+		{"advertise: x", `1: advertise is "x"`},
+		{"layout: default\nmax-ahead: 2s\nsequencers: {x: {nodes: 0..4000}}", ""},
+	} {
+		write(tt.text)
+		before := s.file.Load()
+		_, _, err := s.reload()
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: %v, want %q", tt.text, err, tt.want)
+		}
+		if counts := s.file.Load() != before; counts != (tt.want == "") {
+			t.Errorf("%q counts: %t", tt.text, counts)
 		}
 	}
 }

@@ -26,29 +26,26 @@ type endpoint struct {
 
 // endpoints finds where to listen. It comes before listening, so that there is no moment
 // at which a wrong address is open.
-func (s *serving) endpoints() ([]*endpoint, error) {
-	var all []*endpoint
-	add := func(flag, text string, only ...listen.Protocol) error {
+func (s *serving) endpoints() (all []*endpoint, wrong faults) {
+	add := func(flag, text string, only ...listen.Protocol) {
 		p := &endpoint{flag: flag, text: text, only: only}
 		all = append(all, p)
-		return p.resolve(s)
+		if err := p.resolve(s); err != nil {
+			wrong.exit(flag, text, err)
+		}
 	}
 	for _, text := range s.listen {
-		if err := add("listen", text); err != nil {
-			return nil, err
-		}
+		add("listen", text)
 	}
 	for i, protocol := range []listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP} {
 		if text := s.listenOf[i]; text != "" {
-			if err := add("listen-"+protocol.String(), text, protocol); err != nil {
-				return nil, err
-			}
+			add("listen-"+protocol.String(), text, protocol)
 		}
 	}
 	if len(all) == 0 { // --listen= leaves only those of their own, if there are some
-		return nil, misuse("it is HOST:PORT, such as "+defaultListen+", or unix:PATH", "--listen: it is empty")
+		wrong.add("listen", "", "it is HOST:PORT, such as "+defaultListen+", or unix:PATH", "it is empty")
 	}
-	return all, nil
+	return all, wrong
 }
 
 // guarded reports whether other machines may be let in: it is known who asks, and

@@ -47,12 +47,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &invalid) {
 		return misuse(cmd.CommandPath()+" --help lists the flags", "%w", err)
 	}
-	text := strings.TrimPrefix(invalid.Unwrap().Error(), "firn: ")
+	text := wrongValue(invalid.GetFlag(), err)
 	hint := cmd.CommandPath() + " --help says what it takes"
-	var parse *firn.ParseError
-	if errors.As(err, &parse) {
-		text = parse.Reason
-	}
 	switch name := invalid.GetFlag().Name; name {
 	case "layout":
 		hint = "firn layout lists the presets"

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -29,28 +29,65 @@ type guard struct {
 	all    bool            // any certificate that was verified may generate, as there are no tokens
 }
 
-// openGuard reads the files of tokens and certificates.
-func (s *serving) openGuard(log *slog.Logger) (*guard, error) {
-	g := &guard{hup: make(chan os.Signal, 1)}
-	signal.Notify(g.hup, syscall.SIGHUP) // also where there is nothing to read: it would end the program
-	warn := func(text string) { log.Warn(text) }
-	if s.tls != (tlsconf.Files{}) {
-		l, err := tlsconf.Load(s.tls, warn)
-		if err != nil {
-			return nil, failed("--tls-cert, --tls-key and --client-ca name files in PEM", "%w", err)
-		}
-		g.tls = l
+// openGuard reads the files of tokens and certificates, and finds what is wrong with them.
+func (s *serving) openGuard(log *slog.Logger) (*guard, faults) {
+	g, all := s.readGuard(func(text string) { log.Warn(text) })
+	if len(all) > 0 {
+		return nil, all
 	}
-	if s.tokens != "" {
-		f, err := auth.Open(s.tokens, warn)
-		if err != nil {
-			return nil, failed("firn token new makes an entry; firn token --help has the form of the file", "--tokens: %w", err)
-		}
-		g.tokens = f
+	g.hup = make(chan os.Signal, 1)
+	signal.Notify(g.hup, syscall.SIGHUP) // also where there is nothing to read: it would end the program
+	if g.tokens != nil {
 		g.reportTokens(log, "tokens were read")
 	}
-	g.all = g.tokens == nil && s.tls.Require
 	return g, nil
+}
+
+// readGuard is openGuard without a word in the log, and without signals.
+func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
+	g := new(guard)
+	var err error
+	if s.tls != (tlsconf.Files{}) {
+		if g.tls, err = tlsconf.Load(s.tls, warn); err != nil {
+			flag := "tls-cert"
+			switch {
+			case s.tls.Cert != "":
+			case s.tls.Key != "":
+				flag = "tls-key"
+			case s.tls.ClientCA != "":
+				flag = "client-ca"
+			default:
+				flag = "require-client-cert"
+			}
+			all = append(all, fault{flag: flag, err: err, code: exitFailed, hint: "--tls-cert, --tls-key and --client-ca name files in PEM"})
+		}
+	}
+	if s.tokens != "" {
+		if g.tokens, err = auth.Open(s.tokens, warn); err != nil {
+			all = append(all, fault{flag: "tokens", err: err, code: exitFailed, hint: "firn token new makes an entry; firn token --help has the form of the file"})
+		}
+	}
+	if _, err := s.readMemberToken(); err != nil {
+		all = append(all, fault{flag: "member-token", err: err, code: exitFailed, hint: memberTokenHint})
+	}
+	g.all = g.tokens == nil && s.tls.Require
+	return g, all
+}
+
+// memberTokenHint says what the file of --member-token is.
+const memberTokenHint = "it is a file with one token, such as firn token new prints"
+
+// readMemberToken is the token that other servers let this one in with, or "".
+func (s *serving) readMemberToken() (string, error) {
+	if s.memberToken == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(s.memberToken)
+	text := strings.TrimSpace(string(data))
+	if err == nil && text == "" {
+		err = fmt.Errorf("%s: the file is empty", s.memberToken)
+	}
+	return text, err
 }
 
 // close ends what openGuard has begun.
@@ -264,15 +301,11 @@ func (a respAccess) MaySee() bool {
 
 // forwarderConfig is how this server asks others of its store.
 func (s *serving) forwarderConfig(certificates *tlsconf.Loader) (c rpcapi.ForwarderConfig, err error) {
-	if s.memberToken != "" {
-		text, err := os.ReadFile(s.memberToken)
-		if err == nil && strings.TrimSpace(string(text)) == "" {
-			err = errors.New("the file is empty")
-		}
-		if err != nil {
-			return c, failed("it is a file with one token, such as firn token new prints", "--member-token: %w", err)
-		}
-		token := strings.TrimSpace(string(text))
+	token, err := s.readMemberToken()
+	if err != nil {
+		return c, failed(memberTokenHint, "--member-token: %w", err)
+	}
+	if token != "" {
 		c.Token = func() string { return token }
 		c.PlainToken = s.insecure
 	}

@@ -245,8 +245,8 @@ func TestEmptiedTokens(t *testing.T) {
 	s := newServing()
 	s.tokens = path
 	log := s.logger(a)
-	g, err := s.openGuard(log)
-	if err != nil {
+	g, wrong := s.openGuard(log)
+	if err := wrong.error(nil); err != nil {
 		t.Fatal(err)
 	}
 	defer g.close()

@@ -79,16 +79,16 @@ func showSize(n int) string {
 }
 
 // checkLimits finds what is wrong with the flags of limits.
-func (l *limiting) checkLimits() error {
+func (l *limiting) checkLimits() (all faults) {
 	if l.maxCount < 1 || l.maxCount > httpapi.MaxCount {
-		return misuse("", "--max-ids-per-call %d: it is a number from 1 to %d", l.maxCount, httpapi.MaxCount)
+		all.add("max-ids-per-call", strconv.FormatUint(l.maxCount, 10), "", "it is a number from 1 to %d", httpapi.MaxCount)
 	}
 	for _, s := range []struct {
 		flag        string
 		v, from, to int
 	}{{"max-body", l.maxBody, 1 << 10, 16 << 20}, {"max-header", l.maxHeader, 4 << 10, 1 << 20}} {
 		if s.v < s.from || s.v > s.to {
-			return misuse("", "--%s %s: it is from %s to %s", s.flag, showSize(s.v), showSize(s.from), showSize(s.to))
+			all.add(s.flag, showSize(s.v), "", "it is from %s to %s", showSize(s.from), showSize(s.to))
 		}
 	}
 	for _, d := range []struct {
@@ -104,10 +104,10 @@ func (l *limiting) checkLimits() error {
 			continue
 		}
 		if d.v < d.from || d.v > d.to {
-			return misuse("", "--%s %v: it is from %v to %v", d.flag, d.v, d.from, shortDuration(d.to))
+			all.add(d.flag, d.v.String(), "", "it is from %v to %v", d.from, shortDuration(d.to))
 		}
 	}
-	return nil
+	return all
 }
 
 // shortDuration is 10m where time.Duration says 10m0s.

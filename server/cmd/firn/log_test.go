@@ -203,7 +203,7 @@ func TestLogLevelReload(t *testing.T) {
 		s.config, s.levelGiven = file, given
 		var out bytes.Buffer
 		log := s.logger(&app{stderr: &out})
-		f, err := readConfig(file)
+		f, _, err := readConfig(file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,8 @@ type serving struct {
 	advertise      string
 	config         string
 	file           atomic.Pointer[settings.File] // what it says; nil without one
+	from           origin                        // of values that no flag says
+	said           map[string]bool               // flags that the command line or a variable says
 	create         bool
 	forward        bool
 	memberToken    string                 // the file
@@ -142,10 +145,11 @@ balancer, set --drain-delay to longer than it takes to notice that /readyz says
   firn serve --listen 127.0.0.1:0`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := s.load(a, cmd.Flags()); err != nil {
+			wrong, err := s.load(a, cmd.Flags())
+			if err != nil {
 				return err
 			}
-			return s.run(cmd.Context(), a)
+			return s.run(cmd.Context(), a, wrong)
 		},
 	}
 	cmd.Flags().StringVar(&s.config, "config", "", "`FILE` of the configuration, see firn config --help (default $"+configEnv+")")
@@ -187,12 +191,11 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; else it must exist")
 }
 
-// run listens and serves until ctx is done.
-func (s *serving) run(ctx context.Context, a *app) error {
-	endpoints, err := s.endpoints()
-	if err != nil {
-		return err
-	}
+// run listens and serves until ctx is done. What is wrong with values is said at once, with
+// what was found wrong before.
+func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
+	endpoints, more := s.check(true)
+	wrong = append(wrong, more...)
 	log := s.logger(a)
 	for _, v := range slips(a.environment(), s.node) {
 		text := []any{"name", v.name}
@@ -201,11 +204,13 @@ func (s *serving) run(ctx context.Context, a *app) error {
 		}
 		log.Warn("a variable that is no key is not used", text...)
 	}
-	guard, err := s.openGuard(log)
-	if err != nil {
+	guard, more := s.openGuard(log)
+	if guard != nil {
+		defer guard.close()
+	}
+	if err := append(wrong, more...).error(s.from); err != nil {
 		return err
 	}
-	defer guard.close()
 	tracer, endTraces, err := s.startTraces(ctx, a, log)
 	if err != nil {
 		return err
@@ -253,27 +258,38 @@ func cause(err error) error {
 	}
 }
 
-// backend makes the source of IDs, and finds what is wrong with the flags. end
-// gives back what it holds.
-func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *guard) (backend httpapi.Backend, end func(), err error) {
-	if err := s.check(); err != nil {
-		return nil, nil, err
+// static is the backend without a store.
+func (s *serving) static(node uint64) (*httpapi.Static, error) {
+	o := &firn.Options{MaxAhead: staticAhead}
+	if s.givenAhead {
+		o.MaxAhead = s.maxAhead
 	}
+	return httpapi.NewStatic(httpapi.StaticConfig{Layout: s.layout, Node: node, Options: o, MaxNames: int(s.maxNames)})
+}
+
+// usual is what a sequencer is made and used with where no template says more.
+func (s *serving) usual(node uint64) sequencer.Config {
+	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.allowBehind}
+	if s.node != "" {
+		c.Nodes = &sequencer.Range{Lo: node, Hi: node}
+	}
+	if s.givenAhead {
+		c.MaxAhead = &s.maxAhead
+	}
+	return c
+}
+
+// backend makes the source of IDs, of values that check has found right. end gives back what
+// it holds.
+func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *guard) (backend httpapi.Backend, end func(), err error) {
 	node := uint64(0)
 	if s.node != "" {
 		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
 			return nil, nil, err
 		}
-		if s.nodes != nil {
-			return nil, nil, misuse("", "either --node or --nodes, not both")
-		}
 	}
 	if s.node != "" && s.store == "" {
-		o := &firn.Options{MaxAhead: staticAhead}
-		if s.givenAhead {
-			o.MaxAhead = s.maxAhead
-		}
-		backend, err := httpapi.NewStatic(httpapi.StaticConfig{Layout: s.layout, Node: node, Options: o, MaxNames: int(s.maxNames)})
+		backend, err := s.static(node)
 		if err != nil {
 			return nil, nil, misuse("", "%w", err)
 		}
@@ -284,19 +300,8 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		return backend, func() {}, nil
 	}
 
-	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.allowBehind, Logger: log}
-	if s.node != "" {
-		c.Nodes = &sequencer.Range{Lo: node, Hi: node}
-	}
-	if c.Nodes != nil && c.Nodes.Hi > s.layout.MaxNode() {
-		return nil, nil, misuse("", "--nodes %d..%d: layout %s has nodes 0 to %d", c.Nodes.Lo, c.Nodes.Hi, s.layout, s.layout.MaxNode())
-	}
-	if s.givenAhead {
-		c.MaxAhead = &s.maxAhead
-	}
-	if _, err := grant.UsualConfig(nil, s.layout, c.MaxAhead, nil); err != nil {
-		return nil, nil, misuse("", "--max-ahead: %w", err)
-	}
+	c := s.usual(node)
+	c.Logger = log
 	store, err := a.openStore(ctx, s.store, false, func(text string) { log.Warn("store: " + text) })
 	if err != nil {
 		return nil, nil, err
@@ -366,8 +371,23 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// check finds what is wrong with the flags that need nothing else.
-func (s *serving) check() error {
+// check finds what is wrong with what was said, as far as that can be known without a store:
+// all but the files of openGuard. Where lookUp is not set, what is of the machine that serve
+// runs on is left out: variables, its name and its interfaces.
+func (s *serving) check(lookUp bool) (endpoints []*endpoint, all faults) {
+	endpoints, all = s.endpoints()
+	all = append(all, s.checkValues()...)
+	all = append(all, s.checkNodes(lookUp)...)
+	if s.store != "" {
+		if err := checkStoreURL(s.store); err != nil {
+			all.exit("store", "", err)
+		}
+	}
+	return endpoints, all
+}
+
+// checkValues finds what is wrong with values that need nothing else.
+func (s *serving) checkValues() (all faults) {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
@@ -379,22 +399,89 @@ func (s *serving) check() error {
 		{"drain-timeout", s.drainTimeout, 0},
 	} {
 		if d.value < d.least {
-			return misuse("", "--%s %v: the least is %v", d.flag, d.value, d.least)
+			all.add(d.flag, d.value.String(), "", "the least is %v", d.least)
 		}
 	}
 	if s.maxConns < 1 || s.maxConns > 1_000_000 {
-		return misuse("", "--max-connections %d: it is a number from 1 to 1000000", s.maxConns)
+		all.add("max-connections", strconv.FormatUint(s.maxConns, 10), "", "it is a number from 1 to 1000000")
 	}
 	if s.maxNames < 1 || s.maxNames > 1<<30 {
-		return misuse("", "--max-sequencers %d: it is a number from 1 to %d", s.maxNames, 1<<30)
+		all.add("max-sequencers", strconv.FormatUint(s.maxNames, 10), "", "it is a number from 1 to %d", 1<<30)
 	}
 	if s.layout.ReadOnly() {
-		return misuse("firn layout lists what can be made", "%w", errReadOnly(s.layout))
+		all.add("layout", s.layout.String(), "firn layout lists what can be made", "%w", errReadOnly(s.layout))
 	}
-	if err := s.checkLimits(); err != nil {
-		return err
+	if s.advertise != "" && !isHostPort(s.advertise) {
+		all.add("advertise", s.advertise, "", "it is HOST:PORT, such as ids-1.example:3476, where other servers reach this one")
 	}
-	return s.checkTraces()
+	return append(append(all, s.checkLimits()...), s.checkTraces()...)
+}
+
+// isHostPort reports whether a program can connect to an address, should there be a server.
+func isHostPort(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || host == "" || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/@?#\\\"'", r) }) {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
+}
+
+// checkNodes finds what does not go with the layouts of the server and of its templates: node
+// numbers, and max-ahead.
+func (s *serving) checkNodes(lookUp bool) (all faults) {
+	if s.layout.ReadOnly() {
+		return nil // which checkValues says
+	}
+	node, known := uint64(0), s.node != ""
+	kind, name, of := strings.Cut(s.node, ":")
+	if ofMachine := kind == "env" && name != "" || kind == "hostname" || kind == "if" && of; known && (lookUp || !ofMachine) {
+		var err error
+		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
+			all.exit("node", s.node, err)
+			known = false
+		}
+	} else {
+		known = false
+	}
+	usual := s.usual(node)
+	switch {
+	case s.node != "" && s.nodes != nil:
+		all.add("nodes", "", "", "either --node or --nodes, not both")
+	case s.nodes != nil && s.nodes.Hi > s.layout.MaxNode():
+		all.add("nodes", fmt.Sprintf("%d..%d", s.nodes.Lo, s.nodes.Hi), "", "layout %s has nodes 0 to %d", s.layout, s.layout.MaxNode())
+		usual.Nodes = nil // said once
+	case s.node != "" && !known:
+		usual.Nodes = nil
+	}
+	if s.maxAhead >= 0 {
+		var err error
+		if s.node != "" && s.store == "" {
+			_, err = s.static(node)
+		} else {
+			_, err = grant.UsualConfig(nil, s.layout, usual.MaxAhead, nil)
+		}
+		switch {
+		case err == nil:
+		case s.givenAhead:
+			all.exit("max-ahead", s.maxAhead.String(), err)
+		default:
+			all.exit("layout", s.layout.String(), err)
+		}
+	}
+	f := s.file.Load()
+	if f == nil {
+		return all
+	}
+	template := settings.Template{Layout: s.layout, MaxAhead: usual.MaxAhead}
+	if usual.Nodes != nil {
+		template.Lo, template.Hi, template.HasNodes = usual.Nodes.Lo, usual.Nodes.Hi, true
+	}
+	if s.maxAhead < 0 {
+		template.MaxAhead = nil
+	}
+	all.file(f.Check(template))
+	return all
 }
 
 // serve answers requests until ctx is done, and then those that are under way.

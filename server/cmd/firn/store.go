@@ -88,43 +88,70 @@ func openStoreURL(ctx context.Context, text string, create bool, warn func(strin
 	kind, rest, ok := strings.Cut(text, ":")
 	if !ok || kind != "dir" {
 		s, err := stores.Open(ctx, text, stores.Options{Warn: warn})
-		var e *stores.Error
 		switch {
 		case err == nil:
 			return s, nil
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case errors.As(err, &e) && e.URL:
-			return nil, misuse(e.Hint, "--store: %w", err)
-		case e != nil:
-			return nil, failed(e.Hint, "%w", err)
 		}
-		return nil, failed("", "%w", err)
+		return nil, urlError(err)
 	}
+	path, dirCreate, volatile, err := parseDir(text, rest)
+	if err != nil {
+		return nil, err
+	}
+	return openDir(path, create || dirCreate, volatile)
+}
+
+// checkStoreURL finds what is wrong with the URL of a store, which is not asked.
+func checkStoreURL(text string) error {
+	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
+		_, _, _, err := parseDir(text, rest)
+		return err
+	}
+	if err := stores.Check(text); err != nil {
+		return urlError(err)
+	}
+	return nil
+}
+
+// urlError is an error of stores, with its hint.
+func urlError(err error) error {
+	var e *stores.Error
+	switch {
+	case errors.As(err, &e) && e.URL:
+		return misuse(e.Hint, "--store: %w", err)
+	case e != nil:
+		return failed(e.Hint, "%w", err)
+	}
+	return failed("", "%w", err)
+}
+
+// parseDir reads what follows dir: in the URL of a store.
+func parseDir(text, rest string) (path string, create, volatile bool, err error) {
 	path, query, _ := strings.Cut(rest, "?")
 	if path == "" {
-		return nil, misuse("it is dir:PATH, such as dir:/var/lib/firn", "--store %q: there is no path", text)
+		return "", false, false, misuse("it is dir:PATH, such as dir:/var/lib/firn", "--store: %q: there is no path", text)
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, misuse("", "--store %q: %w", text, err)
+		return "", false, false, misuse("", "--store: %q: %w", text, err)
 	}
-	volatile := false
 	for key := range values {
 		set, err := strconv.ParseBool(values.Get(key))
 		if err != nil {
-			return nil, misuse("", "--store %q: %s is %q: it is true or false", text, key, values.Get(key))
+			return "", false, false, misuse("", "--store: %q: %s is %q: it is true or false", text, key, values.Get(key))
 		}
 		switch key {
 		case "create":
-			create = create || set
+			create = set
 		case "volatile":
 			volatile = set
 		default:
-			return nil, misuse("there are create and volatile", "--store %q: there is no parameter %q", text, key)
+			return "", false, false, misuse("there are create and volatile", "--store: %q: there is no parameter %q", text, key)
 		}
 	}
-	return openDir(path, create, volatile)
+	return path, create, volatile, nil
 }
 
 func openDir(path string, create, volatile bool) (grant.Store, error) {

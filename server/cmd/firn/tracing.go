@@ -62,12 +62,12 @@ func (t *traced) tracingConfig() tracing.Config {
 }
 
 // checkTraces finds what is wrong with the flags of traces.
-func (t *traced) checkTraces() error {
+func (t *traced) checkTraces() (all faults) {
 	c := t.tracingConfig()
 	if err := c.Check(); err != nil {
-		return misuse("such as --tracing-endpoint http://localhost:4317", "--tracing-endpoint: %w", err)
+		all.add("tracing-endpoint", "", "such as --tracing-endpoint http://localhost:4317", "%w", err)
 	}
-	return nil
+	return all
 }
 
 // traceLimit is how long spans that were not sent yet may take, when all else has ended.
@@ -75,9 +75,6 @@ const traceLimit = 3 * time.Second
 
 // startTraces begins to trace, where that is wanted. end sends what was not sent yet.
 func (t *traced) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
-	if err := t.checkTraces(); err != nil {
-		return nil, nil, err
-	}
 	c := t.tracingConfig()
 	c.Getenv, c.Log = a.getenv, log
 	if host, err := os.Hostname(); err == nil {
