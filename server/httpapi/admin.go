@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/firnid/firn"
@@ -368,9 +369,11 @@ func writeJSON(w http.ResponseWriter, status int, v any) *problem {
 	if err != nil {
 		return &problem{kind: internal, detail: "the server's log says what happened", cause: err}
 	}
+	body = append(body, '\n')
 	w.Header()["Content-Type"] = contentTypes[mediaJSON]
+	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(status)
-	w.Write(append(body, '\n'))
+	w.Write(body)
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -369,5 +370,38 @@ func TestServerLimits(t *testing.T) {
 	}
 	if got := get(strings.Repeat("x", 30<<10)); got != 431 {
 		t.Errorf("a header of 30 KiB: status %d, want 431", got)
+	}
+}
+
+// TestContentLengthOfLists: all that are not IDs have a Content-Length, however long they are.
+func TestContentLengthOfLists(t *testing.T) {
+	backend := newCluster(t, ClusterConfig{Store: new(memstore.Store)})
+	for i := range 40 {
+		if _, err := backend.Create(t.Context(), fmt.Sprintf("orders-%02d", i), grant.NewConfig(firn.Default(), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(NewHandler(Config{Backend: backend}))
+	defer server.Close()
+	for _, path := range []string{"/", "/healthz", "/readyz", "/openapi.yaml", "/v1/sequencers", "/v1/sequencers/orders-01", "/v1/members", "/v1/inspect/1", "/nowhere", "/v1/sequencers/" + strings.Repeat("a", 3000)} {
+		long := int64(-1)
+		for _, method := range []string{"GET", "HEAD"} {
+			r, err := http.NewRequest(method, server.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Body.Close()
+			if method == "HEAD" && strings.HasPrefix(path, "/v1/inspect") {
+				continue // it tells how long ago that was
+			}
+			if w.ContentLength < 0 || long >= 0 && w.ContentLength != long && w.StatusCode < 300 {
+				t.Errorf("%s %.40s: status %d, Content-Length %d, and of GET %d", method, path, w.StatusCode, w.ContentLength, long)
+			}
+			long = w.ContentLength
+		}
 	}
 }

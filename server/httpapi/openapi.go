@@ -3,6 +3,7 @@ package httpapi
 import (
 	_ "embed"
 	"net/http"
+	"strconv"
 )
 
 // openAPI describes the HTTP API. TestOpenAPI holds it to what is served.
@@ -16,6 +17,7 @@ func (h *Handler) openapi(w http.ResponseWriter, r *http.Request) *problem {
 		return f.problem()
 	}
 	w.Header().Set("Content-Type", "application/yaml")
+	w.Header().Set("Content-Length", strconv.Itoa(len(openAPI)))
 	w.Write(openAPI)
 	return nil
 }

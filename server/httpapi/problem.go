@@ -215,6 +215,9 @@ func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 		Instance  string `json:"instance"`
 		RequestID string `json:"request_id,omitempty"`
 	}{"urn:firn:problem:" + p.name, p.title, p.status, p.detail, r.URL.EscapedPath(), request.ID(r.Context())})
+	if body.Len() > 2048 { // net/http counts what is shorter
+		h.Set("Content-Length", strconv.Itoa(body.Len()))
+	}
 	w.WriteHeader(p.status)
 	w.Write(body.Bytes())
 }

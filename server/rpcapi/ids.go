@@ -35,12 +35,19 @@ type want struct {
 	s    httpapi.Sequencer
 }
 
-// find sees who asks, and finds the sequencer.
-func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form) (want, error) {
+// find sees who asks, and for what, and finds the sequencer. n is how many IDs are to be
+// taken at once.
+func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form, n int64) (want, error) {
 	if name == "" {
 		name = defaultName
 	}
 	w := want{name: name}
+	if err := s.check(ctx, httpapi.Generate, name); err != nil {
+		return w, err
+	}
+	if n > int64(s.c.Limits.Count) {
+		return w, invalid("count", fmt.Sprintf("count is %d: it is a number from 1 to %d", n, s.c.Limits.Count))
+	}
 	if err := httpapi.CheckName(name); err != nil {
 		return w, badName("sequencer", err)
 	}
@@ -50,9 +57,6 @@ func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form
 		w.runs = true
 	default:
 		return w, invalid("form", fmt.Sprintf("form is %d: it is FORM_IDS or FORM_RUNS", form))
-	}
-	if err := s.check(ctx, httpapi.Generate, name); err != nil {
-		return w, err
 	}
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()
@@ -125,11 +129,8 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 	if n == 0 {
 		n = 1
 	}
-	if n > int64(s.c.Limits.Count) {
-		return nil, invalid("count", fmt.Sprintf("count is %d: it is a number from 1 to %d", n, s.c.Limits.Count))
-	}
 	ctx = withHop(ctx)
-	w, err := s.find(ctx, "Next", r.GetSequencer(), r.GetForm())
+	w, err := s.find(ctx, "Next", r.GetSequencer(), r.GetForm(), n)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +231,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	case batch > uint64(min(maxBatch, s.c.Limits.Count)):
 		return invalid("batch", fmt.Sprintf("batch is %d: it is a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
 	}
-	w, err := s.find(ctx, "Stream", first.GetSequencer(), first.GetForm())
+	w, err := s.find(ctx, "Stream", first.GetSequencer(), first.GetForm(), 0)
 	if err != nil {
 		return err
 	}

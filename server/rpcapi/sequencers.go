@@ -17,15 +17,15 @@ import (
 )
 
 // admin sees who asks, and finds the Administrator. The name is checked where one is
-// needed.
+// needed, once it is known who asks.
 func (s *Server) admin(ctx context.Context, need httpapi.Need, name string, named bool) (httpapi.Administrator, error) {
+	if err := s.check(ctx, need, name); err != nil {
+		return nil, err
+	}
 	if named {
 		if err := httpapi.CheckName(name); err != nil {
 			return nil, badName("name", err)
 		}
-	}
-	if err := s.check(ctx, need, name); err != nil {
-		return nil, err
 	}
 	a, ok := s.c.Backend.(httpapi.Administrator)
 	if !ok {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -434,6 +435,48 @@ func TestGuard(t *testing.T) {
 	if r, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil || r.Status != healthpb.HealthCheckResponse_SERVING {
 		t.Error(r, err)
 	}
+}
+
+// TestWhoAsksFirst: who may not ask is told that, and not what is wrong with the call.
+func TestWhoAsksFirst(t *testing.T) {
+	conn := serve(t, Config{Guard: needs{}})
+	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
+	for what, call := range map[string]func() error{
+		"Get":          func() error { _, err := q.Get(t.Context(), &firnv1.GetRequest{}); return err },
+		"Create":       func() error { _, err := q.Create(t.Context(), &firnv1.CreateRequest{Name: "-"}); return err },
+		"Destroy":      func() error { _, err := q.Destroy(t.Context(), &firnv1.DestroyRequest{}); return err },
+		"Next, name":   func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "-"}); return err },
+		"Next, count":  func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: 1e6}); return err },
+		"Next, form":   func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Form: 7}); return err },
+		"Stream, name": func() error { return streamOnce(t, ids, &firnv1.StreamRequest{Sequencer: "-", Credit: 1}) },
+	} {
+		wantCode(t, what, call(), codes.Unauthenticated, "unauthorized")
+	}
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer read ")
+	_, err := q.Get(ctx, &firnv1.GetRequest{})
+	wantCode(t, "Get of who may", err, codes.InvalidArgument, "bad-name")
+}
+
+// streamOnce is the error of a stream's first answer.
+func streamOnce(t *testing.T, ids firnv1.IDsClient, r *firnv1.StreamRequest) error {
+	t.Helper()
+	stream, err := ids.Stream(t.Context())
+	if err != nil {
+		return err
+	}
+	_ = stream.Send(r)
+	_ = stream.CloseSend()
+	_, err = stream.Recv()
+	return err
+}
+
+// TestLargeMessages: a message beyond the limit has the code that docs/grpc.md says.
+func TestLargeMessages(t *testing.T) {
+	conn := serve(t, Config{Limits: httpapi.Limits{Body: 1000}})
+	ids, name := firnv1.NewIDsClient(conn), strings.Repeat("a", 2000)
+	_, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: name})
+	wantCode(t, "Next", err, codes.ResourceExhausted, "")
+	wantCode(t, "Stream", streamOnce(t, ids, &firnv1.StreamRequest{Sequencer: name}), codes.ResourceExhausted, "")
 }
 
 func TestReflection(t *testing.T) {
