@@ -269,7 +269,8 @@ func beyond(node uint64, l firn.Layout) string {
 }
 
 // Check finds templates that no sequencer can be created with, where usual has what counts
-// for what they do not say: its Layout, MaxAhead and node numbers.
+// for what they do not say: its Layout, MaxAhead and node numbers. A zero Layout there is one
+// that is not known.
 func (f *File) Check(usual Template) (all []*Fault) {
 	for _, t := range f.Templates {
 		fault := func(key, format string, args ...any) {
@@ -286,7 +287,8 @@ func (f *File) Check(usual Template) (all []*Fault) {
 		if ahead == nil {
 			ahead = usual.MaxAhead
 		}
-		if t.unknown { // what no layout allows is wrong all the same
+		unknown := t.unknown || layout.IsZero()
+		if unknown { // what no layout allows is wrong all the same
 			layout = firn.Default()
 			if ahead == nil {
 				ahead = new(time.Duration)
@@ -306,7 +308,7 @@ func (f *File) Check(usual Template) (all []*Fault) {
 		if !has {
 			lo, hi, has = usual.Lo, usual.Hi, usual.HasNodes
 		}
-		if has && !t.unknown && hi > layout.MaxNode() {
+		if has && !unknown && hi > layout.MaxNode() {
 			fault("nodes", "nodes %d..%d: %s", lo, hi, beyond(hi, layout))
 		}
 	}

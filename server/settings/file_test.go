@@ -136,6 +136,21 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestCheckUnknown: where the usual layout is not known, only what goes with none is wrong.
+func TestCheckUnknown(t *testing.T) {
+	f, err := Parse([]byte("sequencers:\n  a: {nodes: 0..99999}\n  b: {window: 99ms}\n  c: {window: 1s}\n  d: {layout: default}"), "f", known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range f.Check(Template{HasNodes: true, Hi: 4000}) {
+		got = append(got, one.Error())
+	}
+	if len(got) != 2 || !strings.HasPrefix(got[0], `f:3: sequencers: "b": the window is 99ms`) || !strings.HasPrefix(got[1], `f:5: sequencers: "d": nodes 0..4000`) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestNearest(t *testing.T) {
 	words := []string{"orders", "users", "invoices"}
 	for word, want := range map[string]string{"order": "orders", "ordres": "orders", "USERS": "users", "invoice-lines": "", "x": "", "": "", "usres": "users"} {

@@ -232,12 +232,14 @@ func (s *serving) load(a *app, flags *pflag.FlagSet) (all faults, err error) {
 	}
 	var more faults
 	s.from, more = applyConfig(flags, f, a.getenv)
-	s.settle(flags)
+	s.settle(flags, more)
 	return append(all, more...), nil
 }
 
-// settle notes what was said of all that counts, and what was not.
-func (s *serving) settle(flags *pflag.FlagSet) {
+// settle notes what was said of all that counts, and what was not; wrong are the values that
+// could not be read.
+func (s *serving) settle(flags *pflag.FlagSet, wrong faults) {
+	s.anyLayout = slices.ContainsFunc(wrong, func(f fault) bool { return f.flag == "layout" })
 	s.givenAhead = flags.Changed("max-ahead")
 	if s.listenOf != [3]string{} && !flags.Changed("listen") {
 		s.listen = nil
@@ -259,7 +261,7 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 	// Values too must be right, or nothing of the file counts.
 	to, flags := servingFlags()
 	from, more := applyConfig(flags, f, func(string) string { return "" })
-	to.settle(flags)
+	to.settle(flags, more)
 	to.file.Store(f)
 	s.overrule(to)
 	all = append(append(append(all, more...), to.checkValues()...), to.checkNodes(false)...)
@@ -288,7 +290,7 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 // read again.
 func (s *serving) overrule(to *serving) {
 	if s.said["layout"] {
-		to.layout = s.layout
+		to.layout, to.anyLayout = s.layout, s.anyLayout
 	}
 	if s.said["max-ahead"] {
 		to.maxAhead, to.givenAhead = s.maxAhead, s.givenAhead
@@ -354,7 +356,7 @@ func newConfigCheck(a *app) *cobra.Command {
 			}
 			s.file.Store(f)
 			from, more := applyConfig(flags, f, func(string) string { return "" })
-			s.settle(flags)
+			s.settle(flags, more)
 			all = append(all, more...)
 			_, more = s.check(false)
 			all = append(all, more...)

@@ -206,6 +206,11 @@ func TestConfigFaults(t *testing.T) {
 		{"nodes: 0..99999", []string{`1: nodes is "0..99999": layout default has nodes 0 to 1023`}},
 		{"node: 5000", []string{`1: node is "5000": node 5000 is out of range 0..1023`}},
 		{"node: 1\nnodes: 1..2", []string{"2: nodes: either --node or --nodes, not both"}},
+		{"layout: hazelcst\nnodes: 0..60000\nsequencers: {x: {nodes: 0..50000}, y: {window: 1ms}}", []string{`1: layout is "hazelcst": there is no preset`, `3: sequencers: "y": the window is 1ms`}},
+		{"max-ahead: 9999h\nsequencers: {x: {window: 60s}}", []string{`1: max-ahead is "9999h0m0s": it must be 0 or more`}},
+		{"max-ahead: -1s", []string{`1: max-ahead is "-1s": the least is 0s`}},
+		{"node: 'env:'", []string{`1: node is "env:": there is no name`}},
+		{"node: 5000\nsequencers: {x: {layout: default}}", []string{`1: node is "5000"`}},
 		{"max-ahead: 9999h", []string{`1: max-ahead is "9999h0m0s": it must be 0 or more`}},
 		{"layout: ksuid", []string{`1: layout is "ksuid"`}},
 		{"layout: hazelcast\nsequencers: {x: {nodes: 0..4000}, y: {layout: default, nodes: 0..4000}}", []string{`2: sequencers: "y": nodes: 4000 is more than 1023`}},
@@ -268,6 +273,7 @@ func TestConfigRight(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"listen: 127.0.0.1:0": "1 key and 0 templates",
 		"node: env:FIRN_TEST_NO_SUCH\nadvertise: '[::1]:3476'":        "2 keys and 0 templates",
+		"node: 'if:no-such-interface'":                                "1 key and",
 		"node: 5\nlayout: boundary\nsequencers: {'a*': {window: 3s}}": "2 keys and 1 template ",
 		"listen: ['127.0.0.1:0', 'unix:/run/a,b']\nmax-ahead: 0s":     "2 keys",
 	} {

@@ -101,8 +101,12 @@ func (f faults) error(from origin) error {
 	}
 	slices.SortStableFunc(all, func(a, b said) int { return cmp.Compare(a.line, b.line) })
 	all = slices.Compact(all)
+	hint := ""
+	if all[len(all)-1].line > 0 {
+		hint = "firn config print lists all keys with their meanings"
+	}
 	if len(all) == 1 {
-		return &exitError{code, &inWords{all[0].text, f[0].err}, all[0].hint}
+		return &exitError{code, &inWords{all[0].text, f[0].err}, cmp.Or(all[0].hint, hint)}
 	}
 	lines := make([]string, len(all))
 	for i, s := range all {
@@ -115,7 +119,7 @@ func (f faults) error(from origin) error {
 	for i, one := range f {
 		errs[i] = one.err
 	}
-	return &exitError{code, &inWords{strings.Join(lines, "\n"), errors.Join(errs...)}, ""}
+	return &exitError{code, &inWords{strings.Join(lines, "\n"), errors.Join(errs...)}, hint}
 }
 
 // quoted is a value in quotes, unless it is a word.

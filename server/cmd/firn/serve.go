@@ -56,6 +56,7 @@ type serving struct {
 	memberToken    string                 // the file
 	memberID       atomic.Pointer[string] // what the server is listed as
 	layout         firn.Layout
+	anyLayout      bool // another is meant, which could not be read
 	store          string
 	node           string
 	nodes          *sequencer.Range
@@ -430,58 +431,68 @@ func isHostPort(text string) bool {
 // checkNodes finds what does not go with the layouts of the server and of its templates: node
 // numbers, and max-ahead.
 func (s *serving) checkNodes(lookUp bool) (all faults) {
-	if s.layout.ReadOnly() {
-		return nil // which checkValues says
-	}
-	node, known := uint64(0), s.node != ""
-	kind, name, of := strings.Cut(s.node, ":")
-	if ofMachine := kind == "env" && name != "" || kind == "hostname" || kind == "if" && of; known && (lookUp || !ofMachine) {
-		var err error
-		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
-			all.exit("node", s.node, err)
-			known = false
+	template := settings.Template{Layout: s.layout}
+	if s.anyLayout || s.layout.ReadOnly() { // which was said
+		template.Layout = firn.Layout{}
+		if s.givenAhead && s.maxAhead >= 0 {
+			template.MaxAhead = &s.maxAhead
 		}
 	} else {
-		known = false
+		usual, wrong := s.checkUsual(lookUp)
+		all = wrong
+		template.MaxAhead = usual.MaxAhead
+		if r := usual.Nodes; r != nil {
+			template.Lo, template.Hi, template.HasNodes = r.Lo, r.Hi, true
+		}
 	}
-	usual := s.usual(node)
-	switch {
-	case s.node != "" && s.nodes != nil:
+	if f := s.file.Load(); f != nil {
+		all.file(f.Check(template))
+	}
+	return all
+}
+
+// checkUsual finds what does not go with the server's own layout, and returns what goes.
+func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
+	node, known := uint64(0), false
+	kind, name, _ := strings.Cut(s.node, ":")
+	ofMachine := kind == "hostname" || kind == "if" || kind == "env" && name != ""
+	if s.node != "" && (lookUp || !ofMachine) {
+		var err error
+		node, err = readNode(s.layout, s.node, s.allowLocal)
+		if known = err == nil; !known {
+			all.exit("node", s.node, err)
+		}
+	}
+	usual = s.usual(node)
+	switch r := s.nodes; {
+	case s.node != "" && r != nil:
 		all.add("nodes", "", "", "either --node or --nodes, not both")
-	case s.nodes != nil && s.nodes.Hi > s.layout.MaxNode():
-		all.add("nodes", fmt.Sprintf("%d..%d", s.nodes.Lo, s.nodes.Hi), "", "layout %s has nodes 0 to %d", s.layout, s.layout.MaxNode())
-		usual.Nodes = nil // said once
+		usual.Nodes = nil
 	case s.node != "" && !known:
 		usual.Nodes = nil
+	case r != nil && r.Hi > s.layout.MaxNode():
+		all.add("nodes", fmt.Sprintf("%d..%d", r.Lo, r.Hi), "", "layout %s has nodes 0 to %d", s.layout, s.layout.MaxNode())
+		usual.Nodes = nil
 	}
-	if s.maxAhead >= 0 {
-		var err error
-		if s.node != "" && s.store == "" {
-			_, err = s.static(node)
-		} else {
-			_, err = grant.UsualConfig(nil, s.layout, usual.MaxAhead, nil)
-		}
-		switch {
-		case err == nil:
-		case s.givenAhead:
-			all.exit("max-ahead", s.maxAhead.String(), err)
-		default:
-			all.exit("layout", s.layout.String(), err)
-		}
+	if s.maxAhead < 0 { // which checkValues says
+		usual.MaxAhead = nil
+		return usual, all
 	}
-	f := s.file.Load()
-	if f == nil {
-		return all
+	var err error
+	if s.node != "" && s.store == "" {
+		_, err = s.static(node)
+	} else {
+		_, err = grant.UsualConfig(nil, s.layout, usual.MaxAhead, nil)
 	}
-	template := settings.Template{Layout: s.layout, MaxAhead: usual.MaxAhead}
-	if usual.Nodes != nil {
-		template.Lo, template.Hi, template.HasNodes = usual.Nodes.Lo, usual.Nodes.Hi, true
+	switch {
+	case err == nil:
+	case s.givenAhead:
+		all.exit("max-ahead", s.maxAhead.String(), err)
+		usual.MaxAhead = nil
+	default:
+		all.exit("layout", s.layout.String(), err)
 	}
-	if s.maxAhead < 0 {
-		template.MaxAhead = nil
-	}
-	all.file(f.Check(template))
-	return all
+	return usual, all
 }
 
 // serve answers requests until ctx is done, and then those that are under way.
