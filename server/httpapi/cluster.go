@@ -27,7 +27,7 @@ type Cluster struct {
 	mu     sync.RWMutex // guards what follows, and users of all entries
 	byName map[string]*opening
 	closed bool
-	lacks  string // a name that could not be opened as all its node numbers are held; "" if none
+	lacks  *grant.ExhaustedError // of a name that could not be opened last; nil if none
 
 	retiring sync.WaitGroup // of what was retired, until it is closed
 }
@@ -128,7 +128,7 @@ func (c *Cluster) Sequencer(ctx context.Context, name string) (Sequencer, error)
 	default:
 	}
 	err = c.open(ctx, strings.Clone(name), o)
-	c.noteLack(name, errors.Is(err, grant.ErrNodesExhausted))
+	c.noteLack(name, err)
 	if err != nil {
 		return Sequencer{}, err
 	}
@@ -348,16 +348,14 @@ func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
 	}
 }
 
-// noteLack notes that there was no node number for a name, or that there is no longer
-// none.
-func (c *Cluster) noteLack(name string, lacks bool) {
+// noteLack notes whether there was a node number for a name.
+func (c *Cluster) noteLack(name string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case lacks:
-		c.lacks = strings.Clone(name)
-	case c.lacks == name:
-		c.lacks = ""
+	if e := (*grant.ExhaustedError)(nil); errors.As(err, &e) {
+		c.lacks = e
+	} else if c.lacks != nil && c.lacks.Sequencer == name {
+		c.lacks = nil
 	}
 }
 
@@ -365,12 +363,13 @@ func (c *Cluster) noteLack(name string, lacks bool) {
 // number, or the store answers and none was found to have no number left. It is an error
 // else, which says what the store said or whose numbers are held.
 //
-// Where no number was left Ready looks for one again, as nobody else asks a server that is
-// not ready. Where another server can be asked (ClusterConfig.Elsewhere) that is as good.
+// Where no number was left Ready takes one that is free by now, as nobody else asks a server
+// that is not ready. Where another server can be asked (ClusterConfig.Elsewhere) that is as
+// good.
 func (c *Cluster) Ready(ctx context.Context) error {
 	now := time.Now()
 	c.mu.RLock()
-	lacks, why := c.lacks, error(nil)
+	lacks, open := c.lacks, error(nil)
 	for name, o := range c.byName {
 		select {
 		case <-o.ready:
@@ -379,8 +378,8 @@ func (c *Cluster) Ready(ctx context.Context) error {
 				c.mu.RUnlock()
 				return nil
 			}
-			if errors.Is(s.Err, grant.ErrNodesExhausted) {
-				lacks, why = name, s.Err // it goes on looking by itself
+			if e := (*grant.ExhaustedError)(nil); errors.As(s.Err, &e) && e.Sequencer == name {
+				lacks, open = e, s.Err // it goes on looking by itself
 			}
 		default:
 		}
@@ -389,23 +388,61 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	if _, err := c.c.Store.Get(ctx, readyKey); err != nil {
 		return ofStore(ctx, err)
 	}
-	if lacks == "" || c.c.Elsewhere != nil && c.c.Elsewhere(ctx, lacks) {
+	switch {
+	case lacks == nil || c.c.Elsewhere != nil && c.c.Elsewhere(ctx, lacks.Sequencer):
+		return nil
+	case open != nil:
+		return open
+	}
+	err := c.stillLacks(ctx, lacks)
+	if err == nil {
+		_, err = c.Sequencer(ctx, lacks.Sequencer)
+	}
+	if errors.Is(err, grant.ErrNodesExhausted) {
+		return err
+	}
+	if ctx.Err() == nil { // else there was no time to find out: whoever wants IDs has more
+		c.noteLack(lacks.Sequencer, nil)
+	}
+	return nil
+}
+
+// stillLacks returns nil if a node number may be free by now that was not, and else an
+// error: that none is, or why none is needed any more.
+func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) error {
+	now := time.Now()
+	// It may be gone, and is not to be created again here.
+	info, err := grant.Lookup(ctx, c.c.Store, was.Sequencer)
+	switch {
+	case err != nil:
+		return err
+	case info.State != grant.Attached:
+		return grant.ErrDetached
+	case was.Ahead:
+		if now.Before(was.Free) {
+			return was
+		}
 		return nil
 	}
-	if why == nil {
-		// It is looked up first: it may be gone, and is not to be created again here.
-		if _, why = grant.Lookup(ctx, c.c.Store, lacks); why == nil {
-			_, why = c.Sequencer(ctx, lacks)
+	is := &grant.ExhaustedError{Sequencer: was.Sequencer, Lo: was.Lo, Hi: was.Hi}
+	held := uint64(0)
+	err = grant.Nodes(ctx, c.c.Store, was.Sequencer, func(n grant.NodeInfo, err error) bool {
+		switch {
+		case n.Node < was.Lo || n.Node > was.Hi:
+		case err != nil:
+			held++ // nobody can take it
+		case n.Held && n.Until.After(now):
+			held++
+			if is.Free.IsZero() || n.Until.Before(is.Free) {
+				is.Free = n.Until
+			}
 		}
+		return true
+	})
+	if err != nil || held <= was.Hi-was.Lo {
+		return err
 	}
-	switch {
-	case errors.Is(why, grant.ErrNodesExhausted):
-		return why
-	case ctx.Err() != nil:
-		return nil // there was no time to find out: whoever wants IDs has more
-	}
-	c.noteLack(lacks, false)
-	return nil
+	return is
 }
 
 // readyKey is read to see whether the store answers. Nobody writes it.

@@ -242,6 +242,14 @@ func TestClusterExhausted(t *testing.T) {
 	}
 }
 
+// writes counts what is written.
+type writes struct{ n atomic.Int64 }
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.n.Add(1)
+	return len(p), nil
+}
+
 // TestReadyWithoutNumber: a server that found no node number is not ready, until it finds
 // one, which it looks for when it is asked whether it is, or until another server has one
 // that can be asked. The log says so once for each change.
@@ -254,7 +262,10 @@ func TestReadyWithoutNumber(t *testing.T) {
 	}
 	var log bytes.Buffer
 	var elsewhere atomic.Bool
-	c := newCluster(t, ClusterConfig{Store: store, Config: one, Elsewhere: func(_ context.Context, name string) bool {
+	tries := new(writes)
+	tried := one
+	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
+	c := newCluster(t, ClusterConfig{Store: store, Config: tried, Elsewhere: func(_ context.Context, name string) bool {
 		return name == "orders" && elsewhere.Load()
 	}})
 	h := NewHandler(Config{Backend: c, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -265,6 +276,9 @@ func TestReadyWithoutNumber(t *testing.T) {
 	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), exhausted)
 	for range 3 {
 		wantProblem(t, ready(), exhausted, "sequencer orders")
+	}
+	if n := tries.n.Load(); n > 1 {
+		t.Errorf("%d lines about a number that was not acquired, want one: it is held, and need not be tried", n)
 	}
 	elsewhere.Store(true)
 	if w := ready(); w.Code != 200 {
