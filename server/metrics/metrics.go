@@ -145,7 +145,7 @@ var outcomeNames = [outcomes]string{"ok", "refused", "failed"}
 type Set struct {
 	registry *prometheus.Registry
 	requests map[string]*[outcomes]prometheus.Counter // by protocol; not changed after New
-	seconds  map[string]prometheus.Observer
+	seconds  map[string]*histogram
 }
 
 // Config says what a Set is of.
@@ -174,7 +174,7 @@ type Config struct {
 
 // New makes a Set.
 func New(c Config) *Set {
-	s := &Set{registry: prometheus.NewRegistry(), requests: make(map[string]*[outcomes]prometheus.Counter), seconds: make(map[string]prometheus.Observer)}
+	s := &Set{registry: prometheus.NewRegistry(), requests: make(map[string]*[outcomes]prometheus.Counter), seconds: make(map[string]*histogram)}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	of := &ofSequencers{c: c}
 	for _, m := range All() {
@@ -211,14 +211,10 @@ func New(c Config) *Set {
 			}
 			s.registry.MustRegister(v)
 		case m.Name == "firn_request_seconds":
-			v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-				Name: m.Name, Help: m.Help,
-				Buckets: []float64{10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10},
-			}, m.Labels)
 			for _, p := range c.Protocols {
-				s.seconds[p] = v.WithLabelValues(p)
+				s.seconds[p] = new(histogram)
 			}
-			s.registry.MustRegister(v)
+			s.registry.MustRegister(histograms{prometheus.NewDesc(m.Name, m.Help, m.Labels, nil), s.seconds})
 		case m.Name == "firn_forwards_total":
 			if c.Forwards == nil {
 				continue
@@ -251,10 +247,13 @@ func New(c Config) *Set {
 }
 
 // Observe counts a request. It does not allocate. The protocol is one of Config.
-func (s *Set) Observe(protocol string, o Outcome, d time.Duration) {
-	if r := s.requests[protocol]; r != nil {
-		r[o].Inc()
-		s.seconds[protocol].Observe(d.Seconds())
+func (s *Set) Observe(protocol string, o Outcome, d time.Duration) { s.ObserveMany(protocol, o, d, 1) }
+
+// ObserveMany counts n requests that took as long each.
+func (s *Set) ObserveMany(protocol string, o Outcome, d time.Duration, n int) {
+	if r := s.requests[protocol]; r != nil && n > 0 {
+		r[o].Add(float64(n))
+		s.seconds[protocol].observe(d, uint64(n))
 	}
 }
 

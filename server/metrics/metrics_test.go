@@ -38,6 +38,8 @@ func TestScrape(t *testing.T) {
 	})
 	s.Observe("http", OK, 30*time.Microsecond)
 	s.Observe("http", Refused, time.Millisecond)
+	s.ObserveMany("resp", OK, 70*time.Microsecond, 5)
+	s.ObserveMany("resp", Failed, time.Minute, 2)
 	s.Observe("nothing", OK, time.Millisecond) // is not there, and does no harm
 	text := scrape(t, s)
 	for _, want := range []string{
@@ -48,7 +50,10 @@ func TestScrape(t *testing.T) {
 		`firn_cas_total{result="applied",sequencer="orders"} 14`, `firn_cas_total{result="unknown",sequencer="users"} 0`,
 		`firn_store_up 1`, `firn_clock_offset_seconds -0.02`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, `firn_nodes_acquired_total{sequencer="orders"} 6`, `firn_renewals_total{sequencer="orders"} 8`,
 		`firn_nodes_released_total{sequencer="orders"} 10`, `firn_nodes_lost_total{sequencer="orders"} 11`, `firn_alarms_total{sequencer="orders"} 13`,
-		`firn_requests_total{outcome="ok",protocol="http"} 1`, `firn_requests_total{outcome="refused",protocol="http"} 1`, `firn_requests_total{outcome="failed",protocol="resp"} 0`,
+		`firn_requests_total{outcome="ok",protocol="http"} 1`, `firn_requests_total{outcome="refused",protocol="http"} 1`, `firn_requests_total{outcome="failed",protocol="resp"} 2`, `firn_requests_total{outcome="ok",protocol="resp"} 5`,
+		`firn_request_seconds_bucket{protocol="resp",le="5e-05"} 0`, `firn_request_seconds_bucket{protocol="resp",le="0.0001"} 5`, `firn_request_seconds_bucket{protocol="resp",le="10"} 5`,
+		`firn_request_seconds_bucket{protocol="resp",le="+Inf"} 7`, `firn_request_seconds_count{protocol="resp"} 7`, `firn_request_seconds_sum{protocol="resp"} 120.00035`,
+		`firn_request_seconds_bucket{protocol="http",le="0.0005"} 1`, `firn_request_seconds_bucket{protocol="http",le="0.001"} 2`,
 		`firn_request_seconds_bucket{protocol="http",le="5e-05"} 1`, `firn_request_seconds_count{protocol="http"} 2`,
 		`firn_connections{protocol="http"} 4`, `firn_build_info{version="v9"} 1`, `firn_forwards_total{result="ok"} 21`, `firn_forwards_total{result="failed"} 22`, "go_goroutines", `firn_ids_total{sequencer="static"} 2`,
 	} {

@@ -164,10 +164,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		return
 	}
 	c.ended = time.Now()
-	d := c.ended.Sub(began) / time.Duration(n)
-	for range n {
-		observe(name, ids/n, d, c.failed)
-	}
+	observe(name, n, ids/n, c.ended.Sub(began)/time.Duration(n), c.failed)
 }
 
 // do answers a command that may be answered. It returns how many IDs it gave, and

@@ -333,11 +333,13 @@ func TestManyNames(t *testing.T) {
 // The names of commands are told to whoever observes, with what they gave.
 func TestObserve(t *testing.T) {
 	var got []string
-	s := NewServer(Config{Backend: counting(), Observe: func(command string, ids int, d time.Duration, err bool) {
+	s := NewServer(Config{Backend: counting(), Observe: func(command string, n, ids int, d time.Duration, err bool) {
 		if d < 0 {
 			t.Errorf("%s took %v", command, d)
 		}
-		got = append(got, fmt.Sprintf("%s %d %t", command, ids, err))
+		for range n {
+			got = append(got, fmt.Sprintf("%s %d %t", command, ids, err))
+		}
 	}})
 	talk(s, line("NEXT a")+strings.Repeat(line("NEXT a"), 6)+line("NEXTB a 9")+line("NEXT a/b")+line("GET a")+line("PING")+line("NEXT a 100000")+"*x\r\n")
 	want := "next 1 false, next 1 false, next 1 false, next 1 false, next 1 false, next 1 false, next 1 false, " +

@@ -145,7 +145,7 @@ func (c *conn) refuse(err error) {
 	c.ending, c.linger = true, true
 	c.note("invalid", 0, 1)
 	if c.s.c.Observe != nil {
-		c.s.c.Observe("invalid", 0, 0, true)
+		c.s.c.Observe("invalid", 1, 0, 0, true)
 	}
 }
 

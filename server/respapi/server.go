@@ -78,13 +78,12 @@ type Config struct {
 	// they were. nil means that nobody is.
 	Trace func(ctx context.Context) (_ context.Context, end func(Answered))
 
-	// Observe is told of every command: its name in lower case ("unknown" for all
-	// that there are not, "invalid" for what breaks the protocol), how many IDs it
-	// gave, how long it took and whether its answer was an error. A NEXT that was
-	// served together with others like it took its share of the time. It must be
-	// quick and safe for use by many goroutines at once; nil means that nobody is
-	// told.
-	Observe func(command string, ids int, d time.Duration, err bool)
+	// Observe is told of all commands: the name in lower case ("unknown" for all that
+	// there are not, "invalid" for what breaks the protocol), of how many that are alike
+	// and were served together, how many IDs each gave, how long each took, which is its
+	// share of the time, and whether the answer was an error. It must be quick and safe
+	// for use by many goroutines at once; nil means that nobody is told.
+	Observe func(command string, n, ids int, d time.Duration, err bool)
 }
 
 // An Answered is commands that arrived together, and were answered together.

@@ -568,12 +568,12 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		ReadTimeout: s.read, WriteTimeout: s.write, IdleTimeout: s.idleOfRESP,
 		Auth: guard.resp(), PeerAccess: guard.peer(), TLSState: listen.StateOf,
 		Version: version, Log: log, Trace: s.tracer.RESP(),
-		Observe: func(_ string, _ int, d time.Duration, failed bool) {
+		Observe: func(_ string, n, _ int, d time.Duration, failed bool) {
 			o := metrics.OK
 			if failed {
 				o = metrics.Refused
 			}
-			set.Observe("resp", o, d)
+			set.ObserveMany("resp", o, d, n)
 		},
 	})
 	rpc := rpcapi.NewServer(rpcapi.Config{
