@@ -395,6 +395,9 @@ func (c *Cluster) Configure(layout firn.Layout, maxAhead, window *time.Duration)
 
 // Create creates a sequencer, or creates it again.
 func (c *Cluster) Create(ctx context.Context, name string, config grant.Config) (grant.Info, error) {
+	if err := config.Check(); err != nil {
+		return grant.Info{}, err // which is none of the store's
+	}
 	info, err := grant.Create(ctx, c.c.Store, name, config, time.Now())
 	return info, ofStore(ctx, err)
 }

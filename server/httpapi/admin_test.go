@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/members"
@@ -107,6 +109,15 @@ func TestAdmin(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	wantProblem(t, do(h, "DELETE", path, "Origin: http://evil.example"), crossSite)
+}
+
+// TestCreateWrong: what cannot be created is not said to be the store's fault.
+func TestCreateWrong(t *testing.T) {
+	c := newCluster(t, ClusterConfig{Store: new(memstore.Store)})
+	_, err := c.Create(t.Context(), "orders", grant.Config{Layout: firn.Default()})
+	if err == nil || errors.Is(err, sequencer.ErrUnavailable) || !strings.Contains(err.Error(), "window") {
+		t.Errorf("without a window: %v", err)
+	}
 }
 
 // TestEmptyLater: what another process holds is waited for, as long as a request may
