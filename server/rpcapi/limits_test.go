@@ -165,14 +165,19 @@ func TestAdminLimit(t *testing.T) {
 // TestDetachGoesOn: a Detach that has to wait longer than it may says how far it is.
 func TestDetachGoesOn(t *testing.T) {
 	store := new(memstore.Store)
-	other := httpapi.NewCluster(httpapi.ClusterConfig{Store: store})
-	// It holds a number, and hears of nothing for a third of its window.
+	away := &cutOff{Store: store}
+	other := httpapi.NewCluster(httpapi.ClusterConfig{Store: away})
+	// It holds a number, and then hears of nothing.
 	if s, err := other.Sequencer(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
 	} else if _, err := s.Source.NextBatch(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close(context.Background())
+	away.cut.Store(true)
+	defer func() {
+		away.cut.Store(false)
+		_ = other.Close(context.Background())
+	}()
 	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 50 * time.Millisecond}))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -181,6 +186,26 @@ func TestDetachGoesOn(t *testing.T) {
 	if err != nil || r.GetSequencer().GetState() != "detaching" {
 		t.Errorf("%v, %v, want detaching", r.GetSequencer().GetState(), err)
 	}
+}
+
+// A cutOff Store does not answer while it is cut off.
+type cutOff struct {
+	grant.Store
+	cut atomic.Bool
+}
+
+func (s *cutOff) Get(ctx context.Context, key string) ([]byte, error) {
+	if s.cut.Load() {
+		return nil, errors.New("cut off")
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *cutOff) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if s.cut.Load() {
+		return false, grant.ErrNotSent
+	}
+	return s.Store.CAS(ctx, key, old, next)
 }
 
 // TestPanic: a fault of the program in one call ends that call.
