@@ -187,7 +187,7 @@ func (p *betweenPage) find() (*found, error) {
 		if format.Fits(l.Bits()) != nil {
 			continue
 		}
-		e, err := rangeIn(l, from, to, format)
+		e, err := inspect.EndsOf(l, from, to, format)
 		if err != nil {
 			return nil, err
 		}

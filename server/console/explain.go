@@ -159,19 +159,3 @@ func plainText(x *inspect.Reading) string {
 	}
 	return x.Hex()
 }
-
-// An idRange is the IDs of a range of time.
-type idRange struct {
-	Lo, Hi string
-	Big    bool // Hi does not fit a signed number of 64 bits
-}
-
-// rangeIn are the IDs of a time range, in a format.
-func rangeIn(l firn.Layout, from, to time.Time, f firn.Format) (r idRange, err error) {
-	if l.Bits() == 128 {
-		lo, hi, err := l.Range128(from, to)
-		return idRange{string(f.Append128(nil, lo)), string(f.Append128(nil, hi)), true}, err
-	}
-	lo, hi, err := l.Range(from, to)
-	return idRange{string(f.Append(nil, lo)), string(f.Append(nil, hi)), hi > math.MaxInt64}, err
-}

@@ -230,7 +230,7 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayou
 	}
 	if best.HasParts && !best.Layout.IsZero() && !best.Layout.ReadOnly() {
 		from := best.Time.Truncate(time.Second)
-		if e, err := rangeIn(best.Layout, from, from.Add(time.Second), best.Layout.Format()); err == nil {
+		if e, err := inspect.EndsOf(best.Layout, from, from.Add(time.Second), best.Layout.Format()); err == nil {
 			r.Second = &second{from, e.Lo, e.Hi, best.Layout.String()}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
 )
 
 // TestPlanned: a plan with a preset's widths is that preset, and what it says is what the
@@ -84,7 +85,7 @@ func TestBetween(t *testing.T) {
 		if l.Bits() == 128 {
 			format = firn.UUID
 		}
-		want, err := rangeIn(l, time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC), format)
+		want, err := inspect.EndsOf(l, time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC), format)
 		if err != nil {
 			t.Fatal(err)
 		}

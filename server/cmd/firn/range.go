@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,7 +50,7 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 			if format == firn.Raw {
 				return misuse("firn range --format hex", "--format raw: range prints text")
 			}
-			ends, err := rangeOf(layout, from, to, format)
+			ends, err := inspect.EndsOf(layout, from, to, format)
 			if err != nil {
 				hint := ""
 				if !from.Before(to) {
@@ -62,21 +61,21 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 			out := bufio.NewWriter(a.stdout)
 			switch {
 			case column != "":
-				text, err := ends.sql(column, format)
+				text, err := sqlOf(ends, column, format)
 				if err != nil {
 					return err
 				}
 				fmt.Fprintln(out, text)
-				if ends.big && format == firn.Decimal {
+				if ends.Big && format == firn.Decimal {
 					a.note("IDs of 2^63 and above do not fit SQL's bigint; a numeric column holds them")
 				}
 			case asJSON:
 				fmt.Fprintf(out, "{\"layout\":%s,\"from\":%q,\"to\":%q,\"lo\":%q,\"hi\":%q}\n",
-					inspect.AppendString(nil, layout.String()), stamp(from), stamp(to), ends.lo, ends.hi)
+					inspect.AppendString(nil, layout.String()), stamp(from), stamp(to), ends.Lo, ends.Hi)
 			default:
 				var r rows
-				r.add("lo", "%s", ends.lo)
-				r.add("hi", "%s", ends.hi)
+				r.add("lo", "%s", ends.Lo)
+				r.add("hi", "%s", ends.Hi)
 				r.add("from", "%s", stamp(from))
 				r.add("to", "%s", stamp(to))
 				r.print(out, a.lookOf(a.stdout))
@@ -95,30 +94,14 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 
 func stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }
 
-// ends are the lowest and highest ID of a range, as text.
-type ends struct {
-	lo, hi string
-	big    bool // hi does not fit a signed number of 64 bits
-}
-
-func rangeOf(l firn.Layout, from, to time.Time, f firn.Format) (e ends, err error) {
-	if l.Bits() == 128 {
-		lo, hi, err := l.Range128(from, to)
-		top, low := hi.Uint64s()
-		return ends{string(f.Append128(nil, lo)), string(f.Append128(nil, hi)), top > 0 || low > math.MaxInt64}, err
-	}
-	lo, hi, err := l.Range(from, to)
-	return ends{string(f.Append(nil, lo)), string(f.Append(nil, hi)), hi > math.MaxInt64}, err
-}
-
-// sql is a condition of SQL. Text in a column sorts like the IDs only where all
+// sqlOf is a condition of SQL. Text in a column sorts like the IDs only where all
 // have the same width.
-func (e ends) sql(column string, f firn.Format) (string, error) {
+func sqlOf(e inspect.Ends, column string, f firn.Format) (string, error) {
 	if f == firn.Decimal {
-		return fmt.Sprintf("%s BETWEEN %s AND %s", column, e.lo, e.hi), nil
+		return fmt.Sprintf("%s BETWEEN %s AND %s", column, e.Lo, e.Hi), nil
 	}
 	if f != f.Fixed() {
 		return "", misuse("--format "+f.Fixed().String()+", if that is what the column has", "--sql with --format %s: texts of different widths do not sort like the IDs", f)
 	}
-	return fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, e.lo, e.hi), nil
+	return fmt.Sprintf("%s BETWEEN '%s' AND '%s'", column, e.Lo, e.Hi), nil
 }
