@@ -42,6 +42,9 @@ type Backend struct {
 	away map[string]absence
 	list []members.Member
 	read time.Time // when list was
+
+	seenAnswered, seenFailed uint64    // what Forwarded said when helped was last asked
+	helpedAt                 time.Time // when helped last saw that a call was answered
 }
 
 // An absence is a sequencer that this server had no number for.
@@ -58,14 +61,14 @@ const (
 	mostOut = 10_000          // names that are remembered
 )
 
-// New makes a Backend over a Cluster of this configuration, whose Wrap it sets. self
+// New makes a Backend over a Cluster of this configuration, whose Wrap and Elsewhere it sets. self
 // returns this server's ID as a member, which is not asked.
 func New(c httpapi.ClusterConfig, f *rpcapi.Forwarder, self func() string) *Backend {
 	b := &Backend{f: f, self: self, log: c.Config.Logger, away: make(map[string]absence)}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
-	c.Wrap = b.orElsewhere
+	c.Wrap, c.Elsewhere = b.orElsewhere, b.helped
 	b.Cluster = httpapi.NewCluster(c)
 	return b
 }
@@ -244,11 +247,46 @@ func (b *Backend) candidates(ctx context.Context, name string) ([]members.Member
 	}
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	has := func(m members.Member) int {
-		if slices.ContainsFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == name }) {
+		if lists(m, name) {
 			return 0
 		}
 		return 1
 	}
 	slices.SortStableFunc(all, func(x, y members.Member) int { return cmp.Compare(has(x), has(y)) })
 	return all, nil
+}
+
+// forwardedLately is how long a call that another server has answered says that it can be
+// asked: longer than servers take to write what they hold.
+const forwardedLately = 15 * time.Second
+
+// helped reports whether another server of the store can be asked for IDs of a sequencer.
+// One was where calls were forwarded and answered a while ago, and none has failed since;
+// else it is one that says where it is and that it has a node number, or has more than it
+// can list. What servers say of themselves is some seconds old.
+func (b *Backend) helped(ctx context.Context, name string) bool {
+	now := time.Now()
+	answered, failed := b.Forwarded()
+	b.mu.Lock()
+	switch {
+	case answered > b.seenAnswered:
+		b.helpedAt = now
+	case failed > b.seenFailed:
+		b.helpedAt = time.Time{}
+	}
+	b.seenAnswered, b.seenFailed = answered, failed
+	recent := !b.helpedAt.IsZero() && now.Sub(b.helpedAt) < forwardedLately
+	b.mu.Unlock()
+	if recent {
+		return true
+	}
+	all, err := b.candidates(ctx, name)
+	return err == nil && slices.ContainsFunc(all, func(m members.Member) bool {
+		return len(m.Holds) >= members.MaxHeld || lists(m, name)
+	})
+}
+
+// lists reports whether a server says that it has a node number of a sequencer.
+func lists(m members.Member, name string) bool {
+	return slices.ContainsFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == name })
 }

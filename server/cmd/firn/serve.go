@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -325,9 +324,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		}
 		fc.Log, fc.Options = log, s.tracer.GRPCClient()
 		forwarder = rpcapi.NewForwarder(fc)
-		var f *forwarding.Backend
-		config.Elsewhere = s.elsewhere(store, func() (answered, failed uint64) { return f.Forwarded() })
-		f = forwarding.New(config, forwarder, s.self)
+		f := forwarding.New(config, forwarder, s.self)
 		backend, cluster = f, f.Cluster
 	} else {
 		cluster = httpapi.NewCluster(config)
@@ -350,45 +347,6 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		store.Close()
 	}, nil
 }
-
-// elsewhere reports whether another server of the store can be asked for IDs of a sequencer.
-// One was where calls were forwarded and answered a while ago, and none has failed since;
-// else it is one that says where it is and that it has a node number, or has more than it
-// can list. What servers say of themselves is some seconds old.
-func (s *serving) elsewhere(store grant.Store, forwarded func() (answered, failed uint64)) func(context.Context, string) bool {
-	var (
-		mu               sync.Mutex // guards what follows
-		answered, failed uint64
-		last             time.Time // when it was seen that a call was answered
-	)
-	return func(ctx context.Context, name string) bool {
-		now := time.Now()
-		a, f := forwarded()
-		mu.Lock()
-		switch {
-		case a > answered:
-			last = now
-		case f > failed:
-			last = time.Time{}
-		}
-		answered, failed = a, f
-		recent := !last.IsZero() && now.Sub(last) < forwardedLately
-		mu.Unlock()
-		if recent {
-			return true
-		}
-		all, err := members.List(ctx, store, now)
-		self := s.self()
-		return err == nil && slices.ContainsFunc(all, func(m members.Member) bool {
-			return m.ID != self && m.Address != "" && (len(m.Holds) >= members.MaxHeld ||
-				slices.ContainsFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == name }))
-		})
-	}
-}
-
-// forwardedLately is how long a call that another server has answered says that it can be
-// asked: longer than servers take to write what they hold.
-const forwardedLately = 15 * time.Second
 
 func later(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -1,4 +1,4 @@
-package main
+package forwarding
 
 import (
 	"context"
@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/rpcapi"
 )
 
 // TestElsewhere: another server can be asked where one says that it has a number and where
@@ -15,9 +17,11 @@ import (
 func TestElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memstore.Store)
-		var answered, failed uint64
-		s := newServing()
-		ask := s.elsewhere(store, func() (uint64, uint64) { return answered, failed })
+		self := ""
+		f := rpcapi.NewForwarder(rpcapi.ForwarderConfig{})
+		defer f.Close()
+		b := New(httpapi.ClusterConfig{Store: store}, f, func() string { return self })
+		ask := b.helped
 		want := func(what string, want bool) {
 			t.Helper()
 			if got := ask(t.Context(), "orders"); got != want {
@@ -25,13 +29,14 @@ func TestElsewhere(t *testing.T) {
 			}
 		}
 		want("nobody", false)
-		answered++
+		b.forwarded.Add(1)
 		want("a call was answered", true)
 		time.Sleep(forwardedLately - time.Second)
 		want("a while ago", true)
-		failed++
+		b.failed.Add(1)
 		want("and the next failed", false)
-		answered, failed = answered+1, failed+1
+		b.forwarded.Add(1)
+		b.failed.Add(1)
 		want("one of each", true)
 		time.Sleep(forwardedLately)
 		want("long ago", false)
@@ -47,9 +52,10 @@ func TestElsewhere(t *testing.T) {
 			{members.Member{Address: "h:1", Holds: []members.Held{{Sequencer: "orders"}}}, true, false},
 			{members.Member{Address: "h:1", Holds: make([]members.Held, members.MaxHeld)}, false, true},
 		} {
+			time.Sleep(fresh + time.Second) // the list is read again
 			a := members.New(store, func() members.Member { return row.m }, members.Options{})
 			if id := a.ID(); row.self {
-				s.memberID.Store(&id)
+				self = id
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan struct{})
