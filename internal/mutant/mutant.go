@@ -25,6 +25,21 @@ const (
 	SlotAcrossTerms         // a slot taken under one term is used with the node of the next
 	TakeoverHeld            // a held number is taken over and begins at the clock
 	RangeIgnored            // a member takes numbers outside its range
+	AdoptOnRead             // an attempt that a read shows is adopted without another write
+	MarkUncapped            // a renewal raises the mark however far ahead of the clock
+	FenceShortWindow        // a fence knows only the window of the configuration it finds
+	FenceLowersMark         // a fence lowers a mark that is above its floor
+	ZeroIsNoTime            // Unix time 0 is taken for "no time"
+	DropToClock             // a claim that is dropped returns to the clock, not to its from
+	RoundDown               // times finer than a millisecond are rounded down
+	RecheckState            // the check after a claim compares the state, not the bytes
+	ShrunkRecord            // a record that shrank does not freeze its member
+	SealAsync               // the Keeper answers before the generator is sealed
+	GapCrossed              // a window crosses a gap that was repaired
+	LineageIgnored          // a store whose identity cannot be read is used
+	ClaimAhead              // a claim ignores that the clock is ahead of the store's time
+	CursorKeepsBlock        // a cursor keeps its block after it waited in the line
+	TargetUnchecked         // a server answers a hop meant for another member or store
 	count
 )
 
@@ -33,6 +48,9 @@ var names = [count]string{
 	"stale memory", "compare revision", "no fence", "floor only", "tick at until",
 	"cursor back", "no config re-read", "release foreign", "slot across terms",
 	"takeover held", "range ignored",
+	"adopt on read", "mark uncapped", "fence short window", "fence lowers mark", "zero is no time",
+	"drop to clock", "round down", "recheck state", "shrunk record", "seal async",
+	"gap crossed", "lineage ignored", "claim ahead", "cursor keeps block", "target unchecked",
 }
 
 // String is the mistake in words.
