@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A Store keeps small values under keys. It is all that coordination needs of a
@@ -85,6 +86,16 @@ type Watcher interface {
 // anybody has ever seen.
 type Lineage interface {
 	Lineage(ctx context.Context) (identity string, revision int64, err error)
+}
+
+// A Clock is a Store that keeps time itself. Members compare their own clocks
+// with it. It is a hint: the uniqueness of IDs never depends on it.
+//
+// Time reads the store's clock once, between the call and its return. The clock
+// showed a time in [now, now + resolution) at that moment, in UTC; it may be
+// wrong, and may be set back. An error says nothing about the clock.
+type Clock interface {
+	Time(ctx context.Context) (now time.Time, resolution time.Duration, err error)
 }
 
 // MaxKey and MaxValue are the most bytes that a key and a value have.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Dialect is what a kind of database does in its own way. It must be made by
@@ -23,6 +24,12 @@ type Dialect struct {
 	exists    string // fails if the table is not there
 	create    string
 	parameter func(n int) string
+
+	// clock returns the microseconds since 1970 by the server's clock, at a moment
+	// between request and answer, and whether this is a replica. It must depend
+	// neither on the time zone nor on when a transaction began.
+	clock           string
+	clockResolution time.Duration
 
 	// refused reports whether an error is an answer of the server that says for
 	// certain that a statement has changed nothing.
@@ -69,6 +76,9 @@ func PostgreSQL() *Dialect {
 		exists:    `SELECT k, v, n FROM {T} LIMIT 0`,
 		create:    `CREATE TABLE {T} (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL)`,
 		parameter: func(n int) string { return fmt.Sprintf("$%d", n) },
+		clock:     `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_is_in_recovery()`,
+
+		clockResolution: time.Microsecond,
 		refused: func(err error) bool {
 			switch s := state(err); {
 			case s == "40001", s == "40P01", s == "55P03", s == "25006": // serialization, deadlock, lock, read only
@@ -160,6 +170,9 @@ func MySQL(number func(error) uint16) *Dialect {
 		exists:    "SELECT k, v, n FROM {T} LIMIT 0",
 		create:    "CREATE TABLE {T} (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL) ENGINE=InnoDB",
 		parameter: func(int) string { return "?" },
+		clock:     "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)), " + mysqlReadOnly,
+
+		clockResolution: time.Millisecond,
 		refused: func(err error) bool {
 			switch number(err) {
 			case 1205, 1213, 1020, // lock wait, deadlock, snapshot

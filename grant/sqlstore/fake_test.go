@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A fake is a database with one table, as a driver shows it. It understands the
@@ -164,6 +165,8 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 		return one(f.settings[0], f.settings[1], f.settings[2], f.settings[3])
 	case strings.Contains(query, "relpersistence"):
 		return one(f.kind)
+	case strings.Contains(query, "clock_timestamp"):
+		return one(time.Now().UnixMicro(), f.replica)
 	case strings.HasPrefix(query, "SELECT pg_is_in_recovery()"):
 		return one(f.replica)
 	case f.rows == nil:

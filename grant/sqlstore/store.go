@@ -19,6 +19,7 @@ var (
 	_ grant.Store       = (*Store)(nil)
 	_ grant.MultiGetter = (*Store)(nil)
 	_ grant.Lineage     = (*Store)(nil)
+	_ grant.Clock       = (*Store)(nil)
 )
 
 // Errors of New, and of calls, that a caller may want to tell apart.
@@ -527,6 +528,24 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 		return "", 0, fmt.Errorf("%w: table %s has no row %s: it was emptied, or made by something else", ErrDamaged, s.table, identityKey)
 	}
 	return string(name), revision, nil
+}
+
+// Time returns the time of the server's clock, to the resolution of the dialect.
+func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	defer leave()
+	var micros int64
+	err = s.read(call, func(conn *sql.Conn) (replica bool, err error) {
+		err = conn.QueryRowContext(call, s.d.clock).Scan(&micros, &replica)
+		return replica, err
+	})
+	if err != nil {
+		return time.Time{}, 0, failed(ctx, "read the clock", err)
+	}
+	return time.UnixMicro(micros).UTC(), s.d.clockResolution, nil
 }
 
 // Close ends the use of the store. Calls under way end with an error.

@@ -174,7 +174,8 @@ func TestReplica(t *testing.T) {
 	_, get := s.Get(t.Context(), "a")
 	list := s.List(t.Context(), "", func(string, []byte) bool { return true })
 	_, _, lineage := s.Lineage(t.Context())
-	for what, err := range map[string]error{"Get": get, "List": list, "Lineage": lineage} {
+	_, _, clock := s.Time(t.Context())
+	for what, err := range map[string]error{"Get": get, "List": list, "Lineage": lineage, "Time": clock} {
 		if !errors.Is(err, ErrReplica) {
 			t.Errorf("%s of a replica: %v, want ErrReplica", what, err)
 		}
@@ -241,6 +242,7 @@ func TestReads(t *testing.T) {
 				return got, err
 			},
 			"Lineage": func() (string, error) { _, _, err := s.Lineage(t.Context()); return "1", err },
+			"Time":    func() (string, error) { _, _, err := s.Time(t.Context()); return "1", err },
 		} {
 			failed := false
 			f.mu.Lock()

@@ -50,6 +50,7 @@ type breakage struct {
 	brokenMany    func(w *whole, ctx context.Context, keys []string) ([][]byte, error)
 	brokenWatch   func(w *whole, ctx context.Context, key string) <-chan struct{}
 	brokenLineage func(w *whole) (string, int64, error)
+	brokenTime    func(w *whole, ctx context.Context) (time.Time, time.Duration, error)
 	brokenClose   func(w *whole) error
 }
 
@@ -161,6 +162,20 @@ func (w *whole) Lineage(ctx context.Context) (string, int64, error) {
 	w.db.mu.Lock()
 	defer w.db.mu.Unlock()
 	return "one", w.db.revision, nil
+}
+
+func (w *whole) time(ctx context.Context) (time.Time, time.Duration, error) {
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, 0, fmt.Errorf("%w: %w", grant.ErrNotSent, err)
+	}
+	return time.Now(), time.Nanosecond, w.refuse()
+}
+
+func (w *whole) Time(ctx context.Context) (time.Time, time.Duration, error) {
+	if w.brokenTime != nil {
+		return w.brokenTime(w, ctx)
+	}
+	return w.time(ctx)
 }
 
 func (w *whole) Close() error {
@@ -827,6 +842,36 @@ func broken() []struct {
 			w.db.mu.Lock()
 			defer w.db.mu.Unlock()
 			return "one", -w.db.revision, nil
+		}}},
+		{"the clock stands still", "clock", func() breakage {
+			began := time.Now()
+			return breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+				_, resolution, err := w.time(ctx)
+				return began, resolution, err
+			}}
+		}()},
+		{"the clock goes back", "clock", func() breakage {
+			began := time.Now()
+			return breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+				now, resolution, err := w.time(ctx)
+				return began.Add(-now.Sub(began)), resolution, err
+			}}
+		}()},
+		{"no time", "clock", breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+			return time.Time{}, 0, nil
+		}}},
+		{"a time known to the day", "clock", breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+			return time.Now().Truncate(24 * time.Hour), 24 * time.Hour, nil
+		}}},
+		{"Time without context", "clock", breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+			return w.time(context.WithoutCancel(ctx))
+		}}},
+		{"Time after Close", "clock", breakage{brokenTime: func(w *whole, ctx context.Context) (time.Time, time.Duration, error) {
+			now, resolution, err := w.time(ctx)
+			if ctx.Err() == nil {
+				err = nil
+			}
+			return now, resolution, err
 		}}},
 	}
 }

@@ -164,3 +164,38 @@ func testLineage(t tb, su suite) {
 		t.Errorf("Lineage = %q, %d, %v after opening again, want %q and at least %d", id, rev, err, identity, revision)
 	}
 }
+
+func testClock(t tb, su suite) {
+	s := su.new(t)
+	c, ok := s.Store.(grant.Clock)
+	if !ok {
+		t.Skip("the store is no grant.Clock")
+	}
+	first, resolution, err := c.Time(s.ctx)
+	switch {
+	case err != nil:
+		t.Fatalf("Time = %v", err)
+	case first.IsZero() || resolution < 0 || resolution > time.Second:
+		t.Fatalf("Time = %v, %v, want a time, known to the second at least", first, resolution)
+	}
+	// A clock that shows when a session or a transaction began stands still.
+	for begin, last := time.Now(), first; !last.After(first); time.Sleep(time.Millisecond) {
+		now, _, err := c.Time(s.ctx)
+		switch {
+		case err != nil || now.Before(last):
+			t.Fatalf("Time = %v, %v after %v", now, err, last)
+		case time.Since(begin) > su.soon+resolution:
+			t.Fatalf("Time = %v, and still so after %v", now, time.Since(begin))
+		}
+		last = now
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	cancel()
+	_, _, err = c.Time(ctx)
+	notSent(t, "Time with a context that is done", err, context.Canceled)
+	if err := s.Close(); err != nil {
+		t.Fatalf("Close = %v", err)
+	}
+	_, _, err = c.Time(s.ctx)
+	notSent(t, "Time after Close", err, nil)
+}

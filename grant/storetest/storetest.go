@@ -91,6 +91,7 @@ func cases() []testCase {
 		{"get many", testGetMany},
 		{"watch", testWatch},
 		{"lineage", testLineage},
+		{"clock", testClock},
 	}
 }
 

@@ -46,6 +46,7 @@ func TestDatabases(t *testing.T) {
 			})
 			t.Run("isolation", func(t *testing.T) { isolation(t, kind, server) })
 			t.Run("create at once", func(t *testing.T) { createAtOnce(t, server) })
+			t.Run("clock", func(t *testing.T) { clock(t, kind, server) })
 			t.Run("faults", func(t *testing.T) { faults(t, server) })
 			t.Run("tables", func(t *testing.T) { tables(t, kind, server) })
 			t.Run("stops", func(t *testing.T) { stops(t, server) })
@@ -164,6 +165,26 @@ func createAtOnce(t *testing.T, server *sqltest.Server) {
 	names.Range(func(any, any) bool { n++; return true })
 	if n != 1 {
 		t.Errorf("%d tables were made, want one", n)
+	}
+}
+
+// clock: the server's time is that of this machine, whatever time zone its sessions have.
+func clock(t *testing.T, kind string, server *sqltest.Server) {
+	parameters := []string{"create=true", "table=clock"}
+	if kind == "postgres" {
+		parameters = append(parameters, "timezone=Asia/Kathmandu")
+	} else {
+		server.Exec("SET GLOBAL time_zone = '+05:45';")
+		defer server.Exec("SET GLOBAL time_zone = 'SYSTEM';")
+	}
+	c := open(t, server.URL(parameters...)).(grant.Clock)
+	for range 20 {
+		before := time.Now()
+		now, resolution, err := c.Time(t.Context())
+		after := time.Now()
+		if err != nil || now.Add(resolution).Before(before) || now.After(after) {
+			t.Fatalf("Time() = %v, %v, %v, want a time from %v to %v", now, resolution, err, before, after)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	CAS     = "cas"
 	List    = "list"
 	Lineage = "lineage"
+	Time    = "time"
 )
 
 // A Begin is told of every call of a Store before it is made: what it is, and its key or
@@ -24,56 +25,34 @@ const (
 // goroutines at once.
 type Begin func(ctx context.Context, what, key string) (_ context.Context, end func(applied bool, err error))
 
-// Wrap returns a Store that is s, and tells begin. It is a grant.MultiGetter, a
-// grant.Watcher and a grant.Lineage where s is: without the last, a member would not notice
-// that the store went back. Watch is not told.
+// Wrap returns a Store that is s, and tells begin. It is a grant.MultiGetter and a
+// grant.Watcher in any case: if s is not, GetMany calls Get for each key, and Watch returns
+// a closed channel, as their contracts allow. Begin hears nothing of Watch.
+//
+// It is a grant.Lineage and a grant.Clock only if s is, because no answer of theirs means "I
+// do not know". An ability with a neutral answer costs one method of wrapped; one without
+// doubles the types below.
 func Wrap(s grant.Store, begin Begin) grant.Store {
 	w := &wrapped{s, begin}
-	m, isMany := s.(grant.MultiGetter)
-	watch, isWatch := s.(grant.Watcher)
 	l, isLineage := s.(grant.Lineage)
-	many, line := manyGetter{m, begin}, lineage{l, begin}
+	c, isClock := s.(grant.Clock)
 	switch {
-	case isMany && isWatch && isLineage:
+	case isLineage && isClock:
 		return &struct {
 			*wrapped
-			manyGetter
-			grant.Watcher
 			lineage
-		}{w, many, watch, line}
-	case isMany && isWatch:
-		return &struct {
-			*wrapped
-			manyGetter
-			grant.Watcher
-		}{w, many, watch}
-	case isMany && isLineage:
-		return &struct {
-			*wrapped
-			manyGetter
-			lineage
-		}{w, many, line}
-	case isWatch && isLineage:
-		return &struct {
-			*wrapped
-			grant.Watcher
-			lineage
-		}{w, watch, line}
-	case isMany:
-		return &struct {
-			*wrapped
-			manyGetter
-		}{w, many}
-	case isWatch:
-		return &struct {
-			*wrapped
-			grant.Watcher
-		}{w, watch}
+			clock
+		}{w, lineage{l, begin}, clock{c, begin}}
 	case isLineage:
 		return &struct {
 			*wrapped
 			lineage
-		}{w, line}
+		}{w, lineage{l, begin}}
+	case isClock:
+		return &struct {
+			*wrapped
+			clock
+		}{w, clock{c, begin}}
 	}
 	return w
 }
@@ -112,16 +91,36 @@ func (w *wrapped) List(ctx context.Context, prefix string, yield func(key string
 	return err
 }
 
-type manyGetter struct {
-	m     grant.MultiGetter
-	begin Begin
-}
-
-func (g manyGetter) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
-	ctx, end := g.begin(ctx, GetMany, "")
-	values, err := g.m.GetMany(ctx, keys)
+func (w *wrapped) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	m, ok := w.Store.(grant.MultiGetter)
+	if !ok {
+		return w.getEach(ctx, keys)
+	}
+	ctx, end := w.begin(ctx, GetMany, "")
+	values, err := m.GetMany(ctx, keys)
 	end(false, err)
 	return values, err
+}
+
+// getEach is GetMany of a Store that cannot.
+func (w *wrapped) getEach(ctx context.Context, keys []string) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		var err error
+		if values[i], err = w.Get(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+func (w *wrapped) Watch(ctx context.Context, key string) <-chan struct{} {
+	if s, ok := w.Store.(grant.Watcher); ok {
+		return s.Watch(ctx, key)
+	}
+	nothing := make(chan struct{})
+	close(nothing)
+	return nothing
 }
 
 type lineage struct {
@@ -134,6 +133,18 @@ func (l lineage) Lineage(ctx context.Context) (identity string, revision int64, 
 	identity, revision, err = l.l.Lineage(ctx)
 	end(false, err)
 	return identity, revision, err
+}
+
+type clock struct {
+	c     grant.Clock
+	begin Begin
+}
+
+func (c clock) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
+	ctx, end := c.begin(ctx, Time, "")
+	now, resolution, err = c.c.Time(ctx)
+	end(false, err)
+	return now, resolution, err
 }
 
 // An Answers knows whether a Store has answered the last call that was made of it. Its zero

@@ -20,18 +20,18 @@ import (
 )
 
 // optional are the interfaces that a Store may have, in the order of their bits below.
-var optional = [...]string{"MultiGetter", "Watcher", "Lineage"}
+var optional = [...]string{"MultiGetter", "Watcher", "Lineage", "Clock"}
 
 // abilities are which of these a Store has, as bits.
 func abilities(s grant.Store) (bits int) {
-	if _, ok := s.(grant.MultiGetter); ok {
-		bits |= 1
-	}
-	if _, ok := s.(grant.Watcher); ok {
-		bits |= 2
-	}
-	if _, ok := s.(grant.Lineage); ok {
-		bits |= 4
+	_, many := s.(grant.MultiGetter)
+	_, watch := s.(grant.Watcher)
+	_, line := s.(grant.Lineage)
+	_, time := s.(grant.Clock)
+	for i, has := range [len(optional)]bool{many, watch, line, time} {
+		if has {
+			bits |= 1 << i
+		}
 	}
 	return bits
 }
@@ -61,10 +61,17 @@ func TestOptional(t *testing.T) {
 	}
 }
 
-// A told Lineage says where it is.
-type told struct{}
+// The fixed ones always give the same answer.
+type (
+	fixedLineage struct{}
+	fixedClock   struct{}
+)
 
-func (told) Lineage(context.Context) (string, int64, error) { return "here", 7, nil }
+func (fixedLineage) Lineage(context.Context) (string, int64, error) { return "here", 7, nil }
+
+func (fixedClock) Time(context.Context) (time.Time, time.Duration, error) {
+	return time.Unix(1, 0), time.Second, nil
+}
 
 // A brief Store has sequencers with shorter windows.
 type brief struct{ grant.Store }
@@ -88,48 +95,53 @@ func TestWrapWindow(t *testing.T) {
 	}
 }
 
-// TestWrap: a Store that is wrapped, also twice, can do what it could, and no more, and all
-// calls are told.
+// TestWrap: a Store that is wrapped, also twice, has the identity and the time that it had, and
+// none that it had not; it reads many keys and can be watched in any case; all calls are told.
 func TestWrap(t *testing.T) {
+	const always = 1 | 2 // of the abilities
 	m := new(memstore.Store)
 	type (
 		store   struct{ grant.Store }
 		many    struct{ grant.MultiGetter }
 		watch   struct{ grant.Watcher }
-		lineage struct{ told }
+		lineage struct{ fixedLineage }
+		clock   struct{ fixedClock }
 	)
-	s, g, w, l := store{m}, many{m}, watch{m}, lineage{}
-	for bits, of := range []grant.Store{
-		s, struct {
+	s, g, w, l, c := store{m}, many{m}, watch{m}, lineage{}, clock{}
+	of := map[int]grant.Store{
+		0: s,
+		1: struct {
 			store
 			many
-		}{s, g}, struct {
+		}{s, g},
+		2: struct {
 			store
 			watch
-		}{s, w}, struct {
+		}{s, w},
+		4: struct {
+			store
+			lineage
+		}{s, l},
+		8: struct {
+			store
+			clock
+		}{s, c},
+		12: struct {
+			store
+			lineage
+			clock
+		}{s, l, c},
+		15: struct {
 			store
 			many
 			watch
-		}{s, g, w}, struct {
-			store
 			lineage
-		}{s, l}, struct {
-			store
-			many
-			lineage
-		}{s, g, l}, struct {
-			store
-			watch
-			lineage
-		}{s, w, l}, struct {
-			store
-			many
-			watch
-			lineage
-		}{s, g, w, l},
-	} {
+			clock
+		}{s, g, w, l, c},
+	}
+	for bits, of := range of {
 		if got := abilities(of); got != bits {
-			t.Fatalf("the test's store has the abilities %03b, want %03b", got, bits)
+			t.Fatalf("the test's store has the abilities %04b, want %04b", got, bits)
 		}
 		key := fmt.Sprint("k", bits)
 		var said []string
@@ -140,41 +152,52 @@ func TestWrap(t *testing.T) {
 		s = Wrap(s, func(ctx context.Context, _, _ string) (context.Context, func(bool, error)) {
 			return ctx, func(bool, error) { outer++ }
 		})
-		if got := abilities(s); got != bits {
-			t.Errorf("wrapped it has the abilities %03b, want %03b", got, bits)
+		if got := abilities(s); got != bits|always {
+			t.Errorf("wrapped it has the abilities %04b, want %04b", got, bits|always)
 		}
 		ctx := t.Context()
 		_, _ = s.CAS(ctx, key, nil, []byte("a"))
 		_, _ = s.CAS(ctx, key, nil, []byte("a"))
 		if v, err := s.Get(ctx, key); string(v) != "a" || err != nil {
-			t.Errorf("%03b: %q, %v", bits, v, err)
+			t.Errorf("%04b: %q, %v", bits, v, err)
 		}
 		_ = s.List(ctx, key, func(string, []byte) bool { return true })
 		want := []string{"cas " + key + " true <nil>", "cas " + key + " false <nil>", "get " + key + " false <nil>", "list " + key + " false <nil>"}
-		if g, ok := s.(grant.MultiGetter); ok {
-			if v, err := g.GetMany(ctx, []string{key}); err != nil || string(v[0]) != "a" {
-				t.Errorf("%03b: %q, %v", bits, v, err)
-			}
+		if v, err := s.(grant.MultiGetter).GetMany(ctx, []string{key, "absent"}); err != nil || len(v) != 2 || string(v[0]) != "a" || v[1] != nil {
+			t.Errorf("%04b: GetMany = %q, %v", bits, v, err)
+		}
+		wantOuter := 5
+		if bits&1 != 0 {
 			want = append(want, "get many  false <nil>")
+		} else {
+			want = append(want, "get "+key+" false <nil>", "get absent false <nil>")
 		}
 		if l, ok := s.(grant.Lineage); ok {
 			if name, n, err := l.Lineage(ctx); name != "here" || n != 7 || err != nil {
-				t.Errorf("%03b: Lineage() = %q, %d, %v", bits, name, n, err)
+				t.Errorf("%04b: Lineage() = %q, %d, %v", bits, name, n, err)
 			}
 			want = append(want, "lineage  false <nil>")
+			wantOuter++
 		}
-		if !slices.Equal(said, want) || outer != len(want) {
-			t.Errorf("%03b: told %q and %d times, want %q", bits, said, outer, want)
-		}
-		if w, ok := s.(grant.Watcher); ok {
-			ctx, stop := context.WithCancel(ctx)
-			changed := w.Watch(ctx, key)
-			if _, err := s.CAS(t.Context(), key, []byte("a"), []byte("b")); err != nil {
-				t.Fatal(err)
+		if c, ok := s.(grant.Clock); ok {
+			if now, resolution, err := c.Time(ctx); !now.Equal(time.Unix(1, 0)) || resolution != time.Second || err != nil {
+				t.Errorf("%04b: Time() = %v, %v, %v", bits, now, resolution, err)
 			}
-			<-changed
-			stop()
+			want = append(want, "time  false <nil>")
+			wantOuter++
 		}
+		if !slices.Equal(said, want) || outer != wantOuter {
+			t.Errorf("%04b: told %q and %d times, want %q", bits, said, outer, want)
+		}
+		watching, stop := context.WithCancel(ctx)
+		changed := s.(grant.Watcher).Watch(watching, key)
+		if _, err := s.CAS(ctx, key, []byte("a"), []byte("b")); err != nil {
+			t.Fatal(err)
+		}
+		if _, told := <-changed; told != (bits&2 != 0) {
+			t.Errorf("%04b: Watch tells of a change: %t", bits, told)
+		}
+		stop()
 		_ = map[grant.Store]bool{s: true} // does not panic: a pointer can be compared
 	}
 }
