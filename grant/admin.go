@@ -18,27 +18,28 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err
 	}
-	return changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+	return changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		fresh := newConfigRecord(c)
 		fresh.Created = ms(now)
 		switch {
 		case r.Version == 0:
 			*r = fresh
-			return true, nil
+			return changed, nil
 		case r.State == Purged:
 			// Its records stay, as the marks of node numbers.
 		case r.State == Destroyed:
 			if r.Layout != c.Layout {
-				return false, &MismatchError{Sequencer: name, Field: "layout", Want: c.Layout.String(), Have: r.Layout.String()}
+				return unchanged, &MismatchError{Sequencer: name, Field: "layout", Want: c.Layout.String(), Have: r.Layout.String()}
 			}
 		case r.State == Destroying:
-			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
+			return unchanged, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 		default:
-			return false, r.config().compare(name, c)
+			// Nothing rests on it: if what was read is lost, so is an unused sequencer.
+			return unchanged, r.config().compare(name, c)
 		}
-		fresh.Incarnation, fresh.Floor = r.Incarnation+1, r.Floor
+		fresh.Incarnation, fresh.Floor, fresh.LongestWindow = r.Incarnation+1, r.Floor, r.LongestWindow
 		*r = fresh
-		return true, nil
+		return changed, nil
 	})
 }
 
@@ -105,40 +106,85 @@ func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte,
 	return r, value, err
 }
 
+// An outcome is what a change of a configuration comes to.
+type outcome int
+
+const (
+	unchanged outcome = iota // leave the record as it is
+	confirm                  // it is as it should be: write it anew, as what was read may not be durable
+	changed                  // write it
+)
+
 // changeConfig changes the record of a sequencer; r has version 0 where there
-// is none yet. change reports whether it changed anything.
-func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (bool, error)) (Info, error) {
-	key := configKey(name)
-	for {
-		r, old, err := getConfig(ctx, s, name)
-		if err != nil && (!errors.Is(err, ErrNotFound) || old != nil) {
-			return Info{}, err
-		}
-		changed, err := change(&r)
-		if err != nil {
-			return Info{}, err
-		}
-		if !changed {
-			return r.info(name), nil
-		}
-		r.Nonce = newToken()
-		next := r.encode()
-		applied, err := s.CAS(ctx, key, old, next)
-		if err != nil && !errors.Is(err, ErrNotSent) {
-			// Unknown: what is there now tells.
-			value, readErr := s.Get(ctx, key)
-			if readErr == nil && bytes.Equal(value, next) {
-				applied, err = true, nil
+// is none yet.
+func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (outcome, error)) (Info, error) {
+	var r configRecord
+	var refused error
+	err := settle(ctx, s, configKey(name), func(old []byte) []byte {
+		r = configRecord{}
+		if old != nil {
+			if r, refused = decodeConfig(configKey(name), old); refused != nil {
+				return nil
 			}
 		}
-		if err != nil {
-			return Info{}, fmt.Errorf("grant: sequencer %s: %w", name, err)
+		var o outcome
+		if o, refused = change(&r); refused != nil || o == unchanged {
+			return nil
 		}
-		if applied {
-			return r.info(name), nil
+		r.Nonce = newToken()
+		r.LongestWindow = max(r.LongestWindow, r.Window)
+		return r.encode()
+	})
+	switch {
+	case refused != nil:
+		return Info{}, refused
+	case err != nil:
+		return Info{}, fmt.Errorf("grant: sequencer %s: %w", name, err)
+	}
+	return r.info(name), nil
+}
+
+// settle replaces the value of a key by what next makes of it, until that was
+// applied. next may be called again, and returns nil to leave the value alone.
+//
+// A write whose result is unknown is settled by another write, and not by a
+// read: what a read shows may be gone after a failover of the store. So every
+// write has other bytes, and settle returns only when one was applied, or when
+// several in a row had no certain result.
+func settle(ctx context.Context, s Store, key string, next func(old []byte) []byte) error {
+	for unknown := 0; ; {
+		old, err := s.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		value := next(old)
+		if value == nil {
+			return nil
+		}
+		applied, err := s.CAS(ctx, key, old, value)
+		switch {
+		case err == nil && applied:
+			return nil
+		case err == nil:
+			continue // another was faster
+		case errors.Is(err, ErrNotSent) || ctx.Err() != nil:
+			return err
+		}
+		if unknown++; unknown == settleTry {
+			return fmt.Errorf("the result of %d writes is unknown; try again: %w", unknown, err)
+		}
+		timer := time.NewTimer(time.Duration(unknown) * 100 * time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
 		}
 	}
 }
+
+// settleTry is how many writes of unknown result settle makes.
+const settleTry = 5
 
 func newToken() string { return fmt.Sprintf("%016x%016x", random(), random()) }
 
@@ -176,17 +222,17 @@ func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	return changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+	return changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		switch {
 		case r.Version == 0:
-			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
+			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
 		case r.State >= Destroying:
-			return false, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
+			return unchanged, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
 		case r.State == Attached:
-			return false, nil
+			return confirm, nil
 		}
 		r.State = Attached
-		return true, nil
+		return changed, nil
 	})
 }
 
@@ -206,6 +252,26 @@ func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, 
 	return empty(ctx, s, name, Destroying, Destroyed, o)
 }
 
+// Upgrade has the records of a sequencer written in the newest version that this
+// program knows. Members of older programs do not understand it: they keep what
+// they hold to the end of its window, and acquire nothing. So all are upgraded
+// first.
+func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
+	if err := CheckName(name); err != nil {
+		return Info{}, err
+	}
+	return changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+		switch {
+		case r.Version == 0:
+			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
+		case r.Version == version:
+			return confirm, nil
+		}
+		r.Version = version
+		return changed, nil
+	})
+}
+
 // Purge lets a destroyed sequencer be created again with another layout. What
 // it gives up is uniqueness between the IDs of its old life and its new one:
 // another layout cuts the bits in other ways, so the numbers can be the same.
@@ -213,17 +279,17 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	return changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+	return changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		switch {
 		case r.Version == 0:
-			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
+			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
 		case r.State == Purged:
-			return false, nil
+			return confirm, nil
 		case r.State != Destroyed:
-			return false, fmt.Errorf("grant: sequencer %s is %v: destroy it before it is purged", name, r.State)
+			return unchanged, fmt.Errorf("grant: sequencer %s is %v: destroy it before it is purged", name, r.State)
 		}
 		r.State = Purged
-		return true, nil
+		return changed, nil
 	})
 }
 
@@ -235,8 +301,9 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	}
 	opt := o.orDefault()
 	var told []uint64 // the numbers that are waited for
+	done := make(closing)
 	for {
-		info, waiting, err := emptyStep(ctx, s, name, through, last, opt.Now())
+		info, waiting, err := emptyStep(ctx, s, name, through, last, done, opt.Now())
 		switch {
 		case err != nil && (ctx.Err() == nil || told == nil):
 			return info, err
@@ -272,61 +339,71 @@ func stopped(ctx context.Context, name string, state State, nodes []uint64) erro
 
 // emptyStep does what can be done at this moment: it changes the state, keeps
 // every window from growing, and, when all are over, sets the last state.
-func emptyStep(ctx context.Context, s Store, name string, through, last State, now time.Time) (Info, []NodeInfo, error) {
-	info, err := changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+func emptyStep(ctx context.Context, s Store, name string, through, last State, done closing, now time.Time) (Info, []NodeInfo, error) {
+	info, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		switch {
 		case r.Version == 0:
-			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
+			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
 		case r.State >= Destroying && last == Detached:
-			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
-		case r.State == through || r.State == last || r.State == Purged:
-			return false, nil
+			return unchanged, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
+		case r.State == last || r.State == Purged:
+			return confirm, nil
+		case r.State == through:
+			return unchanged, nil // what follows writes it
 		}
 		r.State = through
-		return true, nil
+		return changed, nil
 	})
 	if err != nil || info.State != through {
 		return info, nil, err
 	}
-	waiting, err := closeWindows(ctx, s, name, ms(now))
+	waiting, err := done.windows(ctx, s, name, ms(now))
 	if err != nil || len(waiting) > 0 {
 		return info, waiting, err
 	}
-	info, err = changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+	info, err = changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		if r.State != through {
-			return false, nil // somebody else went on meanwhile
+			return confirm, nil // another operator was faster
 		}
 		r.State = last
-		return true, nil
+		return changed, nil
 	})
 	return info, nil, err
 }
 
-// closeWindows rewrites the record of every held number, so that its owner can
-// extend it no more, and returns those whose windows are not over. A window that
-// is over is closed too: its owner could open it again.
-func closeWindows(ctx context.Context, s Store, name string, now int64) ([]NodeInfo, error) {
+// A closing is what one call of Destroy or DetachAll has done to the records: by
+// key, the bytes that it wrote and that were applied.
+type closing map[string][]byte
+
+// windows rewrites the record of every held number, so that its owner can extend
+// it no more, and returns those whose windows are not over. A window that is over
+// is closed too: its owner could open it again. A record that another operator
+// has closed is written anew, as what was read may not be durable. One that its
+// owner has given back is left alone: its owner has stopped before.
+func (c closing) windows(ctx context.Context, s Store, name string, now int64) ([]NodeInfo, error) {
 	var waiting []NodeInfo
 	again := false
 	err := eachNode(ctx, s, name, func(node uint64, key string, value []byte, r nodeRecord) error {
-		if !r.held() {
-			return nil
-		}
-		if r.Until >= now {
+		if r.held() && r.Until >= now {
 			waiting = append(waiting, r.info(node))
 		}
-		if r.State == flagClosing {
+		if !r.held() && r.Owner != "" || bytes.Equal(value, c[key]) {
 			return nil
 		}
-		r.State, r.Nonce = flagClosing, newToken()
-		applied, err := s.CAS(ctx, key, value, r.encode())
-		if err == nil && !applied {
-			again = true // its owner was faster
+		if r.held() {
+			r.State = flagClosing
 		}
+		r.Nonce = newToken()
+		next := r.encode()
+		applied, err := s.CAS(ctx, key, value, next)
+		if err == nil && applied {
+			c[key] = next
+		}
+		again = again || err == nil && !applied // its owner was faster
 		return err
 	})
 	if err == nil && again && len(waiting) == 0 {
-		return closeWindows(ctx, s, name, now)
+		return c.windows(ctx, s, name, now)
 	}
 	return waiting, err
 }

@@ -96,7 +96,7 @@ func TestRecordsOfOthers(t *testing.T) {
 	if _, err := grant.Create(ctx, s, "good", config("default"), now); err != nil {
 		t.Fatal(err)
 	}
-	put("v1/newer/config", `{"v":2,"state":"perfect"}`)
+	put("v1/newer/config", `{"v":3,"state":"perfect"}`)
 	put("v1/worn/config", `{"v":1,`)
 	put("v1/good/n/0001", `{"v":1,`)
 	put("v1/good/n/0002", `{"v":1,"nonce":"n","owner":"o","until":1,"wall":1,"state":"free","host":"h"}`)

@@ -167,7 +167,14 @@ type Info struct {
 	Config      Config
 	Incarnation uint64    // grows with every creation and every fence
 	Floor       time.Time // no new grant begins before it; set by Fence, zero if never
-	Created     time.Time // by the clock of whoever created it
+	Created     time.Time // by its creator's clock
+
+	// LongestWindow is the longest window that the sequencer ever had. A record of
+	// version 1 does not say it; then it is Config.Window.
+	LongestWindow time.Duration
+
+	// Version is that of the sequencer's records; see Upgrade.
+	Version int
 }
 
 // A NodeInfo is what the store has of one node number.

@@ -25,7 +25,7 @@ func newCrowd(t *testing.T, window time.Duration) *crowd {
 	random := rand.New(rand.NewPCG(1, 1))
 	return &crowd{
 		t: t, now: 1_795_132_800_000, config: c.encode(), records: make(map[string][]byte),
-		m: NewMachine(Settings{Name: "s", AllNodes: true, Random: random.Uint64}),
+		m: NewMachine(Settings{Name: "s", AllNodes: true, Random: random.Uint64, StoreClock: true}),
 	}
 }
 
@@ -80,6 +80,8 @@ func (c *crowd) store(a Action) (e Event) {
 				e.Keys, e.Values = append(e.Keys, nodeKey("s", node, 1023)), append(e.Values, value)
 			}
 		}
+	case Time:
+		return Event{Time: c.now}
 	case CAS:
 		if e.Applied = string(c.records[a.Key]) == string(a.Old); e.Applied {
 			c.records[a.Key] = a.Next
@@ -204,8 +206,8 @@ func TestWaits(t *testing.T) {
 	with := newCrowd(t, 10*time.Minute)
 	with.tell(Event{Kind: Attach}, with.store)
 	with.now += 250_000
-	if most := longest(with, 13); most < 15_000 || most > 350_000/8 {
-		t.Errorf("with 350 s of a window left it waits for up to %d ms, want 15 to 44 s", most)
+	if most := longest(with, 13); most <= backoffMax || most > configEvery {
+		t.Errorf("with 350 s of a window left it waits for up to %d ms, want more than %d, and no more than %d", most, backoffMax, configEvery)
 	}
 	with.now = with.m.hold.until - 30_000
 	if most := longest(with, 5); most > backoffMax {

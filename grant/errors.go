@@ -29,6 +29,9 @@ var (
 	// ErrClockBehind is matched by every ClockBehindError.
 	ErrClockBehind = errors.New("grant: the clock is far behind those of the other members")
 
+	// ErrClockAhead is matched by every ClockAheadError.
+	ErrClockAhead = errors.New("grant: the clock is far ahead")
+
 	// ErrRolledBack means that the store has gone back to an earlier state, for
 	// instance to a backup. No node number is acquired or renewed until the
 	// operator has fenced the sequencer (firn node fence).
@@ -94,11 +97,38 @@ type ClockBehindError struct {
 }
 
 func (e *ClockBehindError) Error() string {
-	return fmt.Sprintf("grant: sequencer %s: this machine's clock is %v behind those of other members (the records of node numbers %v): set the clock, or allow it explicitly (AllowClockBehind)",
+	return fmt.Sprintf("grant: sequencer %s: this machine's clock is %v behind those of the members that wrote node IDs %v: compare both with a time server; if this clock is right, run \"firn node repair\", or allow it explicitly (AllowClockBehind)",
 		e.Sequencer, e.Behind, e.Nodes)
 }
 
 // Is reports whether target is ErrClockBehind.
 func (e *ClockBehindError) Is(target error) bool { return target == ErrClockBehind }
+
+// A ClockAheadError says that the clock is so far ahead that a node ID claimed
+// by it would be blocked for others. A member that holds one keeps it. It
+// matches ErrClockAhead.
+type ClockAheadError struct {
+	Sequencer string
+	Ahead     time.Duration // at least
+	Clock     time.Time     // what this machine's clock says
+	Other     time.Time     // what the other clock said at that moment, at the latest
+	Store     bool          // the other clock is the store's; otherwise, it is that of members that renew
+}
+
+func (e *ClockAheadError) Error() string {
+	whose := "those of members that renew their node IDs"
+	if e.Store {
+		whose = "the store's"
+	}
+	return fmt.Sprintf("grant: sequencer %s: this machine's clock is %v ahead of %s (%s, not %s): no node ID is claimed; set the clock, or allow it explicitly (AllowClockAhead)",
+		e.Sequencer, e.Ahead, whose, e.Clock.UTC().Format(timeFormat), e.Other.UTC().Format(timeFormat))
+}
+
+// Is reports whether target is ErrClockAhead.
+func (e *ClockAheadError) Is(target error) bool { return target == ErrClockAhead }
+
+// errComparing is the status of a member that does not know yet whether its
+// clock is right.
+var errComparing = errors.New("grant: the records of other members look old: watching whether they renew, in case this machine's clock is ahead")
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"

@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,12 @@ type FenceOptions struct {
 	// Skew is how far the clocks of members may differ. Zero means 10 seconds.
 	Skew time.Duration
 
+	// LongestWindow is the longest window that the sequencer had before its store
+	// went back. Where the configuration that is there now has had a longer one,
+	// that counts. It must be given if the configuration is younger than the
+	// restore, as it then says nothing of the one that was lost.
+	LongestWindow time.Duration
+
 	// AnyClock fences even where the clock is far from the marks.
 	AnyClock bool
 
@@ -30,9 +35,17 @@ type FenceOptions struct {
 type FenceReport struct {
 	Sequencer string
 	Floor     time.Time // no grant begins before it
-	Nodes     int       // records that were rewritten
-	Held      []NodeInfo
-	Damaged   []error // records that cannot be read and were left as they are
+
+	// LongestWindow is what the floor was reckoned from. If Unsure is set, it may be
+	// too short, unless FenceOptions.LongestWindow was given: there is no record, or
+	// the configuration was created after every record was written, or within the
+	// last day, so it may be younger than the restore.
+	LongestWindow time.Duration
+	Unsure        bool
+
+	Nodes   int // records that were rewritten
+	Held    []NodeInfo
+	Damaged []error // records that cannot be read and were left as they are
 }
 
 // Fence makes a sequencer safe after its store was restored from a backup, or
@@ -64,36 +77,47 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		return report, err
 	}
 	now := opt.Now()
-	c := config.config()
-	floor := max(config.Floor, ms(now.Add(c.MaxAhead+2*c.Window+opt.Skew)))
-	report.Floor = timeOf(floor)
-	if !inRange(floor) {
-		return report, fmt.Errorf("grant: the clock says %s, which is no time to fence a sequencer at", now)
-	}
-
-	// Look before anything is written.
-	latest := int64(0)
-	err = Nodes(ctx, s, name, func(n NodeInfo, err error) bool {
+	latest := Never // wall of any record
+	longest := max(config.LongestWindow, config.Window, opt.LongestWindow.Milliseconds())
+	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
+		node, err := nodeOf(name, key)
+		if err == nil {
+			var r nodeRecord
+			if r, err = decodeNode(key, value); err == nil {
+				report.Nodes++
+				latest = max(latest, r.Wall)
+				if n := r.info(node); n.Held && !n.Until.Before(now) {
+					report.Held = append(report.Held, n)
+				}
+				if r.held() { // as its owner wrote it: a window, and how far ahead it began
+					longest = max(longest, min(r.Until-r.Wall, maxWindow.Milliseconds()))
+				}
+			}
+		}
 		if err != nil {
 			report.Damaged = append(report.Damaged, err)
-			return true
-		}
-		report.Nodes++
-		latest = max(latest, ms(n.Wall))
-		if n.Held && !n.Until.Before(now) {
-			report.Held = append(report.Held, n)
 		}
 		return true
 	})
 	if err != nil {
-		return report, err
+		return report, fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
 	for _, err := range report.Damaged {
 		if errors.Is(err, ErrNewerVersion) {
 			return report, err
 		}
 	}
-	if latest != 0 && !opt.AnyClock {
+	if mutant.On(mutant.FenceShortWindow) {
+		longest = config.Window
+	}
+	report.LongestWindow = time.Duration(longest) * time.Millisecond
+	report.Unsure = opt.LongestWindow == 0 && (config.Created >= latest || ms(now)-config.Created < 24*3600*1000)
+	floor := max(config.Floor, ms(now.Add(config.config().MaxAhead+2*report.LongestWindow+opt.Skew)))
+	report.Floor = timeOf(floor)
+	if !inRange(floor) {
+		return report, fmt.Errorf("grant: the clock says %s, which is no time to fence a sequencer at", now)
+	}
+	if latest != Never && !opt.AnyClock {
 		switch by := now.Sub(timeOf(latest)); {
 		case by < -24*time.Hour:
 			return report, fmt.Errorf("grant: the clock says %s, which is %v before the latest record of sequencer %s was written: set the clock, or allow it explicitly", now.UTC().Format(timeFormat), -by, name)
@@ -107,10 +131,11 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 
 	// The floor first, so that a number without a record, or one that is
 	// acquired while records are rewritten, begins above it.
-	if _, err := changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
+	if _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		r.Floor = max(r.Floor, floor)
 		r.Incarnation++
-		return true, nil
+		r.LongestWindow = max(r.LongestWindow, opt.LongestWindow.Milliseconds())
+		return changed, nil
 	}); err != nil {
 		return report, err
 	}
@@ -127,7 +152,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		return report, fmt.Errorf("grant: sequencer %s: half fenced, run it again: %w", name, err)
 	}
 	for _, key := range keys {
-		done, err := fenceNode(ctx, s, key, floor, ms(now))
+		done, err := fenceNode(ctx, s, key, floor, ms(now), config.Version)
 		if err != nil {
 			return report, fmt.Errorf("grant: sequencer %s: half fenced, run it again: %s: %w", name, key, err)
 		}
@@ -138,30 +163,28 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	return report, nil
 }
 
-// fenceNode rewrites a record until its bytes are of this fence, so that every
-// write prepared before is refused. A damaged record is left: nobody can
-// acquire or extend it.
-func fenceNode(ctx context.Context, s Store, key string, floor, now int64) (bool, error) {
-	for {
-		value, err := s.Get(ctx, key)
-		if err != nil {
-			return false, err
+// fenceNode rewrites a record, so that every write prepared before is refused,
+// and reports whether it did. A damaged record is left: no member can acquire or
+// extend it.
+func fenceNode(ctx context.Context, s Store, key string, floor, now int64, version int) (done bool, err error) {
+	err = settle(ctx, s, key, func(old []byte) []byte {
+		r, err := decodeNode(key, old)
+		if done = err == nil; !done {
+			return nil
 		}
-		r, err := decodeNode(key, value)
-		if err != nil {
-			return false, nil
+		r.Version, r.Nonce, r.Owner, r.State, r.Wall = version, newToken(), "", flagFree, now
+		if mutant.On(mutant.FenceLowersMark) {
+			r.Until = floor
 		}
-		r.Nonce, r.Owner, r.State = newToken(), "", flagFree
-		r.Until, r.Wall = max(r.Until, floor), now
-		next := r.encode()
-		applied, err := s.CAS(ctx, key, value, next)
-		if err != nil && !errors.Is(err, ErrNotSent) {
-			if value, readErr := s.Get(ctx, key); readErr == nil && bytes.Equal(value, next) {
-				applied, err = true, nil
-			}
+		r.Until = max(r.Until, floor)
+		// Windows that the backup does not know may lie anywhere below the floor.
+		if r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until {
+			r.Until, r.Spoiled = max(r.Until, r.Spoiled[1]), span{}
 		}
-		if err != nil || applied {
-			return applied, err
+		if r.Gap[0] = max(r.Gap[0], floor); r.Gap.length() == 0 {
+			r.Gap = span{}
 		}
-	}
+		return r.encode()
+	})
+	return done, err
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/mutant"
 )
 
 // A Holder uses what a Keeper obtains: it is the side of the generator. Its
@@ -121,6 +122,7 @@ func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper
 	if s.Host == "" {
 		s.Host, _ = os.Hostname()
 	}
+	_, s.StoreClock = store.(Clock)
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(context.Background())
 	go k.run(ctx, NewMachine(s))
@@ -186,7 +188,11 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 				case a.Kind == Timer:
 					timer.Reset(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
 				case a.Kind == Seal:
-					k.holder.Seal()
+					if mutant.On(mutant.SealAsync) {
+						go k.holder.Seal()
+					} else {
+						k.holder.Seal()
+					}
 					e, again = Event{Kind: Sealed}, true
 				default:
 					k.act(m, a)
@@ -200,7 +206,10 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 func (k *Keeper) step(m *Machine, e Event) []Action {
 	e.Wall = k.options.Now().UnixMilli()
 	e.Mono = time.Since(k.start).Milliseconds() + 1
-	e.Used = ms(k.holder.Used())
+	e.Used = Never
+	if used := k.holder.Used(); !used.IsZero() {
+		e.Used = ms(used)
+	}
 	return m.Step(e)
 }
 
@@ -270,6 +279,13 @@ func (k *Keeper) tell(i AlarmInfo) {
 		log.Error("the store went back to an earlier state: no node number is acquired or renewed until the sequencer is fenced (firn node fence)")
 	case ClockJumped:
 		log.Warn("the clock jumped ahead", "by", i.By)
+	case Fenced:
+		log.Error("the sequencer was fenced below the end of this window: the IDs of this node number in this span of time may exist twice",
+			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
+	case StoreClockOff:
+		log.Warn("the store's clock differs from this machine's and those of other members", "by", i.By)
+	case MembersAhead:
+		log.Warn("clocks of other members are ahead of this machine's and the store's", "by", i.By)
 	case TakenOver:
 		log.Warn("the node number was taken over; another is being acquired", "node", i.Node, "until", timeOf(i.Until))
 	}
@@ -287,13 +303,12 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 	// slow as many ask it, the second half of one time would never do.
 	if a.Kind == CAS || a.Key == configKey(k.name) {
 		asking, cancel := context.WithTimeout(ctx, limit)
-		back := l.wentBack(asking)
-		late := asking.Err() != nil
+		back, err := l.wentBack(asking)
 		cancel()
-		if back || late {
+		if back || err != nil {
 			e.Err = ErrNotSent
-			if late {
-				e.Err = fmt.Errorf("%w: the store does not say where it is: %w", ErrNotSent, context.DeadlineExceeded)
+			if err != nil {
+				e.Err = fmt.Errorf("%w: the store does not say where it is in its history: %w", ErrNotSent, err)
 			}
 			k.count(func(s *KeeperStats) { s.Requests, s.Failed = s.Requests+1, s.Failed+1 })
 			return e, back
@@ -317,6 +332,8 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 		})
 	case CAS:
 		e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next)
+	case Time:
+		e.Time, e.Within, e.Err = storeTime(ctx, k.store)
 	}
 	k.count(func(s *KeeperStats) {
 		s.Requests++
@@ -333,6 +350,21 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 		}
 	})
 	return e, back
+}
+
+// storeTime asks a store for its time, in Unix milliseconds: now it is at least
+// this, and at most within later.
+func storeTime(ctx context.Context, s Store) (at, within int64, err error) {
+	clock, ok := s.(Clock)
+	if !ok {
+		return 0, 0, errors.ErrUnsupported
+	}
+	began := time.Now()
+	t, resolution, err := clock.Time(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	return t.UnixMilli(), (time.Since(began) + resolution).Milliseconds() + 2, nil
 }
 
 // getMany reads many keys, in one round trip where the store can.
@@ -365,20 +397,23 @@ type lineageOf struct {
 // there again in that time.
 const lineageFor = time.Second
 
-// wentBack asks the store where it is. A store that cannot say did not go back,
-// as far as is known.
-func (l *lineageOf) wentBack(ctx context.Context) bool {
+// wentBack asks the store where it is in its history. While it does not say,
+// nothing is written: it may have gone back.
+func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	s, ok := l.store.(Lineage)
 	if !ok || !l.asked.IsZero() && time.Since(l.asked) < lineageFor {
-		return false
+		return false, nil
 	}
 	identity, revision, err := s.Lineage(ctx)
 	if err != nil {
-		return false // the request that follows will say it
+		if mutant.On(mutant.LineageIgnored) {
+			return false, nil
+		}
+		return false, err
 	}
 	back := l.identity != "" && (identity != l.identity || revision < l.revision)
 	l.identity, l.revision, l.asked = identity, revision, time.Now()
-	return back
+	return back, nil
 }
 
 // send passes an event on.

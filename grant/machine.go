@@ -1,14 +1,11 @@
 package grant
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"sort"
 	"time"
-
-	"github.com/firnid/firn/internal/mutant"
 )
 
 // Settings are what a member brings to a sequencer. They are its own affair and
@@ -29,9 +26,16 @@ type Settings struct {
 	// AllNodes says that the member may take any number of the layout.
 	AllNodes bool
 
-	// AllowClockBehind attaches even where the clock is far behind those of
+	// AllowClockBehind claims a number although the clock is far behind those of
 	// other members.
 	AllowClockBehind bool
+
+	// AllowClockAhead claims a number although the clock is far ahead of the
+	// store's, or of those of other members.
+	AllowClockAhead bool
+
+	// StoreClock says that the driver can answer Time.
+	StoreClock bool
 
 	// Host is written into the records for people to read; it is cut to 64 bytes.
 	Host string
@@ -65,7 +69,7 @@ type Machine struct {
 	isRefused bool // the configuration forbids to acquire
 	sequencer configRecord
 	config    []byte // the bytes of sequencer, as read
-	seenFloor int64  // the greatest floor ever read
+	seenFloor int64  // the greatest floor ever read, or Never
 	seenInc   uint64 // the greatest incarnation ever read
 	lo, hi    uint64
 
@@ -74,19 +78,23 @@ type Machine struct {
 	claim *claim    // a number that is about to be
 
 	wantConfig bool  // the configuration may have changed
-	frozen     int64 // the wall clock when the store was found to have gone back, or 0
+	configAt   int64 // Mono: read the configuration again while a window is open
+	frozen     bool  // the store was found to have gone back
+	frozenAt   int64 // the clock at that moment
 	floorMark  int64 // what the generator had used when it was sealed
 	prefer     int64 // the node number held before, or -1
 	rounds     int   // of picking, without a candidate
 	droughts   int   // lists of all records, in a row, that found none free
 	listAfter  int64 // Mono: the next list after these
-	listFree   int64 // when the first was to be free, by the last one
+	listFree   int64 // when the first was to be free, by the last one; Never if unknown
 	crowded    bool  // a claim was refused since a number was last had: others want the same
 	failures   int   // of requests, in a row
 	notBefore  int64 // Mono: no request before this
 	probed     bool  // the clock was compared before a large renewal
+	clocks     clocks
 
-	lastWall, lastMono int64 // at the event before
+	started            bool  // there was an event before
+	lastWall, lastMono int64 // at that event
 	status             Status
 	told               error // the error of the last report
 }
@@ -97,18 +105,19 @@ type operation uint8
 const (
 	opNone         operation = iota
 	opConfig                 // read the configuration before picking a number
+	opTime                   // ask the store for its time
 	opPick                   // read some records
 	opList                   // read all records
 	opAcquire                // write a claim
-	opAcquireCheck           // read it back, the result being unknown
+	opAcquireCheck           // read the record: the result of a write is unknown
 	opRecheck                // read the configuration after an acquire
 	opDrop                   // give an unused claim back
 	opProbe                  // read other records before a large renewal
 	opRenew                  // renew
-	opRenewCheck             // read back: unknown or refused
+	opRenewCheck             // read the record: unknown or refused
 	opWatch                  // read the configuration while holding
 	opRelease                // give back
-	opReleaseCheck           // read back: unknown or refused
+	opReleaseCheck           // read the record: unknown or refused
 	opThaw                   // read the configuration while frozen
 )
 
@@ -116,10 +125,16 @@ const (
 type hold struct {
 	node     uint64
 	key      string
-	record   []byte   // as it is in the store, as far as is known
+	record   []byte   // as this member's last applied write left it
 	from     int64    // where the grant began
 	until    int64    // exclusive end of what may be used
+	untilAt  int64    // Mono: when that was to be, by the clock at the last acquire or renewal
+	limit    int64    // no window of this number ends beyond
+	gap      span     // of the record
+	spoiled  span     // of the record
 	attempts [][]byte // renewals since record whose result was unknown
+	seen     []byte   // the attempt that a read has shown; another write must confirm it
+	seenTo   int64    // and its until
 	old      [][]byte // records before record, newest last, to see a store go back
 	renewed  int64    // used, at the last renewal
 	margin   int64    // renew when less than this is left
@@ -136,126 +151,22 @@ type hold struct {
 type claim struct {
 	node        uint64
 	key         string
-	old, next   []byte
+	old, next   []byte // of the write under way, or of the last one
 	from, until int64
-}
+	limit       int64 // no window of this number ends beyond
+	gap         span  // of the record
+	spoiled     span  // of the record
 
-// An EventKind says what happened.
-type EventKind uint8
-
-// The kinds of events.
-const (
-	Tick     EventKind = iota // the time of an action Timer has come, or simply time has passed
-	Attach                    // a node number is wanted
-	Release                   // it is wanted no more
-	Demand                    // somebody waits for an ID that the window does not allow
-	Hint                      // the configuration may have changed
-	Answered                  // the store answered the last request
-	Sealed                    // the action Seal was done; Used is final
-	WentBack                  // the store is known to have gone back (see Lineage)
-)
-
-// An Event is something that happened to a member. Wall, Mono and Used are
-// those of the moment at which the driver passes the event on.
-type Event struct {
-	Kind EventKind
-	Wall int64 // the member's clock
-	Mono int64 // a clock that never goes back
-	Used int64 // exclusive end of what the generator has used in its life; 0 if nothing
-
-	// Of Answered.
-	Err     error    // the request failed; of a CAS: unknown unless ErrNotSent
-	Applied bool     // of CAS
-	Values  [][]byte // of Get (one), GetMany (one for each key) and List
-	Keys    []string // of List: the keys of Values
-}
-
-// An ActionKind says what the driver has to do.
-type ActionKind uint8
-
-// The kinds of actions.
-const (
-	Get     ActionKind = iota + 1 // Key
-	GetMany                       // Keys
-	List                          // Key is the prefix
-	CAS                           // Key, Old, Next
-	Begin                         // use Node for [From, Until), in place of what was used before
-	Extend                        // the window ends at Until now
-	Seal                          // stop making IDs; then pass Sealed
-	Timer                         // pass Tick at Mono At; it replaces the timer before
-	Report                        // Status has changed
-	Alarm                         // Alarm is to be told to people
-)
-
-// An Action is something that the driver has to do, in the order given.
-type Action struct {
-	Kind        ActionKind
-	Key         string
-	Keys        []string
-	Old, Next   []byte
-	Node        uint64
-	From, Until int64
-	At          int64
-	Status      Status
-	Alarm       AlarmInfo
-}
-
-// IsRequest reports whether the action is a request to the store.
-func (a Action) IsRequest() bool { return a.Kind >= Get && a.Kind <= CAS }
-
-// A Phase says what a member has of a sequencer.
-type Phase uint8
-
-// The phases of a member.
-const (
-	Idle    Phase = iota // no node number is wanted or held
-	Joining              // one is wanted, none held
-	Holding              // one is held
-	Losing               // what is left of a window is used, and another number wanted
-	Leaving              // the number is being given back
-)
-
-var phaseNames = [...]string{"idle", "joining", "holding", "losing", "leaving"}
-
-// String is the phase as a word.
-func (p Phase) String() string {
-	if int(p) >= len(phaseNames) {
-		return fmt.Sprintf("Phase(%d)", uint8(p))
-	}
-	return phaseNames[p]
-}
-
-// A Status is what a member has of a sequencer at a moment.
-type Status struct {
-	Phase Phase
-	Node  uint64 // of Holding, Losing and Leaving
-	Until int64  // exclusive end of its window
-	Err   error  // why no number could be had or renewed just now; nil if nothing is amiss
-}
-
-// An AlarmKind says what people should know.
-type AlarmKind uint8
-
-// The kinds of alarms.
-const (
-	Cloned      AlarmKind = iota + 1 // another process goes on with this one's memory: IDs of Node in [From, Until) may exist twice
-	RolledBack                       // the store went back to an earlier state
-	ClockJumped                      // the clock went ahead by By, against a clock that never goes back
-	TakenOver                        // the node number has another owner, as its window was over by that one's clock
-)
-
-// An AlarmInfo is what an alarm says.
-type AlarmInfo struct {
-	Kind        AlarmKind
-	Node        uint64
-	From, Until int64
-	By          time.Duration
+	base     []byte   // what the record was when the number was picked
+	attempts [][]byte // writes whose result was unknown
+	applied  bool     // the record is next
+	retry    bool     // the record is old, as a read has shown: write again
 }
 
 // NewMachine makes the machine of a member that holds nothing.
 func NewMachine(s Settings) *Machine {
 	s.Host = cut(s.Host, 64)
-	m := &Machine{set: s, prefer: -1}
+	m := &Machine{set: s, prefer: -1, used: Never, seenFloor: Never, floorMark: Never, listFree: Never}
 	m.owner = m.token()
 	return m
 }
@@ -290,11 +201,13 @@ const (
 	pickGrowth   = 4
 	pickRounds   = 3
 	behindMost   = int64(10 * 1000) // ms a clock may be behind the median of others
+	aheadMost    = int64(10 * 1000) // ms a clock may be ahead of the store's, or of others, to claim a number
 	jumpMost     = int64(10 * 1000) // ms a clock may go ahead by itself before it is told
 	backoffMin   = int64(50)        // ms after the first failure
 	backoffMax   = int64(5 * 1000)  // ms after many
 	listEvery    = int64(2 * 1000)  // ms between lists of all records that found none free
-	attemptsKept = 64               // renewals of unknown result remembered
+	configEvery  = int64(20 * 1000) // ms, the longest time between two reads of the configuration while a window is open
+	attemptsKept = 64               // writes of unknown result remembered
 	oldKept      = 16               // records remembered to see a store go back
 	refusedFor   = int64(100)       // ms until a Demand looks again whether it is still forbidden
 	releaseTry   = 20               // tries of a release
@@ -306,12 +219,16 @@ func (m *Machine) Step(e Event) []Action {
 	m.out = nil
 	m.wall, m.mono = min(max(e.Wall, -maxMark), maxMark), e.Mono
 	m.used = max(m.used, min(e.Used, maxMark))
-	if m.lastMono != 0 || m.lastWall != 0 {
-		if by := (m.wall - m.lastWall) - (m.mono - m.lastMono); by > jumpMost {
+	if m.started {
+		by := (m.wall - m.lastWall) - (m.mono - m.lastMono)
+		if by > jumpMost {
 			m.alarm(AlarmInfo{Kind: ClockJumped, By: time.Duration(by) * time.Millisecond})
 		}
+		if by > stepMost || by < -stepMost {
+			m.clocks.reset()
+		}
 	}
-	m.lastWall, m.lastMono = m.wall, m.mono
+	m.started, m.lastWall, m.lastMono = true, m.wall, m.mono
 
 	switch e.Kind {
 	case Attach:
@@ -332,7 +249,7 @@ func (m *Machine) Step(e Event) []Action {
 		}
 	case Hint:
 		m.wantConfig = true
-		if m.hold == nil && m.frozen == 0 {
+		if m.hold == nil && !m.frozen {
 			m.notBefore = 0
 		}
 	case WentBack:
@@ -376,9 +293,10 @@ func (m *Machine) backoff() int64 {
 	d := backoffMin << min(m.failures, 12)
 	most := backoffMax
 	if h := m.hold; h != nil && m.attached && !h.sealed {
-		// Whoever has much of a window left need not hurry, and then a large fleet
-		// does not come all at once when a store is back.
-		most = max(most, (h.until-max(m.wall, m.used))/8)
+		// A member with much of its window left does not hurry, so that a large
+		// fleet does not come all at once when a store is back. It still hears of a
+		// fence in time.
+		most = max(most, min((h.until-max(m.wall, m.used))/8, configEvery*3/4))
 	}
 	d = min(d, most)
 	if w := m.window(); w > 0 {
@@ -393,16 +311,18 @@ func (m *Machine) advance() {
 		return
 	}
 	h := m.hold
+	if h != nil && m.ends() {
+		h.lost = true
+	}
 	switch {
 	case h != nil && h.sealing:
 		return // Sealed comes next
 	case m.mono < m.notBefore:
 		return
 	case m.claim != nil:
-		// Acquired, and not used yet: its result or the configuration is still to be read.
-		m.recheck()
+		m.settleClaim()
 		return
-	case m.frozen != 0:
+	case m.frozen:
 		if !m.attached && h != nil {
 			m.leave()
 			return
@@ -417,146 +337,27 @@ func (m *Machine) advance() {
 	case !m.attached:
 		return
 	case h == nil || h.lost:
-		// Somebody may be waiting for the configuration to change; nobody is for a lapsed number.
+		// A caller may be waiting for the configuration to change.
 		m.wantConfig = false
 		m.request(opConfig, Action{Kind: Get, Key: configKey(m.set.Name)})
 		return
 	case m.wantConfig:
-		m.wantConfig = false
-		m.request(opWatch, Action{Kind: Get, Key: configKey(m.set.Name)})
+		m.watchConfig()
 		return
-	}
-	if m.due() {
+	case m.due():
 		m.renew()
-	}
-}
-
-// due reports whether the window is to be renewed: less than the margin is
-// left of it and it is in use, or somebody waits.
-func (m *Machine) due() bool {
-	h := m.hold
-	left := h.until - max(m.wall, m.used)
-	if m.demand {
-		return left < m.window()-m.window()/12 // else a renewal gains next to nothing
-	}
-	return left < h.margin && m.used > h.renewed
-}
-
-// newMargin chooses when to renew: at a third of the window used, give or take
-// a fifth of that.
-func (m *Machine) newMargin() int64 {
-	third := m.window() / 3
-	fifth := third / 5
-	used := third - fifth + int64(m.set.Random()%uint64(2*fifth+1))
-	return m.window() - used
-}
-
-// end is the end of a window that begins now.
-func (m *Machine) end(mark int64) int64 {
-	return min(max(mark, max(m.wall, m.used)+m.window()), maxMark)
-}
-
-// renew writes a later end into the record.
-func (m *Machine) renew() {
-	h := m.hold
-	until := m.end(h.until)
-	if until-h.until > 2*m.window() && !m.probed {
-		m.request(opProbe, Action{Kind: GetMany, Keys: m.someKeys(picks)})
 		return
+	case m.open() && m.mono >= m.configAt:
+		// A fence may have been at a moment when this member's window was not
+		// known to it, so how long the window is does not matter.
+		m.watchConfig()
 	}
-	m.probed = false
-	h.next, h.nextTo = m.node(flagHeld, until), until
-	old := h.record
-	if mutant.On(mutant.BlindRenewal) {
-		old = []byte("*")
-	}
-	m.request(opRenew, Action{Kind: CAS, Key: h.key, Old: old, Next: h.next})
 }
 
-// node is a new record of the member.
-func (m *Machine) node(state string, until int64) []byte {
-	r := nodeRecord{
-		Version: version, Nonce: m.token(), Owner: m.owner, Until: until,
-		Wall: m.wall, State: state, Host: m.set.Host,
-	}
-	return r.encode()
-}
-
-// leave seals the generator, gives the number back and forgets it.
-func (m *Machine) leave() {
-	h := m.hold
-	if !h.sealed {
-		if mutant.On(mutant.SealLate) && !h.lost {
-			h.next = m.node(flagFree, m.mark())
-		}
-		h.sealing = true
-		m.do(Action{Kind: Seal, Node: h.node})
-		return
-	}
-	if h.lost && !mutant.On(mutant.ReleaseForeign) || h.release >= releaseTry || m.frozen != 0 {
-		m.forget()
-		return
-	}
-	h.release++
-	if !mutant.On(mutant.SealLate) || h.next == nil {
-		h.next = m.node(flagFree, m.mark())
-	}
-	old := h.record
-	if mutant.On(mutant.ReleaseForeign) {
-		old = []byte("*")
-	}
-	m.request(opRelease, Action{Kind: CAS, Key: h.key, Old: old, Next: h.next})
-}
-
-// mark is the end of what was used, for a release: not below where the grant
-// began, because what is before was another's, nor above where it ends.
-func (m *Machine) mark() int64 { return min(max(m.hold.from, m.used, m.floorMark), m.hold.until) }
-
-// forget ends the use of a number; nothing of it is ever looked at again.
-func (m *Machine) forget() {
-	m.prefer = int64(m.hold.node)
-	m.hold = nil
-	m.failures = 0
-	m.advance()
-}
-
-// someKeys are the keys of up to n different numbers of the range, by chance;
-// the number held before is among them, and all if there are no more than n.
-func (m *Machine) someKeys(n int) []string {
-	lo, size := m.lo, m.hi-m.lo // less 1, so that it always fits
-	if mutant.On(mutant.RangeIgnored) {
-		lo, size = 0, m.sequencer.Layout.MaxNode()
-	}
-	if size < uint64(n) {
-		keys := make([]string, 0, size+1)
-		for i := uint64(0); i <= size; i++ {
-			keys = append(keys, m.key(lo+i))
-		}
-		return keys
-	}
-	nodes := make([]uint64, 0, n)
-	if m.prefer >= int64(m.lo) && uint64(m.prefer) <= m.hi && m.prefer >= 0 {
-		nodes = append(nodes, uint64(m.prefer))
-	}
-	for len(nodes) < n {
-		node := m.set.Random()
-		if size+1 != 0 {
-			node %= size + 1
-		}
-		node += lo
-		if !slices.Contains(nodes, node) {
-			nodes = append(nodes, node)
-		}
-	}
-	keys := make([]string, len(nodes))
-	for i, node := range nodes {
-		keys[i] = m.key(node)
-	}
-	return keys
-}
-
-func (m *Machine) key(node uint64) string {
-	return nodeKey(m.set.Name, node, m.sequencer.Layout.MaxNode())
+// watchConfig reads the configuration while a number is held.
+func (m *Machine) watchConfig() {
+	m.wantConfig = false
+	m.request(opWatch, Action{Kind: Get, Key: configKey(m.set.Name)})
 }
 
 // answer goes on where the store answered.
@@ -577,6 +378,8 @@ func (m *Machine) answer(e Event) {
 			m.rounds = 0
 			m.pick()
 		}
+	case opTime:
+		m.timed(e)
 	case opPick:
 		m.picked(e)
 	case opList:
@@ -594,7 +397,7 @@ func (m *Machine) answer(e Event) {
 		m.renewed(op, e, value)
 	case opWatch:
 		if e.Err != nil {
-			m.wantConfig = true
+			m.configAt = m.mono
 			m.fail(e.Err, 0)
 		} else if !m.readConfig(value()) && m.hold != nil && (errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed)) {
 			m.hold.closing = true // leave gives it back, at once
@@ -628,6 +431,10 @@ func (m *Machine) readConfig(value []byte) bool {
 		m.freeze()
 		return false
 	}
+	m.configAt = m.mono + configEvery*9/10 - int64(m.set.Random()%uint64(configEvery/5))
+	if m.hold != nil && r.Floor > m.seenFloor {
+		m.fenced(r.Floor)
+	}
 	m.seenFloor, m.seenInc = max(m.seenFloor, r.Floor), max(m.seenInc, r.Incarnation)
 	if m.set.Config != nil {
 		if err := r.config().compare(m.set.Name, *m.set.Config); err != nil {
@@ -659,525 +466,6 @@ func (m *Machine) readConfig(value []byte) bool {
 func (m *Machine) refuse(err error) {
 	m.demand, m.isRefused = false, true
 	m.fail(err, min(max(m.window()/3, 1000), 5000))
-}
-
-// freeze stops acquiring and renewing.
-func (m *Machine) freeze() {
-	if m.frozen == 0 {
-		m.frozen = max(m.wall, 1)
-		m.alarm(AlarmInfo{Kind: RolledBack})
-	}
-	m.claim = nil
-	m.fail(ErrRolledBack, max(m.window()/6, 100))
-}
-
-// thaw goes on when the sequencer was fenced after the store went back.
-func (m *Machine) thaw(e Event, value []byte) {
-	// A fence sets a floor above all clocks, so one that was seen already, or
-	// that lies ahead, tells of it.
-	switch {
-	case e.Err != nil:
-		m.fail(errors.Join(ErrRolledBack, e.Err), 0)
-		return
-	case value == nil:
-		m.freeze()
-		return
-	}
-	r, err := decodeConfig(configKey(m.set.Name), value)
-	if err != nil || r.Floor <= m.seenFloor && r.Floor <= m.frozen {
-		m.freeze()
-		return
-	}
-	m.frozen, m.failures, m.notBefore = 0, 0, 0
-	m.seenInc = 0
-	if m.hold != nil {
-		m.hold.lost = true // its record was rewritten
-	}
-}
-
-// pick reads some records to choose one.
-func (m *Machine) pick() {
-	m.request(opPick, Action{Kind: GetMany, Keys: m.someKeys(m.picks())})
-}
-
-// picks is how many records are read in this round.
-func (m *Machine) picks() int {
-	n := picks
-	for range m.rounds {
-		n *= pickGrowth
-	}
-	return n
-}
-
-// A candidate is a number that might be acquired.
-type candidate struct {
-	claim
-	rank int // the lower the better
-	mark int64
-}
-
-// A look is what some records say.
-type look struct {
-	best    []candidate // all that may be taken, best first
-	ahead   []int64     // for every held record, how far its writer's clock was ahead of ours
-	nodes   []uint64    // of ahead
-	free    int64       // when the first window ends, of those that are held
-	pending int64       // when the first number becomes usable that nobody holds
-	bad     error
-}
-
-// look judges records: values belong to keys.
-func (m *Machine) look(keys []string, values [][]byte) (l look) {
-	maxAhead := m.sequencer.MaxAhead
-	for i, key := range keys {
-		node, err := nodeOf(m.set.Name, key)
-		if err != nil || key != m.key(node) {
-			continue // of a layout of another width, before a purge
-		}
-		if (node < m.lo || node > m.hi) && !mutant.On(mutant.RangeIgnored) {
-			continue
-		}
-		if m.hold != nil && node == m.hold.node && !m.hold.lost {
-			continue
-		}
-		var value []byte
-		if i < len(values) && len(values[i]) > 0 {
-			value = values[i]
-		}
-		c := candidate{claim: claim{node: node, key: key, old: value}}
-		if value != nil {
-			r, err := decodeNode(key, value)
-			if err != nil {
-				l.bad = err // this number is lost until somebody mends it; others are not
-				continue
-			}
-			c.mark = r.Until
-			if r.held() && r.Until >= m.wall {
-				l.ahead, l.nodes = append(l.ahead, r.Wall-m.wall), append(l.nodes, node)
-				if l.free == 0 || r.Until < l.free {
-					l.free = r.Until
-				}
-				if !mutant.On(mutant.TakeoverHeld) {
-					continue
-				}
-				c.mark = 0
-			}
-			c.rank = 1
-			if r.held() && r.Until+m.window() >= m.wall {
-				c.rank = 2 // grace: its owner may be back in a moment
-			}
-		}
-		c.from = max(m.wall, c.mark, m.sequencer.Floor)
-		if mutant.On(mutant.StartAtClock) {
-			c.from = m.wall
-		}
-		if c.from-m.wall > maxAhead {
-			if at := c.from - maxAhead; l.pending == 0 || at < l.pending {
-				l.pending = at
-			}
-			continue
-		}
-		l.best = append(l.best, c)
-	}
-	sort.SliceStable(l.best, func(i, j int) bool {
-		a, b := l.best[i], l.best[j]
-		if a.rank != b.rank {
-			return a.rank < b.rank
-		}
-		return a.mark < b.mark
-	})
-	return l
-}
-
-// behind is how far the clock is behind the median of the held records.
-func (l look) behind() int64 {
-	if len(l.ahead) == 0 {
-		return 0
-	}
-	a := slices.Sorted(slices.Values(l.ahead))
-	return a[(len(a)-1)/2]
-}
-
-// clockBehind refuses a clock that is far behind those of others.
-func (m *Machine) clockBehind(l look) error {
-	if by := l.behind(); by > behindMost && !m.set.AllowClockBehind {
-		return &ClockBehindError{Sequencer: m.set.Name, Behind: time.Duration(by) * time.Millisecond, Nodes: l.nodes}
-	}
-	return nil
-}
-
-func (m *Machine) picked(e Event) {
-	if e.Err != nil {
-		m.fail(e.Err, 0)
-		return
-	}
-	// The driver asked for the keys that it was given.
-	l := m.look(e.Keys, e.Values)
-	if err := m.clockBehind(l); err != nil {
-		m.fail(err, 1000)
-		return
-	}
-	if len(l.best) > 0 {
-		m.acquire(m.choose(l.best))
-		return
-	}
-	if all := m.hi-m.lo < uint64(m.picks()); all {
-		m.rounds = 0
-		m.exhausted(l)
-		return
-	}
-	if m.rounds++; m.rounds < pickRounds {
-		m.pick()
-		return
-	}
-	if m.mono < m.listAfter && (m.listFree == 0 || m.wall <= m.listFree) {
-		m.rounds = 0
-		if m.listFree != 0 {
-			l.free = m.listFree
-		}
-		m.exhausted(l)
-		return
-	}
-	m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
-}
-
-// choose takes the first of some candidates. Where a claim was refused, others do
-// the same at this moment, and the best one is what all of them want: then it is any
-// of those that are about as good.
-func (m *Machine) choose(best []candidate) candidate {
-	if !m.crowded {
-		return best[0]
-	}
-	n := 1
-	for n < len(best) && max(best[n].rank, 1) == max(best[0].rank, 1) {
-		n++
-	}
-	return best[m.set.Random()%uint64(n)]
-}
-
-// listed takes one of the oldest eighth of all that may be taken, or of the oldest
-// few where there are few, so that many who list at once do not all want the same.
-func (m *Machine) listed(e Event) {
-	m.rounds = 0
-	if e.Err != nil {
-		m.fail(e.Err, 0)
-		return
-	}
-	l := m.look(e.Keys, e.Values)
-	if err := m.clockBehind(l); err != nil {
-		m.fail(err, 1000)
-		return
-	}
-	if len(l.best) == 0 {
-		if node, ok := m.absent(e.Keys); ok && m.sequencer.Floor-m.wall <= m.sequencer.MaxAhead {
-			m.acquire(candidate{claim: claim{node: node, key: m.key(node), from: max(m.wall, m.sequencer.Floor)}})
-			return
-		}
-		// It will be so for a while, and the records may be many: in between, a
-		// number that was given back is found by chance.
-		m.listAfter = m.mono + min(listEvery<<min(m.droughts, 10), max(m.window()/4, listEvery))
-		m.listFree = l.free
-		m.droughts++
-		m.exhausted(l)
-		return
-	}
-	oldest := max(len(l.best)/8, min(len(l.best), picks))
-	m.acquire(l.best[m.set.Random()%uint64(oldest)])
-}
-
-// absent is a number of the range that has no record, by chance.
-func (m *Machine) absent(keys []string) (uint64, bool) {
-	known := make(map[uint64]bool, len(keys))
-	for _, key := range keys {
-		if node, err := nodeOf(m.set.Name, key); err == nil && key == m.key(node) {
-			known[node] = true
-		}
-	}
-	size := m.hi - m.lo
-	start := m.set.Random()
-	if size+1 != 0 {
-		start %= size + 1
-	}
-	for i := uint64(0); i <= uint64(len(known)); i++ {
-		offset := start + i
-		if size+1 != 0 {
-			offset %= size + 1
-		}
-		if node := m.lo + offset; !known[node] {
-			return node, true
-		}
-		if i == size {
-			break
-		}
-	}
-	return 0, false
-}
-
-// exhausted notes that no number is free.
-func (m *Machine) exhausted(l look) {
-	free, ahead := l.free, l.free == 0 && l.pending != 0
-	if l.pending != 0 && (free == 0 || l.pending < free) {
-		free = l.pending
-	}
-	if l.bad != nil && free == 0 {
-		m.fail(l.bad, 1000)
-		return
-	}
-	m.fail(&ExhaustedError{Sequencer: m.set.Name, Lo: m.lo, Hi: m.hi, Free: timeOf(free), Ahead: ahead}, 0)
-	wait := listEvery
-	if free != 0 {
-		wait = min(wait, max(free-m.wall+1, backoffMin))
-	}
-	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.set.Random()%64)
-}
-
-// acquire writes a claim on a number.
-func (m *Machine) acquire(c candidate) {
-	cl := c.claim
-	cl.until = max(c.mark, m.end(cl.from+m.window()))
-	cl.next = m.node(flagHeld, cl.until)
-	m.claim = &cl
-	m.request(opAcquire, Action{Kind: CAS, Key: cl.key, Old: cl.old, Next: cl.next})
-}
-
-// acquired goes on after the write of a claim. A claim whose result is unknown
-// is read back: only what this attempt wrote, byte for byte, is taken for it.
-func (m *Machine) acquired(op operation, e Event, value func() []byte) {
-	c := m.claim
-	if c == nil {
-		return // frozen meanwhile
-	}
-	switch {
-	case op == opAcquire && e.Err == nil && !e.Applied:
-		m.claim, m.crowded = nil, true
-		m.failures = 0
-		m.pick()
-	case op == opAcquire && e.Err != nil && errors.Is(e.Err, ErrNotSent):
-		m.claim = nil
-		m.fail(e.Err, 0)
-	case op == opAcquire && e.Err != nil && !mutant.On(mutant.TimeoutIsSuccess):
-		m.status.Err = e.Err
-		m.request(opAcquireCheck, Action{Kind: Get, Key: c.key})
-	case op == opAcquireCheck && e.Err != nil:
-		m.claim = nil // it may be applied or not; nothing of it is used
-		m.fail(e.Err, 0)
-	case op == opAcquireCheck && !bytes.Equal(value(), c.next):
-		m.claim = nil
-		m.fail(fmt.Errorf("grant: the claim of node number %d was not applied", c.node), 0)
-	default:
-		m.recheck()
-	}
-}
-
-// recheck reads the configuration again, so that nothing is acquired after a
-// sequencer was detached, destroyed or fenced.
-func (m *Machine) recheck() {
-	if mutant.On(mutant.NoConfigReread) {
-		m.begin()
-		return
-	}
-	m.request(opRecheck, Action{Kind: Get, Key: configKey(m.set.Name)})
-}
-
-func (m *Machine) rechecked(e Event, value []byte) {
-	if m.claim == nil {
-		return
-	}
-	if e.Err != nil {
-		m.fail(e.Err, 0) // and advance reads it again
-		if m.claim.until <= m.wall || !m.attached {
-			m.drop()
-		}
-		return
-	}
-	if !bytes.Equal(value, m.config) || !m.attached {
-		m.drop()
-		return
-	}
-	m.begin()
-}
-
-// drop gives back a claim of which nothing was used.
-func (m *Machine) drop() {
-	c := m.claim
-	m.request(opDrop, Action{Kind: CAS, Key: c.key, Old: c.next, Next: m.node(flagFree, c.from)})
-}
-
-// begin takes a claim into use.
-func (m *Machine) begin() {
-	c := m.claim
-	m.claim = nil
-	from := max(c.from, m.floorMark) // the process's own order
-	m.hold = &hold{node: c.node, key: c.key, record: c.next, from: c.from, until: c.until, renewed: max(m.used, c.from), margin: m.newMargin()}
-	m.prefer = int64(c.node)
-	if mutant.On(mutant.StaleMemory) {
-		from = min(c.from, m.wall)
-	}
-	m.do(Action{Kind: Begin, Node: c.node, From: from, Until: c.until})
-	m.settled()
-}
-
-// settled notes that the store answered well.
-func (m *Machine) settled() {
-	m.failures, m.notBefore, m.demand, m.isRefused = 0, 0, false, false
-	m.crowded, m.droughts, m.listAfter = false, 0, 0
-	m.status.Err = nil
-}
-
-// probe compares the clock with what other records say before a renewal that
-// raises the mark by much: the clock has jumped, or the window lapsed long ago.
-func (m *Machine) probe(e Event) {
-	if e.Err != nil {
-		m.fail(e.Err, 0)
-		return
-	}
-	if m.hold == nil {
-		return
-	}
-	if err := m.clockBehind(m.look(e.Keys, e.Values)); err != nil {
-		m.fail(err, 1000)
-		return
-	}
-	m.probed = true
-}
-
-// renewed goes on after a renewal. Unknown and refused results are read back.
-func (m *Machine) renewed(op operation, e Event, value func() []byte) {
-	h := m.hold
-	if h == nil {
-		return
-	}
-	if op == opRenew {
-		switch {
-		case e.Err == nil && e.Applied, e.Err != nil && mutant.On(mutant.TimeoutIsSuccess):
-			m.adopt(h.next, h.nextTo)
-		case e.Err != nil && errors.Is(e.Err, ErrNotSent):
-			m.fail(e.Err, 0)
-		case e.Err != nil:
-			if h.attempts = append(h.attempts, h.next); len(h.attempts) > attemptsKept {
-				h.attempts = h.attempts[1:]
-			}
-			m.fail(e.Err, 0)
-			m.request(opRenewCheck, Action{Kind: Get, Key: h.key})
-		default:
-			m.request(opRenewCheck, Action{Kind: Get, Key: h.key})
-		}
-		return
-	}
-	if e.Err != nil {
-		m.fail(e.Err, 0) // the next renewal is compared with the record as it was
-		return
-	}
-	m.readBack(value())
-}
-
-// adopt takes a renewal that was applied.
-func (m *Machine) adopt(record []byte, until int64) {
-	h := m.hold
-	h.old = append(h.old, h.record)
-	if len(h.old) > oldKept {
-		h.old = h.old[1:]
-	}
-	h.record, h.attempts = record, nil
-	h.renewed, h.margin = m.used, m.newMargin()
-	if until > h.until {
-		h.until = until
-		if !h.sealed && !h.sealing {
-			m.do(Action{Kind: Extend, Node: h.node, Until: until})
-		}
-	}
-	m.settled()
-}
-
-// readBack judges what the member's record says after a write of it was
-// refused, or its result not known.
-func (m *Machine) readBack(value []byte) {
-	h := m.hold
-	if bytes.Equal(value, h.record) {
-		return // not applied, as far as is known; a new attempt follows a little later
-	}
-	for _, attempt := range h.attempts {
-		if bytes.Equal(value, attempt) {
-			if r, err := decodeNode(h.key, value); err == nil {
-				m.adopt(value, r.Until)
-			}
-			return
-		}
-	}
-	for _, old := range h.old {
-		if bytes.Equal(value, old) {
-			m.freeze()
-			return
-		}
-	}
-	if value == nil {
-		m.freeze() // records are never removed
-		return
-	}
-	m.failures, m.notBefore = 0, 0
-	r, err := decodeNode(h.key, value)
-	switch {
-	case err != nil:
-		h.lost = true
-		m.fail(err, 0)
-	case r.Owner == "":
-		h.lost = true // fenced; what is left of the window lies below the floor
-	case r.Owner != m.owner && r.Wall > h.until:
-		h.lost = true
-		m.alarm(AlarmInfo{Kind: TakenOver, Node: h.node, From: m.used, Until: h.until})
-	case r.Owner == m.owner && r.State == flagClosing:
-		h.record, h.closing, h.attempts = value, true, nil
-	case r.Owner == m.owner && r.State == flagHeld && r.Until < h.until:
-		m.freeze() // a window never shrinks: this is an old record
-	default:
-		// Our own name, and a nonce we never wrote; or a successor that began
-		// before our window ended, because somebody with our name gave the
-		// number back.
-		m.alarm(AlarmInfo{Kind: Cloned, Node: h.node, From: h.renewed, Until: h.until})
-		m.owner = m.token()
-		h.lost, h.closing = true, true // so that it is sealed, and not given back
-	}
-}
-
-// released goes on after a release.
-func (m *Machine) released(op operation, e Event, value func() []byte) {
-	h := m.hold
-	if h == nil {
-		return
-	}
-	if op == opRelease {
-		switch {
-		case e.Err == nil && e.Applied:
-			m.settled()
-			m.forget()
-		case e.Err != nil && errors.Is(e.Err, ErrNotSent):
-			m.fail(e.Err, 0)
-		default:
-			m.request(opReleaseCheck, Action{Kind: Get, Key: h.key})
-		}
-		return
-	}
-	switch v := value(); {
-	case e.Err != nil:
-		m.fail(e.Err, 0)
-	case bytes.Equal(v, h.record):
-		m.fail(errors.New("grant: the release was not applied"), 0)
-	case bytes.Equal(v, h.next):
-		m.forget()
-	default:
-		// A renewal that came late, or the mark of a cluster-wide detach, is still ours to lower.
-		for _, attempt := range h.attempts {
-			if bytes.Equal(v, attempt) {
-				h.record = v
-				return
-			}
-		}
-		if r, err := decodeNode(h.key, v); err == nil && r.Owner == m.owner && r.State == flagClosing {
-			h.record = v
-			return
-		}
-		h.lost = true
-	}
 }
 
 // report tells of a new status.
@@ -1220,19 +508,29 @@ func (m *Machine) timer() {
 	if m.op != opNone {
 		return // the answer comes next
 	}
-	at := int64(0)
+	at := int64(math.MaxInt64)
 	switch h := m.hold; {
 	case m.mono < m.notBefore:
 		at = m.notBefore
 	case h == nil || h.sealing || h.lost || !m.attached:
 		return
 	default:
-		left := h.until - max(m.wall, m.used)
-		if left <= 0 {
+		if left := h.until - max(m.wall, m.used); left > 0 {
+			at = m.mono + left - h.margin
+			if left <= h.margin {
+				at = m.mono + max(m.window()/12, 1) // whether IDs are made is only seen by looking
+			}
+		}
+		if m.open() {
+			at = min(at, max(m.configAt, m.mono+1))
+		}
+		if m.demand {
+			// The mark may not go further ahead of the clock until that has moved on.
+			at = min(at, m.mono+max(m.leastGrowth()-m.growth(), 1))
+		}
+		if at == math.MaxInt64 {
 			return // lapsed; a Demand wakes us
 		}
-		// Whether IDs are made is only seen by looking.
-		at = m.mono + max(min(left-h.margin, left), max(m.window()/12, 1))
 	}
 	m.do(Action{Kind: Timer, At: at})
 }
@@ -1249,7 +547,9 @@ func (m *Machine) Clone() *Machine {
 	}
 	if m.claim != nil {
 		claim := *m.claim
+		claim.attempts = slices.Clone(claim.attempts)
 		c.claim = &claim
 	}
+	c.clocks = m.clocks.clone()
 	return &c
 }

@@ -10,11 +10,14 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/mutant"
 )
 
-// version is that of all records. A program leaves records of a newer version
-// alone.
-const version = 1
+// version is the newest version of records that this package knows, and the
+// one that it gives a new sequencer. It reads every older one, writes the
+// version that the sequencer's configuration has (see Upgrade), and leaves
+// records of a newer version alone.
+const version = 2
 
 // MaxName is the most characters that the name of a sequencer has.
 const MaxName = 128
@@ -62,45 +65,59 @@ func nodeOf(name, key string) (uint64, error) {
 	return n, nil
 }
 
-// ms is t in Unix milliseconds, rounded up; the zero time is 0.
+// ms is t in Unix milliseconds, rounded up.
 func ms(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
 	v := t.UnixMilli()
-	if t.Sub(time.UnixMilli(v)) > 0 {
+	if t.Sub(time.UnixMilli(v)) > 0 && !mutant.On(mutant.RoundDown) {
 		v++
 	}
 	return v
 }
 
-// timeOf is the time of Unix milliseconds; 0 is the zero time.
+// timeOf is the time of Unix milliseconds; Never is the zero time.
 func timeOf(v int64) time.Time {
-	if v == 0 {
+	if v == Never || v == 0 && mutant.On(mutant.ZeroIsNoTime) {
 		return time.Time{}
 	}
 	return time.UnixMilli(v).UTC()
 }
 
-// A configRecord is what the store has of a sequencer, as JSON in this order.
-// Times and durations are in milliseconds.
+// A configRecord is what the store has of a sequencer. Times and durations are
+// in milliseconds.
 type configRecord struct {
-	Version     int         `json:"v"`
-	Layout      firn.Layout `json:"layout"`
-	MaxAhead    int64       `json:"max_ahead"`
-	Window      int64       `json:"window"`
-	State       State       `json:"state"`
-	Incarnation uint64      `json:"incarnation"`
-	Floor       int64       `json:"floor"`
-	Created     int64       `json:"created"`
-	Nonce       string      `json:"nonce"`
+	Version       int // 0: there is no record yet
+	Layout        firn.Layout
+	MaxAhead      int64
+	Window        int64
+	LongestWindow int64 // the longest Window it ever had; in version 1, which does not record it, its Window
+	State         State
+	Incarnation   uint64
+	Floor         int64 // Never, if it was never fenced
+	Created       int64
+	Nonce         string
+}
+
+// A configJSON is a configRecord as it is written: JSON in this order.
+type configJSON struct {
+	Version       int         `json:"v"`
+	Layout        firn.Layout `json:"layout"`
+	MaxAhead      int64       `json:"max_ahead"`
+	Window        int64       `json:"window"`
+	LongestWindow int64       `json:"longest_window,omitempty"` // from version 2 on
+	State         State       `json:"state"`
+	Incarnation   uint64      `json:"incarnation"`
+	Floor         *int64      `json:"floor"` // null without a fence; 0 in version 1
+	Created       int64       `json:"created"`
+	Nonce         string      `json:"nonce"`
 }
 
 func newConfigRecord(c Config) configRecord {
-	return configRecord{
-		Version: version, Layout: c.Layout, State: Attached, Incarnation: 1,
+	r := configRecord{
+		Version: version, Layout: c.Layout, State: Attached, Incarnation: 1, Floor: Never,
 		MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(),
 	}
+	r.LongestWindow = r.Window
+	return r
 }
 
 func (r configRecord) config() Config {
@@ -115,27 +132,66 @@ func (r configRecord) info(name string) Info {
 	return Info{
 		Name: name, State: r.State, Config: r.config(), Incarnation: r.Incarnation,
 		Floor: timeOf(r.Floor), Created: timeOf(r.Created),
+		LongestWindow: time.Duration(r.LongestWindow) * time.Millisecond, Version: r.Version,
 	}
 }
 
-func (r configRecord) encode() []byte { return encode(r) }
+func (r configRecord) encode() []byte {
+	j := configJSON{
+		Version: r.Version, Layout: r.Layout, MaxAhead: r.MaxAhead, Window: r.Window, State: r.State,
+		Incarnation: r.Incarnation, Created: r.Created, Nonce: r.Nonce,
+	}
+	switch {
+	case r.Version > 1:
+		j.LongestWindow = r.LongestWindow
+		if r.Floor != Never {
+			j.Floor = &r.Floor
+		}
+	case r.Floor == Never:
+		j.Floor = new(int64)
+	default:
+		floor := r.Floor
+		if floor == 0 {
+			floor = 1 // 0 would say that there was no fence
+		}
+		j.Floor = &floor
+	}
+	return encode(j)
+}
 
 // decodeConfig reads the record of a sequencer.
-func decodeConfig(key string, value []byte) (r configRecord, err error) {
-	if err := decode(key, value, &r); err != nil {
+func decodeConfig(key string, value []byte) (configRecord, error) {
+	var j configJSON
+	err := decode(key, value, &j)
+	r := configRecord{
+		Version: j.Version, Layout: j.Layout, MaxAhead: j.MaxAhead, Window: j.Window, LongestWindow: j.LongestWindow,
+		State: j.State, Incarnation: j.Incarnation, Floor: Never, Created: j.Created, Nonce: j.Nonce,
+	}
+	if j.Floor != nil && (*j.Floor != 0 || r.Version > 1) {
+		r.Floor = *j.Floor
+	}
+	if err != nil {
 		return r, err
 	}
-	if r.Window > int64(maxWindow/time.Millisecond) || r.MaxAhead > r.Window {
-		return r, damaged(key, "window or max_ahead is out of range")
+	if r.Version == 1 {
+		if r.LongestWindow != 0 {
+			return r, damaged(key, "longest_window does not belong into a record of version 1")
+		}
+		r.LongestWindow = r.Window
+	}
+	if most := int64(maxWindow / time.Millisecond); r.Window > most || r.MaxAhead > r.Window || r.LongestWindow > most {
+		return r, damaged(key, "window, longest_window or max_ahead is out of range")
 	}
 	switch err := r.config().Check(); {
 	case err != nil:
 		return r, damaged(key, err.Error())
+	case r.LongestWindow < r.Window:
+		return r, damaged(key, "longest_window is shorter than window")
 	case r.State < Attached:
 		return r, damaged(key, "it has no state")
 	case r.Incarnation == 0:
 		return r, damaged(key, "it has no incarnation")
-	case !inRange(r.Floor) || !inRange(r.Created):
+	case r.Floor != Never && !inRange(r.Floor) || !inRange(r.Created):
 		return r, damaged(key, "a time is out of range")
 	}
 	return r, nil
@@ -145,13 +201,32 @@ func decodeConfig(key string, value []byte) (r configRecord, err error) {
 const (
 	flagHeld    = "held"    // its owner may use it until the mark
 	flagClosing = "closing" // as held, but its owner can extend it no more
-	flagFree    = "free"    // given back, or fenced
+	flagFree    = "free"    // given back, fenced or repaired
 )
 
-// A nodeRecord is what the store has of one node number, as JSON in this order.
-// Times are Unix milliseconds. The nonce is new in every write, so that no two
-// writes have the same bytes.
+// A nodeRecord is what the store has of one node number. Times are Unix
+// milliseconds. The nonce is new in every write, so that no two writes have the
+// same bytes.
 type nodeRecord struct {
+	Version int
+	Nonce   string
+	Owner   string
+	Until   int64
+	Wall    int64
+	State   string
+	Host    string
+
+	// Gap is the longest span below the mark that no window ever covered. A
+	// repair gives it back.
+	Gap span
+
+	// Spoiled is a span above the mark that windows have covered already, left
+	// by a repair. No window reaches into it.
+	Spoiled span
+}
+
+// A nodeJSON is a nodeRecord as it is written: JSON in this order.
+type nodeJSON struct {
 	Version int    `json:"v"`
 	Nonce   string `json:"nonce"`
 	Owner   string `json:"owner"`
@@ -159,11 +234,48 @@ type nodeRecord struct {
 	Wall    int64  `json:"wall"`
 	State   string `json:"state"`
 	Host    string `json:"host"`
+	Gap     *span  `json:"gap,omitempty"`     // from version 2 on
+	Spoiled *span  `json:"spoiled,omitempty"` // from version 2 on
 }
 
-func (r nodeRecord) encode() []byte { return encode(r) }
+// A span is the times from the first on and below the second, in Unix
+// milliseconds. It is empty unless the first is below the second.
+type span [2]int64
 
-// held reports whether somebody may use the number until the mark.
+// UnmarshalJSON reads exactly two numbers.
+func (s *span) UnmarshalJSON(text []byte) error {
+	var v []int64
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	if len(v) != 2 {
+		return fmt.Errorf("a span of time has 2 numbers, not %d", len(v))
+	}
+	*s = span(v)
+	return nil
+}
+
+func (s span) length() int64 { return max(s[1]-s[0], 0) }
+
+func (s span) orNil() *span {
+	if s.length() == 0 {
+		return nil
+	}
+	return &s
+}
+
+func (r nodeRecord) encode() []byte {
+	j := nodeJSON{
+		Version: r.Version, Nonce: r.Nonce, Owner: r.Owner, Until: r.Until, Wall: r.Wall, State: r.State, Host: r.Host,
+		Gap: r.Gap.orNil(), Spoiled: r.Spoiled.orNil(),
+	}
+	if j.Gap != nil || j.Spoiled != nil {
+		j.Version = max(j.Version, 2)
+	}
+	return encode(j)
+}
+
+// held reports whether its owner may use the number until the mark.
 func (r nodeRecord) held() bool { return r.State != flagFree }
 
 func (r nodeRecord) info(node uint64) NodeInfo {
@@ -174,9 +286,27 @@ func (r nodeRecord) info(node uint64) NodeInfo {
 }
 
 // decodeNode reads the record of a node number.
-func decodeNode(key string, value []byte) (r nodeRecord, err error) {
-	if err := decode(key, value, &r); err != nil {
+func decodeNode(key string, value []byte) (nodeRecord, error) {
+	var j nodeJSON
+	err := decode(key, value, &j)
+	r := nodeRecord{Version: j.Version, Nonce: j.Nonce, Owner: j.Owner, Until: j.Until, Wall: j.Wall, State: j.State, Host: j.Host}
+	if err != nil {
 		return r, err
+	}
+	for _, s := range []struct {
+		name string
+		from *span
+		to   *span
+	}{{"gap", j.Gap, &r.Gap}, {"spoiled", j.Spoiled, &r.Spoiled}} {
+		switch {
+		case s.from == nil:
+			continue
+		case r.Version == 1:
+			return r, damaged(key, s.name+" does not belong into a record of version 1")
+		case s.from.length() == 0 || !inRange(s.from[0]) || !inRange(s.from[1]):
+			return r, damaged(key, s.name+" is not a span of time")
+		}
+		*s.to = *s.from
 	}
 	switch {
 	case r.State != flagHeld && r.State != flagClosing && r.State != flagFree:
@@ -185,6 +315,10 @@ func decodeNode(key string, value []byte) (r nodeRecord, err error) {
 		return r, damaged(key, "it has no nonce")
 	case !inRange(r.Until) || !inRange(r.Wall):
 		return r, damaged(key, "a time is out of range")
+	case r.Gap.length() > 0 && r.Gap[1] > r.Until:
+		return r, damaged(key, "gap ends above until")
+	case r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until:
+		return r, damaged(key, "spoiled begins below until")
 	}
 	return r, nil
 }
@@ -203,13 +337,13 @@ func encode(v any) []byte {
 	return b
 }
 
-// decode reads a record strictly. What does not read as one of this version may
-// be one of a newer.
+// decode reads a record strictly. What does not read as one of a known version
+// may be one of a newer.
 func decode(key string, value []byte, into interface{ ver() int }) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
-	if err == nil && into.ver() == version {
+	if v := into.ver(); err == nil && v >= 1 && v <= version {
 		if d.More() {
 			return damaged(key, "something follows it")
 		}
@@ -230,7 +364,7 @@ func decode(key string, value []byte, into interface{ ver() int }) error {
 	return damaged(key, err.Error())
 }
 
-func (r *configRecord) ver() int { return r.Version }
-func (r *nodeRecord) ver() int   { return r.Version }
+func (j *configJSON) ver() int { return j.Version }
+func (j *nodeJSON) ver() int   { return j.Version }
 
 func damaged(key, why string) error { return fmt.Errorf("%w: %s: %s", ErrDamaged, key, why) }

@@ -118,7 +118,7 @@ func TestRecordFaults(t *testing.T) {
 	}{
 		{"no JSON", []byte("x"), true, ErrDamaged},
 		{"cut", node(func(*nodeRecord) {})[:20], true, ErrDamaged},
-		{"newer", node(func(r *nodeRecord) { r.Version = 2 }), true, ErrNewerVersion},
+		{"newer", node(func(r *nodeRecord) { r.Version = version + 1 }), true, ErrNewerVersion},
 		{"newer with other fields", []byte(`{"v":9,"lease":1}`), true, ErrNewerVersion},
 		{"no version", []byte(`{}`), true, ErrDamaged},
 		{"negative version", node(func(r *nodeRecord) { r.Version = -1 }), true, ErrDamaged},
@@ -127,7 +127,7 @@ func TestRecordFaults(t *testing.T) {
 		{"unknown state", node(func(r *nodeRecord) { r.State = "on" }), true, ErrDamaged},
 		{"no nonce", node(func(r *nodeRecord) { r.Nonce = "" }), true, ErrDamaged},
 		{"endless mark", node(func(r *nodeRecord) { r.Until = 1 << 62 }), true, ErrDamaged},
-		{"config newer", config(func(r *configRecord) { r.Version = 2 }), false, ErrNewerVersion},
+		{"config newer", config(func(r *configRecord) { r.Version = version + 1 }), false, ErrNewerVersion},
 		{"config short window", config(func(r *configRecord) { r.Window = 1 }), false, ErrDamaged},
 		{"config endless window", config(func(r *configRecord) { r.Window = 1 << 62 }), false, ErrDamaged},
 		{"config without incarnation", config(func(r *configRecord) { r.Incarnation = 0 }), false, ErrDamaged},

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories
 // remark (#), or, indented, what the command before it printed.
 //
 //	now T                       the time of all, in ms
-//	create [layout]             the sequencer, with a window of 30000 ms
+//	create [window W]           the sequencer, with a window of 30000 ms
 //	NAME attach|release|demand|hint|tick|wentback
 //	NAME used T                 the generator has used all before T
 //	NAME clock OFFSET           from now on, against all others
@@ -32,10 +32,14 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories
 //	NAME answer lost            it does it, and the answer is lost
 //	NAME answer drop            it does not, and no answer comes
 //	NAME answer late            no answer comes; "NAME late" does it
+//	NAME answer shown           it does it where reads see it, but not durably, and no answer comes
 //	NAME run                    answers until nothing is asked any more
 //	NAME clone OTHER            OTHER goes on with NAME's memory
-//	detach|attach|destroy|fence the operations on the whole sequencer
+//	detach|attach|destroy|fence|repair|upgrade
+//	                            the operations on the whole sequencer
 //	backup|restore              of the whole store
+//	failover                    the store has what is durable: what a write that was answered
+//	                            left, and all before it
 //	show                        the records
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
@@ -48,7 +52,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &story{t: t, values: make(map[string][]byte), members: make(map[string]*actor), names: make(map[string]string)}
+			s := &story{t: t, values: make(map[string][]byte), members: make(map[string]*actor), names: make(map[string]string), closing: make(closing)}
 			var got strings.Builder
 			for line := range strings.Lines(string(want)) {
 				if strings.HasPrefix(line, "    ") {
@@ -82,10 +86,12 @@ type story struct {
 	now     int64
 	values  map[string][]byte
 	backup  map[string][]byte
+	durable map[string][]byte
 	members map[string]*actor
 	names   map[string]string // of owners
 	out     []string
 	random  uint64
+	closing closing
 }
 
 // An actor is a member: its machine, and what its driver would remember.
@@ -115,17 +121,17 @@ func (s *story) do(f []string) {
 	case "now":
 		s.now = s.number(f[1])
 	case "create":
-		layout := "default,epoch=0"
-		if len(f) > 1 {
-			layout = f[1]
+		window := int64(30_000)
+		if len(f) > 2 {
+			window = s.number(f[2])
 		}
-		result(Create(ctx, s, "s", NewConfig(firn.MustParseLayout(layout), 30*time.Second), now()))
+		result(Create(ctx, s, "s", NewConfig(firn.MustParseLayout("default,epoch=0"), time.Duration(window)*time.Millisecond), now()))
 	case "detach", "destroy":
 		through, last := Detaching, Detached
 		if f[0] == "destroy" {
 			through, last = Destroying, Destroyed
 		}
-		info, waiting, err := emptyStep(ctx, s, "s", through, last, now())
+		info, waiting, err := emptyStep(ctx, s, "s", through, last, s.closing, now())
 		result(info, err)
 		s.print("%v", info.State)
 		for _, w := range waiting {
@@ -135,10 +141,27 @@ func (s *story) do(f []string) {
 		result(AttachAll(ctx, s, "s"))
 	case "purge":
 		result(Purge(ctx, s, "s"))
+	case "upgrade":
+		result(Upgrade(ctx, s, "s"))
 	case "fence":
-		r, err := Fence(ctx, s, "s", &FenceOptions{Now: now})
+		o := &FenceOptions{Now: now}
+		if len(f) > 1 {
+			o.LongestWindow = time.Duration(s.number(f[1])) * time.Millisecond
+		}
+		r, err := Fence(ctx, s, "s", o)
 		result(nil, err)
-		s.print("floor %d, %d records", r.Floor.UnixMilli(), r.Nodes)
+		s.print("floor %d, %d records, longest window %v, unsure %t", r.Floor.UnixMilli(), r.Nodes, r.LongestWindow, r.Unsure)
+	case "repair":
+		r, err := Repair(ctx, s, "s", &RepairOptions{Now: now})
+		result(nil, err)
+		for _, n := range r.Nodes {
+			s.print("node %d: gives [%d, %d) back, keeps [%d, %d)", n.Node, n.From.UnixMilli(), n.To.UnixMilli(), n.To.UnixMilli(), n.Until.UnixMilli())
+		}
+		for _, n := range r.Left {
+			s.print("node %d: left", n.Node)
+		}
+	case "failover":
+		s.values = maps.Clone(s.durable)
 	case "backup":
 		s.backup = maps.Clone(s.values)
 	case "restore":
@@ -169,6 +192,8 @@ func (s *story) member(f []string) {
 		set := Settings{Name: "s", AllNodes: true, Host: f[0]}
 		if len(f) > 3 && f[1] == "nodes" {
 			set.AllNodes, set.Lo, set.Hi = false, uint64(s.number(f[2])), uint64(s.number(f[3]))
+			set.AllowClockAhead = len(f) > 4 && f[4] == "ahead"
+			set.StoreClock = len(f) > 4 && f[4] == "clock"
 		}
 		set.Random = func() uint64 {
 			s.random += 0x9E3779B97F4A7C15
@@ -244,8 +269,15 @@ func (s *story) answer(a *actor, how string) {
 			e.Keys, e.Values = append(e.Keys, key), append(e.Values, value)
 			return true
 		})
+	case r.Kind == CAS && how == "shown":
+		if bytes.Equal(s.values[r.Key], r.Old) {
+			s.values[r.Key] = r.Next
+		}
+		e.Err = errNoAnswer
 	case r.Kind == CAS:
 		e.Applied, e.Err = s.CAS(ctx, r.Key, r.Old, r.Next)
+	case r.Kind == Time:
+		e.Time, e.Within = s.now, 5
 	}
 	if how == "lost" {
 		e = Event{Kind: Answered, Err: errNoAnswer}
@@ -272,6 +304,8 @@ func (s *story) step(a *actor, e Event) {
 				was = s.describe(x.Key, x.Old)
 			}
 			s.print("%s: cas %s -> %s", a.name, was, s.describe(x.Key, x.Next))
+		case Time:
+			s.print("%s: ask the store for its time", a.name)
 		case Begin:
 			s.print("%s: begin node %d [%d, %d)", a.name, x.Node, x.From, x.Until)
 		case Extend:
@@ -290,7 +324,7 @@ func (s *story) step(a *actor, e Event) {
 			}
 			s.print("%s: is %s", a.name, text)
 		case Alarm:
-			what := [...]string{Cloned: "cloned", RolledBack: "rolled back", ClockJumped: "clock jumped", TakenOver: "taken over"}[x.Alarm.Kind]
+			what := [...]string{Cloned: "cloned", RolledBack: "rolled back", ClockJumped: "clock jumped", TakenOver: "taken over", Fenced: "fenced", StoreClockOff: "store clock off", MembersAhead: "members ahead"}[x.Alarm.Kind]
 			s.print("%s: ALARM %s node %d [%d, %d) %v", a.name, what, x.Alarm.Node, x.Alarm.From, x.Alarm.Until, x.Alarm.By)
 		}
 		if x.IsRequest() {
@@ -314,7 +348,11 @@ func (s *story) describe(key string, value []byte) string {
 		if err != nil {
 			return err.Error()
 		}
-		return fmt.Sprintf("config %v, incarnation %d, floor %d", r.State, r.Incarnation, r.Floor)
+		floor := "no floor"
+		if r.Floor != Never {
+			floor = fmt.Sprint("floor ", r.Floor)
+		}
+		return fmt.Sprintf("config %v, incarnation %d, %s", r.State, r.Incarnation, floor)
 	}
 	r, err := decodeNode(key, value)
 	if err != nil {
@@ -324,7 +362,11 @@ func (s *story) describe(key string, value []byte) string {
 	if owner == "" {
 		owner = "nobody"
 	}
-	return fmt.Sprintf("%s %s by %s until %d", short(key), r.State, owner, r.Until)
+	text := fmt.Sprintf("%s %s by %s until %d", short(key), r.State, owner, r.Until)
+	if r.Spoiled.length() > 0 {
+		text += fmt.Sprintf(", spoiled [%d, %d)", r.Spoiled[0], r.Spoiled[1])
+	}
+	return text
 }
 
 // The story is its own store.
@@ -336,6 +378,7 @@ func (s *story) CAS(_ context.Context, key string, old, next []byte) (bool, erro
 		return false, nil
 	}
 	s.values[key] = next
+	s.durable = maps.Clone(s.values)
 	return true, nil
 }
 

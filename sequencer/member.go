@@ -50,7 +50,7 @@ type member[G generator] struct {
 func (m *member[G]) open(ctx context.Context, s grant.Store, info grant.Info, c *Config) error {
 	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
 	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag}
-	set := grant.Settings{Name: m.name, Config: &m.config, AllNodes: c.Nodes == nil, AllowClockBehind: c.AllowClockBehind, Host: c.Host}
+	set := grant.Settings{Name: m.name, Config: &m.config, AllNodes: c.Nodes == nil, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Host: c.Host}
 	if c.Nodes != nil {
 		set.Lo, set.Hi = c.Nodes.Lo, c.Nodes.Hi
 	}

@@ -64,6 +64,11 @@ type Config struct {
 	// seconds behind those of others.
 	AllowClockBehind bool
 
+	// AllowClockAhead takes a node number even where this machine's clock is more
+	// than ten seconds ahead of the store's, or of those of others. The number is
+	// then blocked for others until the time that this clock shows.
+	AllowClockAhead bool
+
 	// Now is the clock; nil is the system's. MaxLag is firn.Options.MaxLag.
 	Now    func() time.Time
 	MaxLag time.Duration

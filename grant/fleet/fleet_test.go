@@ -91,10 +91,12 @@ func TestFleet(t *testing.T) {
 func testFleet(t *testing.T, p Plan) {
 	steps := run(t, fmt.Sprintf("%d numbers, window of %v", 1<<p.NodeBits, p.Window), p)
 
-	// 3N/W writes, as many reads of where the store is, and nothing else.
-	want := 3 * float64(p.Processes) / p.Window.Seconds()
-	if s := steps["running"]; math.Abs(s.Writes.Mean/want-1) > 0.05 || math.Abs(s.Reads.Mean/want-1) > 0.05 || len(s.Waits) > 0 {
-		t.Errorf("running: %v; want %.0f reads and writes in a second", s, want)
+	// 3N/W writes. A read of where the store is comes with each, and with each read of
+	// the configuration, of which there is one in 15 to 20 seconds.
+	n := float64(p.Processes)
+	want := 3 * n / p.Window.Seconds()
+	if s := steps["running"]; math.Abs(s.Writes.Mean/want-1) > 0.05 || s.Reads.Mean < want+n/20 || s.Reads.Mean > want+2*n/15 || len(s.Waits) > 0 {
+		t.Errorf("running: %v; want %.0f writes and %.0f to %.0f reads in a second", s, want, want+n/20, want+2*n/15)
 	}
 	// Those who are replaced wait for some round trips, and hardly anybody is refused.
 	if s := steps["rollout"]; s.Wait(0.99) > time.Second || s.Count[List] > 0 || s.Count[Refused] > p.Processes/100 {

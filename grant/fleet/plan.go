@@ -71,6 +71,7 @@ type Kind int
 // The kinds of requests.
 const (
 	Lineage Kind = iota // a read of where the store is in its history
+	Clock               // a read of the store's clock
 	Config              // a read of the configuration
 	Pick                // a read of some records
 	Get                 // a read of one record
@@ -80,7 +81,7 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"lineage", "config", "pick", "get", "list", "applied", "refused"}
+var kindNames = [kinds]string{"lineage", "clock", "config", "pick", "get", "list", "applied", "refused"}
 
 // String is the kind in a word.
 func (k Kind) String() string { return kindNames[k] }

@@ -55,7 +55,7 @@ func (w *world) mono() int64 { return w.now/1000 + 1 }
 func (w *world) start(place int, first func()) {
 	p := &process{place: place, since: -1, asked: -lineageFor, first: first, grants: make(map[uint64]int64, 1)}
 	p.offset = (w.upTo(2*w.plan.Skew) - w.plan.Skew).Milliseconds()
-	p.m = grant.NewMachine(grant.Settings{Name: name, AllNodes: true, Random: w.r.Uint64, Host: "host"})
+	p.m = grant.NewMachine(grant.Settings{Name: name, AllNodes: true, Random: w.r.Uint64, Host: "host", StoreClock: true})
 	w.running[place] = p
 	w.toCome--
 	w.stand(p)

@@ -146,6 +146,9 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k Kind, keys
 			}
 		}
 		return e, List, len(e.Keys)
+	case grant.Time:
+		e.Time, e.Within = begins+w.now/1000, 1000 // as an HTTP server says it, in seconds
+		return e, Clock, 0
 	case grant.CAS:
 		if e.Applied = w.cas(p, a.Key, a.Old, a.Next); e.Applied {
 			return e, Applied, 0

@@ -1,0 +1,38 @@
+package grant
+
+import "errors"
+
+// freeze stops acquiring and renewing, as the store went back to an earlier
+// state.
+func (m *Machine) freeze() {
+	if !m.frozen {
+		m.frozen, m.frozenAt = true, m.wall
+		m.alarm(AlarmInfo{Kind: RolledBack})
+	}
+	m.claim = nil
+	m.fail(ErrRolledBack, min(max(m.window()/6, 100), configEvery*3/4))
+}
+
+// thaw looks whether the sequencer was fenced after the store went back.
+func (m *Machine) thaw(e Event, value []byte) {
+	switch {
+	case e.Err != nil:
+		m.fail(errors.Join(ErrRolledBack, e.Err), 0)
+		return
+	case value == nil:
+		m.freeze()
+		return
+	}
+	r, err := decodeConfig(configKey(m.set.Name), value)
+	// A fence sets a floor above all clocks: a floor that is new, or that lies
+	// above this clock, is one of a fence that came after the store went back.
+	if err != nil || r.Floor <= m.seenFloor && r.Floor <= m.frozenAt {
+		m.freeze()
+		return
+	}
+	m.frozen, m.failures, m.notBefore = false, 0, 0
+	m.seenInc = 0
+	if m.hold != nil {
+		m.fenced(r.Floor)
+	}
+}

@@ -1,0 +1,515 @@
+package grant
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/firnid/firn/internal/mutant"
+)
+
+// pick reads some records to choose one, and before them the store's clock.
+func (m *Machine) pick() {
+	if m.asksTime() {
+		m.request(opTime, Action{Kind: Time})
+		return
+	}
+	keys := m.someKeys(m.picks())
+	for _, key := range m.watched() {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	m.request(opPick, Action{Kind: GetMany, Keys: keys})
+}
+
+// picks is how many records are read in this round.
+func (m *Machine) picks() int {
+	n := picks
+	for range m.rounds {
+		n *= pickGrowth
+	}
+	return n
+}
+
+// A candidate is a number that might be acquired.
+type candidate struct {
+	claim
+	rank int   // the lower the better
+	mark int64 // Never, without a record
+}
+
+// The ranks of candidates.
+const (
+	rankAbsent  = iota // never used
+	rankFree           // given back
+	rankExpired        // held, and its window is over: its owner may be back
+)
+
+// A look is what some records say.
+type look struct {
+	best    []candidate // all that may be taken, best first
+	ahead   []int64     // for every held record, how far its writer's clock was ahead of ours
+	nodes   []uint64    // of ahead
+	others  []other     // the records that other members hold or held
+	free    int64       // when the first window ends, of those that are held; Never if none is
+	pending int64       // when the first number becomes usable that no member holds; Never if none does
+	bad     error
+}
+
+// other is a record of another member.
+type other struct {
+	key   string
+	value []byte
+	wall  int64 // its writer's clock
+}
+
+// look judges records: values belong to keys.
+func (m *Machine) look(keys []string, values [][]byte) look {
+	l := look{free: Never, pending: Never}
+	for i, key := range keys {
+		node, err := nodeOf(m.set.Name, key)
+		if err != nil || key != m.key(node) {
+			continue // of a layout of another width, before a purge
+		}
+		if (node < m.lo || node > m.hi) && !mutant.On(mutant.RangeIgnored) {
+			continue
+		}
+		if m.hold != nil && node == m.hold.node && !m.hold.lost {
+			continue
+		}
+		c := candidate{claim: claim{node: node, key: key, limit: maxMark}, mark: Never, rank: rankAbsent}
+		var r nodeRecord
+		if i < len(values) && len(values[i]) > 0 {
+			c.old = values[i]
+			if r, err = decodeNode(key, c.old); err != nil {
+				l.bad = err // this number is lost until it is repaired by hand; others are not
+				continue
+			}
+			c.mark, c.rank = r.Until, rankFree
+			if r.held() {
+				c.rank = rankExpired
+				if m.isHeld(&l, node, key, c.old, r) {
+					if !mutant.On(mutant.TakeoverHeld) {
+						continue
+					}
+					c.mark = Never
+				}
+			}
+		}
+		m.place(&c, r)
+		if at := c.from - m.sequencer.MaxAhead; at > m.wall {
+			if l.pending == Never || at < l.pending {
+				l.pending = at
+			}
+			continue
+		}
+		l.best = append(l.best, c)
+	}
+	slices.SortStableFunc(l.best, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.mark, b.mark))
+	})
+	return l
+}
+
+// isHeld notes what the record of a held number says. It reports whether the
+// number is to be left alone: its window is not over, by our clock or by the
+// store's.
+func (m *Machine) isHeld(l *look, node uint64, key string, value []byte, r nodeRecord) bool {
+	if r.Owner != m.owner {
+		l.others = append(l.others, other{key, value, r.Wall})
+	}
+	until := r.Until
+	if until >= m.wall {
+		l.ahead, l.nodes = append(l.ahead, r.Wall-m.wall), append(l.nodes, node)
+	} else if lead, ok := m.storeLead(); ok && m.clocks.told != StoreClockOff {
+		until += max(lead.most, 0) // the end, by the store's clock
+	}
+	if until < m.wall {
+		return false
+	}
+	if l.free == Never || until < l.free {
+		l.free = until
+	}
+	return true
+}
+
+// place says where a window of a candidate would begin and how far it may go,
+// and which spans its record would have. r is the record that it replaces, the
+// zero one where there is none.
+func (m *Machine) place(c *candidate, r nodeRecord) {
+	c.base = c.old
+	c.from = max(m.wall, c.mark, m.sequencer.Floor)
+	if mutant.On(mutant.StartAtClock) {
+		c.from = m.wall
+	}
+	c.gap, c.spoiled = r.Gap, r.Spoiled
+	unused := span{m.unusedFrom(c.mark), c.from} // no window ever covered it
+	if s := c.spoiled; s.length() > 0 && !mutant.On(mutant.GapCrossed) {
+		if c.from <= s[0]-m.sequencer.config().MinWindow().Milliseconds() {
+			c.limit = s[0]
+		} else {
+			// Too little is left before the spoiled span: go on behind it.
+			c.from = max(c.from, s[1])
+			unused[1] = min(unused[1], s[0])
+			c.spoiled = span{}
+		}
+	}
+	m.leaveGap(c, unused)
+}
+
+// unusedFrom is the beginning of what no window ever covered below a claim over
+// a mark. For a number without a record that is all of time; but the lifetime
+// of the sequencer serves, and says more.
+func (m *Machine) unusedFrom(mark int64) int64 {
+	if mark != Never {
+		return mark
+	}
+	return max(m.sequencer.Created, m.sequencer.Floor)
+}
+
+// leaveGap has the record of a claim remember the longest span that no window
+// covered, so that it can be given back if the clock of the claim was wrong.
+// What is over by the store's clock is of no use to anyone.
+func (m *Machine) leaveGap(c *candidate, unused span) {
+	if m.sequencer.Version < 2 {
+		return
+	}
+	if lead, ok := m.storeLead(); ok {
+		over := m.wall - lead.most
+		if c.gap[1] <= over {
+			c.gap = span{}
+		}
+		if unused[1] <= over+lead.most-lead.least+m.sequencer.MaxAhead+aheadMost {
+			return
+		}
+	}
+	if unused.length() > c.gap.length() {
+		c.gap = unused
+	}
+}
+
+// behind is how far the clock is behind the median of the held records.
+func (l look) behind() int64 {
+	if len(l.ahead) == 0 {
+		return 0
+	}
+	a := slices.Sorted(slices.Values(l.ahead))
+	return a[(len(a)-1)/2]
+}
+
+func (m *Machine) picked(e Event) {
+	if e.Err != nil {
+		m.fail(e.Err, 0)
+		return
+	}
+	// The driver asked for the keys that it was given.
+	l := m.look(e.Keys, e.Values)
+	if len(l.best) > 0 {
+		if m.mayClaim(l) {
+			m.acquire(m.choose(l.best))
+		}
+		return
+	}
+	if err := m.clockBehind(l); err != nil {
+		m.fail(err, 1000)
+		return
+	}
+	if all := m.hi-m.lo < uint64(m.picks()); all {
+		m.rounds = 0
+		m.exhausted(l)
+		return
+	}
+	if m.rounds++; m.rounds < pickRounds {
+		m.pick()
+		return
+	}
+	if m.mono < m.listAfter && (m.listFree == Never || m.wall <= m.listFree) {
+		m.rounds = 0
+		if m.listFree != Never {
+			l.free = m.listFree
+		}
+		m.exhausted(l)
+		return
+	}
+	m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
+}
+
+// choose takes the first of some candidates. Where a claim was refused, others do
+// the same at this moment, and the best one is what all of them want: then it is any
+// of those that are about as good.
+func (m *Machine) choose(best []candidate) candidate {
+	if !m.crowded {
+		return best[0]
+	}
+	n := 1
+	for n < len(best) && max(best[n].rank, 1) == max(best[0].rank, 1) {
+		n++
+	}
+	return best[m.set.Random()%uint64(n)]
+}
+
+// listed chooses among all records: a number without one, or else one of the
+// oldest eighth of the best rank, or of the oldest few where there are few, so
+// that many who list at once do not all want the same.
+func (m *Machine) listed(e Event) {
+	m.rounds = 0
+	if e.Err != nil {
+		m.fail(e.Err, 0)
+		return
+	}
+	l := m.look(e.Keys, e.Values)
+	if node, ok := m.absent(e.Keys); ok {
+		c := candidate{claim: claim{node: node, key: m.key(node), limit: maxMark}, mark: Never}
+		m.place(&c, nodeRecord{})
+		if c.from-m.wall <= m.sequencer.MaxAhead {
+			if m.mayClaim(l) {
+				m.acquire(c)
+			}
+			return
+		}
+	}
+	if len(l.best) > 0 {
+		if !m.mayClaim(l) {
+			return
+		}
+		alike := slices.IndexFunc(l.best, func(c candidate) bool { return c.rank != l.best[0].rank })
+		if alike < 0 {
+			alike = len(l.best)
+		}
+		oldest := max(alike/8, min(alike, picks))
+		m.acquire(l.best[m.set.Random()%uint64(oldest)])
+		return
+	}
+	if err := m.clockBehind(l); err != nil {
+		m.fail(err, 1000)
+		return
+	}
+	// It will be so for a while, and the records may be many: in between, a
+	// number that was given back is found by chance.
+	m.listAfter = m.mono + min(listEvery<<min(m.droughts, 10), max(m.window()/4, listEvery))
+	m.listFree = l.free
+	m.droughts++
+	m.exhausted(l)
+}
+
+// absent is a number of the range that has no record, by chance.
+func (m *Machine) absent(keys []string) (uint64, bool) {
+	known := make(map[uint64]bool, len(keys))
+	for _, key := range keys {
+		if node, err := nodeOf(m.set.Name, key); err == nil && key == m.key(node) {
+			known[node] = true
+		}
+	}
+	size := m.hi - m.lo
+	start := m.set.Random()
+	if size+1 != 0 {
+		start %= size + 1
+	}
+	for i := uint64(0); i <= uint64(len(known)); i++ {
+		offset := start + i
+		if size+1 != 0 {
+			offset %= size + 1
+		}
+		if node := m.lo + offset; !known[node] {
+			return node, true
+		}
+		if i == size {
+			break
+		}
+	}
+	return 0, false
+}
+
+// exhausted notes that no number is free.
+func (m *Machine) exhausted(l look) {
+	free, ahead := l.free, l.free == Never && l.pending != Never
+	if l.pending != Never && (free == Never || l.pending < free) {
+		free = l.pending
+	}
+	if l.bad != nil && free == Never {
+		m.fail(l.bad, 1000)
+		return
+	}
+	m.fail(&ExhaustedError{Sequencer: m.set.Name, Lo: m.lo, Hi: m.hi, Free: timeOf(free), Ahead: ahead}, 0)
+	wait := listEvery
+	if free != Never {
+		wait = min(wait, max(free-m.wall+1, backoffMin))
+	}
+	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.set.Random()%64)
+}
+
+// acquire writes a claim on a number.
+func (m *Machine) acquire(c candidate) {
+	cl := c.claim
+	m.claim = &cl
+	m.writeClaim()
+}
+
+// writeClaim writes the claim over what the record is.
+func (m *Machine) writeClaim() {
+	c := m.claim
+	c.until = min(max(c.until, c.from, m.end(c.from+m.window())), c.limit)
+	c.next = m.node(flagHeld, c.until, c.gap, c.spoiled)
+	c.retry = false
+	m.request(opAcquire, Action{Kind: CAS, Key: c.key, Old: c.old, Next: c.next})
+}
+
+// settleClaim goes on with a claim after a wait.
+func (m *Machine) settleClaim() {
+	switch c := m.claim; {
+	case c.applied:
+		m.recheck()
+	case !c.retry:
+		m.request(opAcquireCheck, Action{Kind: Get, Key: c.key})
+	case m.attached && c.from+m.window() > m.wall:
+		m.writeClaim()
+	case bytes.Equal(c.old, c.base):
+		m.claim = nil // it is not wanted any more, and was not applied as far as is known
+		m.advance()
+	default:
+		m.drop()
+	}
+}
+
+// acquired continues after a write of a claim, or after a read of its record
+// where the result is unknown. A read shows what to write next; only a write
+// that was applied makes the claim good.
+func (m *Machine) acquired(op operation, e Event, value func() []byte) {
+	c := m.claim
+	if c == nil {
+		return // frozen meanwhile
+	}
+	if op == opAcquire {
+		switch {
+		case e.Err == nil && e.Applied, e.Err != nil && mutant.On(mutant.TimeoutIsSuccess):
+			c.applied = true
+			m.recheck()
+		case e.Err == nil && len(c.attempts) == 0:
+			m.claim, m.crowded = nil, true
+			m.failures = 0
+			m.pick()
+		case e.Err == nil:
+			m.request(opAcquireCheck, Action{Kind: Get, Key: c.key}) // an earlier attempt may be there
+		case errors.Is(e.Err, ErrNotSent):
+			if len(c.attempts) == 0 {
+				m.claim = nil
+			}
+			m.fail(e.Err, 0)
+		default:
+			c.attempts = remember(c.attempts, c.next)
+			m.fail(e.Err, 0)
+			m.request(opAcquireCheck, Action{Kind: Get, Key: c.key})
+		}
+		return
+	}
+	v := value()
+	switch {
+	case e.Err != nil:
+		if m.fail(e.Err, 0); !m.attached {
+			m.claim = nil // it may block the number until its mark
+		}
+	case contains(c.attempts, v) && mutant.On(mutant.AdoptOnRead):
+		c.next, c.applied = v, true
+		m.recheck()
+	case bytes.Equal(v, c.base) || contains(c.attempts, v):
+		c.old, c.retry = v, true
+	default:
+		m.claim = nil
+		m.fail(fmt.Errorf("grant: the claim of node number %d was not applied", c.node), 0)
+	}
+}
+
+// recheck reads the configuration again, so that nothing is acquired after a
+// sequencer was detached, destroyed or fenced.
+func (m *Machine) recheck() {
+	if mutant.On(mutant.NoConfigReread) {
+		m.begin()
+		return
+	}
+	m.request(opRecheck, Action{Kind: Get, Key: configKey(m.set.Name)})
+}
+
+func (m *Machine) rechecked(e Event, value []byte) {
+	if m.claim == nil {
+		return
+	}
+	if e.Err != nil {
+		m.fail(e.Err, 0) // and advance reads it again
+		if m.claim.until <= m.wall || !m.attached {
+			m.drop()
+		}
+		return
+	}
+	if !m.isConfig(value) || !m.attached {
+		m.drop()
+		return
+	}
+	m.begin()
+}
+
+// isConfig reports whether the configuration is what it was when the number was
+// picked, byte for byte: it may have been changed and changed back.
+func (m *Machine) isConfig(value []byte) bool {
+	if mutant.On(mutant.RecheckState) {
+		r, err := decodeConfig(configKey(m.set.Name), value)
+		return err == nil && r.State == m.sequencer.State
+	}
+	return bytes.Equal(value, m.config)
+}
+
+// drop gives back a claim of which nothing was used: the mark is where the
+// claim began. Its record may be an attempt that a read has shown.
+func (m *Machine) drop() {
+	c := m.claim
+	old := c.next
+	if !c.applied {
+		old = c.old
+	}
+	mark := c.from
+	if mutant.On(mutant.DropToClock) {
+		mark = m.wall
+	}
+	m.request(opDrop, Action{Kind: CAS, Key: c.key, Old: old, Next: m.node(flagFree, mark, c.gap, c.spoiled)})
+}
+
+// someKeys are the keys of up to n different numbers of the range, by chance;
+// the number held before is among them, and all if there are no more than n.
+func (m *Machine) someKeys(n int) []string {
+	lo, size := m.lo, m.hi-m.lo // less 1, so that it always fits
+	if mutant.On(mutant.RangeIgnored) {
+		lo, size = 0, m.sequencer.Layout.MaxNode()
+	}
+	if size < uint64(n) {
+		keys := make([]string, 0, size+1)
+		for i := uint64(0); i <= size; i++ {
+			keys = append(keys, m.key(lo+i))
+		}
+		return keys
+	}
+	nodes := make([]uint64, 0, n)
+	if m.prefer >= int64(m.lo) && uint64(m.prefer) <= m.hi && m.prefer >= 0 {
+		nodes = append(nodes, uint64(m.prefer))
+	}
+	for len(nodes) < n {
+		node := m.set.Random()
+		if size+1 != 0 {
+			node %= size + 1
+		}
+		node += lo
+		if !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	keys := make([]string, len(nodes))
+	for i, node := range nodes {
+		keys[i] = m.key(node)
+	}
+	return keys
+}
+
+func (m *Machine) key(node uint64) string {
+	return nodeKey(m.set.Name, node, m.sequencer.Layout.MaxNode())
+}

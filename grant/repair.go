@@ -1,0 +1,118 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// RepairOptions are what Repair can be told. The zero RepairOptions and nil mean
+// the defaults.
+type RepairOptions struct {
+	// DryRun reports what Repair would do, and writes nothing.
+	DryRun bool
+
+	// Now is the clock; nil is the system's.
+	Now func() time.Time
+}
+
+// A RepairedNode is a node number whose mark lies far ahead of the clock, and
+// what a repair does about it.
+type RepairedNode struct {
+	NodeInfo // as it was
+
+	// From and To are the span of time that the repair gives back: no window of the
+	// number ever covered it. From To on, up to Until, the number was claimed by a
+	// wrong clock; that span is never used again. Both are zero where the record
+	// has no such span, so that only time, or Purge, frees the number.
+	From, To time.Time
+}
+
+// A RepairReport says what Repair did, or would do.
+type RepairReport struct {
+	Sequencer string
+	Nodes     []RepairedNode // those given back
+	Left      []RepairedNode // those that are far ahead and cannot be given back
+	Damaged   []error        // records that cannot be read and were left as they are
+}
+
+// Repair gives back the node numbers that processes with a clock far ahead have
+// claimed and left behind. Such a claim blocks its number until the time that the
+// wrong clock showed. Its record remembers which span before it was never
+// covered by a window; Repair returns the mark to the beginning of that span,
+// and keeps the span that the wrong clock may have used, which no window
+// reaches into from then on. It rests on the records alone: the owner of the
+// number cannot use what is given back, even if it lives.
+//
+// The clock must be right. If Repair is stopped half way, run it again.
+func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (RepairReport, error) {
+	var opt RepairOptions
+	if o != nil {
+		opt = *o
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	report := RepairReport{Sequencer: name}
+	if err := CheckName(name); err != nil {
+		return report, err
+	}
+	config, _, err := getConfig(ctx, s, name)
+	if err != nil {
+		return report, err
+	}
+	// A mark this far ahead is that of no clock that is right.
+	now := ms(opt.Now())
+	limit := now + config.MaxAhead + 2*max(config.Window, config.LongestWindow)
+	keys := make(map[uint64]string)
+	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
+		node, err := nodeOf(name, key)
+		if err != nil || key != nodeKey(name, node, config.Layout.MaxNode()) {
+			return true
+		}
+		r, err := decodeNode(key, value)
+		switch {
+		case err != nil:
+			report.Damaged = append(report.Damaged, err)
+		case r.Until <= max(limit, config.Floor):
+		case r.Gap[1] <= now:
+			report.Left = append(report.Left, RepairedNode{NodeInfo: r.info(node)})
+		default:
+			report.Nodes = append(report.Nodes, RepairedNode{r.info(node), timeOf(r.Gap[0]), timeOf(r.Gap[1])})
+			keys[node] = key
+		}
+		return true
+	})
+	if err != nil {
+		return report, fmt.Errorf("grant: sequencer %s: %w", name, err)
+	}
+	for _, err := range report.Damaged {
+		if errors.Is(err, ErrNewerVersion) {
+			return report, err
+		}
+	}
+	if opt.DryRun {
+		return report, nil
+	}
+	for _, n := range report.Nodes {
+		if err := repairNode(ctx, s, keys[n.Node], now, max(limit, config.Floor)); err != nil {
+			return report, fmt.Errorf("grant: sequencer %s: half repaired, run it again: node ID %d: %w", name, n.Node, err)
+		}
+	}
+	return report, nil
+}
+
+// repairNode returns the mark of a record to where its gap begins.
+func repairNode(ctx context.Context, s Store, key string, now, limit int64) error {
+	return settle(ctx, s, key, func(old []byte) []byte {
+		r, err := decodeNode(key, old)
+		if err != nil || r.Until <= limit || r.Gap[1] <= now {
+			return nil // another was faster
+		}
+		r.Spoiled = span{r.Gap[1], max(r.Until, r.Spoiled[1])}
+		r.Until, r.Gap = r.Gap[0], span{}
+		r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", flagFree, now
+		return r.encode()
+	})
+}
