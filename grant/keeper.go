@@ -91,6 +91,7 @@ type KeeperStats struct {
 	Renewed  uint64 // windows
 	Released uint64 // node numbers
 	Lost     uint64 // node numbers that another has taken over
+	Expired  uint64 // windows that ended because they could not be renewed
 	Alarms   uint64
 }
 
@@ -141,6 +142,10 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()
+	ending := time.NewTimer(time.Hour) // of a window that could not be renewed
+	ending.Stop()
+	defer ending.Stop()
+	outage := outage{log: k.options.Logger}
 	var requests sync.WaitGroup
 	defer requests.Wait()
 
@@ -157,6 +162,8 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 		case e = <-k.events:
 		case e = <-k.answers:
 		case <-timer.C:
+			e.Kind = Tick
+		case <-ending.C:
 			e.Kind = Tick
 		case _, ok := <-hints:
 			if !ok {
@@ -192,6 +199,15 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 					k.act(m, a)
 				}
 			}
+		}
+		ended := outage.ended
+		if left := outage.check(m); left > 0 {
+			ending.Reset(left)
+		} else {
+			ending.Stop()
+		}
+		if outage.ended && !ended {
+			k.count(func(s *KeeperStats) { s.Expired++ })
 		}
 	}
 }
@@ -245,7 +261,7 @@ func (k *Keeper) act(m *Machine, a Action) {
 			log.Info("node number given back", "node", before.Node)
 		}
 		if err := a.Status.Err; err != nil && !sameError(err, before.Err) {
-			log.Warn("node number not acquired or renewed", "phase", a.Status.Phase.String(), "error", err)
+			log.Debug("request failed", "phase", a.Status.Phase.String(), "error", err) // see outage
 		}
 		if k.options.OnStatus != nil {
 			k.options.OnStatus(a.Status)

@@ -442,6 +442,10 @@ func (m *Machine) due() bool {
 	return left < h.margin && m.used > h.renewed
 }
 
+// overdue reports whether the member needs a renewal, or another number in
+// place of one that it lost.
+func (m *Machine) overdue() bool { return m.hold != nil && (m.hold.lost || m.due()) }
+
 // newMargin chooses when to renew: at a third of the window used, give or take
 // a fifth of that.
 func (m *Machine) newMargin() int64 {
@@ -596,7 +600,11 @@ func (m *Machine) answer(e Event) {
 		if e.Err != nil {
 			m.wantConfig = true
 			m.fail(e.Err, 0)
-		} else if !m.readConfig(value()) && m.hold != nil && (errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed)) {
+		} else if m.readConfig(value()) {
+			if !m.overdue() {
+				m.status.Err = nil // it was of reading this
+			}
+		} else if m.hold != nil && (errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed)) {
 			m.hold.closing = true // leave gives it back, at once
 			m.notBefore = 0
 		}
