@@ -24,11 +24,11 @@ import (
 // callbacks and store. One of it fails.
 type foreign struct {
 	*memstore.Store
-	site  string      // which one
-	fail  func()      // how
-	armed atomic.Bool // it fails from now on
-	hangs atomic.Bool // reads never end, whatever their context
-	back  atomic.Bool // the store says that it went back, once something has failed
+	site  string        // which one
+	fail  func()        // how
+	armed atomic.Bool   // it fails from now on
+	hangs atomic.Bool   // reads never end, whatever their context
+	back  atomic.Bool   // the store says that it went back, once something has failed
 	asked chan struct{} // closed when it is asked for that
 	gone  chan struct{} // closed when something has failed
 	used  atomic.Int64
