@@ -18,7 +18,7 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err
 	}
-	return changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		fresh := newConfigRecord(c)
 		fresh.Created = ms(now)
 		switch {
@@ -41,6 +41,7 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 		*r = fresh
 		return changed, nil
 	})
+	return info, err
 }
 
 // Lookup returns a sequencer. If it was never created that is ErrNotFound.
@@ -116,12 +117,12 @@ const (
 )
 
 // changeConfig changes the record of a sequencer; r has version 0 where there
-// is none yet.
-func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (outcome, error)) (Info, error) {
+// is none yet. It returns the record's bytes too.
+func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (outcome, error)) (info Info, value []byte, err error) {
 	var r configRecord
 	var refused error
-	err := settle(ctx, s, configKey(name), func(old []byte) []byte {
-		r = configRecord{}
+	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
+		r, value = configRecord{}, old
 		if old != nil {
 			if r, refused = decodeConfig(configKey(name), old); refused != nil {
 				return nil
@@ -133,15 +134,16 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *conf
 		}
 		r.Nonce = newToken()
 		r.LongestWindow = max(r.LongestWindow, r.Window)
-		return r.encode()
+		value = r.encode()
+		return value
 	})
 	switch {
 	case refused != nil:
-		return Info{}, refused
+		return Info{}, nil, refused
 	case err != nil:
-		return Info{}, fmt.Errorf("grant: sequencer %s: %w", name, err)
+		return Info{}, nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
-	return r.info(name), nil
+	return r.info(name), value, nil
 }
 
 // settle replaces the value of a key by what next makes of it, until that was
@@ -222,7 +224,7 @@ func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	return changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		switch {
 		case r.Version == 0:
 			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
@@ -234,6 +236,7 @@ func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
 		r.State = Attached
 		return changed, nil
 	})
+	return info, err
 }
 
 // DetachAll has all members of a sequencer give their node numbers back, and
@@ -260,7 +263,7 @@ func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	return changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		switch {
 		case r.Version == 0:
 			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
@@ -270,6 +273,7 @@ func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
 		r.Version = version
 		return changed, nil
 	})
+	return info, err
 }
 
 // Purge lets a destroyed sequencer be created again with another layout. What
@@ -279,7 +283,7 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	return changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		switch {
 		case r.Version == 0:
 			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
@@ -291,6 +295,7 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 		r.State = Purged
 		return changed, nil
 	})
+	return info, err
 }
 
 // empty takes a sequencer through a state in which its windows end to a last
@@ -340,7 +345,7 @@ func stopped(ctx context.Context, name string, state State, nodes []uint64) erro
 // emptyStep does what can be done at this moment: it changes the state, keeps
 // every window from growing, and, when all are over, sets the last state.
 func emptyStep(ctx context.Context, s Store, name string, through, last State, done closing, now time.Time) (Info, []NodeInfo, error) {
-	info, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	info, begun, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		switch {
 		case r.Version == 0:
 			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
@@ -361,13 +366,23 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	if err != nil || len(waiting) > 0 {
 		return info, waiting, err
 	}
-	info, err = changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
-		if r.State != through {
-			return confirm, nil // another operator was faster
+	// The records were read after these very bytes were there. Other bytes may say
+	// the same: had the sequencer been attached and detached again meanwhile,
+	// members would hold numbers that were not closed. Then it begins anew.
+	ours := [][]byte{begun}
+	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
+		r, err := decodeConfig(configKey(name), old)
+		if err != nil || !contains(ours, old) {
+			return nil
 		}
-		r.State = last
-		return changed, nil
+		r.State, r.Nonce = last, newToken()
+		info = r.info(name)
+		ours = append(ours, r.encode())
+		return ours[len(ours)-1]
 	})
+	if err != nil {
+		err = fmt.Errorf("grant: sequencer %s: %w", name, err)
+	}
 	return info, nil, err
 }
 

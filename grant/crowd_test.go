@@ -72,7 +72,11 @@ func (c *crowd) store(a Action) (e Event) {
 	case GetMany:
 		e.Keys = a.Keys
 		for _, key := range a.Keys {
-			e.Values = append(e.Values, c.records[key])
+			value := c.records[key]
+			if key == configKey("s") {
+				value = c.config
+			}
+			e.Values = append(e.Values, value)
 		}
 	case List:
 		for node := range uint64(1024) {

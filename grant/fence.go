@@ -131,7 +131,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 
 	// The floor first, so that a number without a record, or one that is
 	// acquired while records are rewritten, begins above it.
-	if _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	if _, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		r.Floor = max(r.Floor, floor)
 		r.Incarnation++
 		r.LongestWindow = max(r.LongestWindow, opt.LongestWindow.Milliseconds())

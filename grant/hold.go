@@ -20,6 +20,10 @@ func (m *Machine) due() bool {
 	return (m.demand || left < h.margin && m.used > h.renewed) && m.growth() >= m.leastGrowth()
 }
 
+// overdue reports whether the member needs a renewal, or another number in
+// place of one that it lost.
+func (m *Machine) overdue() bool { return m.hold != nil && (m.hold.lost || m.due()) }
+
 // growth is by how much a renewal would raise the mark now.
 func (m *Machine) growth() int64 { return min(m.end(m.hold.until), m.hold.limit) - m.hold.until }
 

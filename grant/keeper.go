@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,11 @@ type Holder interface {
 
 // KeeperOptions are what a Keeper can be told. The zero KeeperOptions and nil
 // mean the defaults.
+//
+// The Keeper's goroutine calls what is given here, the Holder and, in another
+// one, the Store. A panic there ends the process. A function that waits holds
+// renewals up: it must not call Attach, Release, Demand, Wait or Close, nor wait
+// for an ID of the same sequencer.
 type KeeperOptions struct {
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
@@ -92,6 +98,7 @@ type KeeperStats struct {
 	Renewed  uint64 // windows
 	Released uint64 // node numbers
 	Lost     uint64 // node numbers that another has taken over
+	Expired  uint64 // windows that ended because they could not be renewed
 	Alarms   uint64
 }
 
@@ -138,13 +145,19 @@ func random() uint64 {
 }
 
 // run is the Keeper's goroutine. At most one request is under way beside it.
+//
+// It may end in a panic of code that is not ours. Then nothing that is deferred
+// may wait, or the process would hang and not end; TestKeeperPanics.
 func (k *Keeper) run(ctx context.Context, m *Machine) {
-	defer close(k.done)
+	defer k.ended()
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()
+	ending := time.NewTimer(time.Hour) // of a window that could not be renewed
+	ending.Stop()
+	defer ending.Stop()
+	outage := outage{log: k.options.Logger}
 	var requests sync.WaitGroup
-	defer requests.Wait()
 
 	hints := make(<-chan struct{})
 	if w, ok := k.store.(Watcher); ok {
@@ -155,10 +168,13 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 		var e Event
 		select {
 		case <-ctx.Done():
+			requests.Wait()
 			return
 		case e = <-k.events:
 		case e = <-k.answers:
 		case <-timer.C:
+			e.Kind = Tick
+		case <-ending.C:
 			e.Kind = Tick
 		case _, ok := <-hints:
 			if !ok {
@@ -172,19 +188,7 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 			for _, a := range k.step(m, e) {
 				switch {
 				case a.IsRequest():
-					requests.Add(1)
-					go func() {
-						defer requests.Done()
-						answer, back := k.ask(ctx, a, &lineage)
-						if back {
-							select {
-							case k.events <- Event{Kind: WentBack}:
-							case <-ctx.Done():
-								return
-							}
-						}
-						k.answers <- answer // has room: one request at a time
-					}()
+					requests.Go(func() { k.request(ctx, a, &lineage) })
 				case a.Kind == Timer:
 					timer.Reset(time.Until(k.start.Add(time.Duration(a.At) * time.Millisecond)))
 				case a.Kind == Seal:
@@ -199,7 +203,44 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 				}
 			}
 		}
+		ended := outage.ended
+		if left := outage.check(m); left > 0 {
+			ending.Reset(left)
+		} else {
+			ending.Stop()
+		}
+		if outage.ended && !ended {
+			k.count(func(s *KeeperStats) { s.Expired++ })
+		}
 	}
+}
+
+// request makes a request and passes the answer on.
+func (k *Keeper) request(ctx context.Context, a Action, l *lineageOf) {
+	answer := Event{Kind: Answered, Err: errStoreQuit}
+	// Deferred, because a Store may end the goroutine: one of a test that calls
+	// t.Fatal does. There is room, as it is one request at a time.
+	defer func() { k.answers <- answer }()
+	e, back := k.ask(ctx, a, l)
+	if back {
+		select {
+		case k.events <- Event{Kind: WentBack}:
+		case <-ctx.Done():
+		}
+	}
+	answer = e
+}
+
+var errStoreQuit = errors.New("grant: the store ended the goroutine that called it (runtime.Goexit)")
+
+// ended lets go of all who wait for the Keeper.
+func (k *Keeper) ended() {
+	k.stop()
+	close(k.done)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.changed)
+	k.changed = make(chan struct{})
 }
 
 // step passes an event to the machine with the present times.
@@ -254,7 +295,7 @@ func (k *Keeper) act(m *Machine, a Action) {
 			log.Info("node number given back", "node", before.Node)
 		}
 		if err := a.Status.Err; err != nil && !sameError(err, before.Err) {
-			log.Warn("node number not acquired or renewed", "phase", a.Status.Phase.String(), "error", err)
+			log.Debug("request failed", "phase", a.Status.Phase.String(), "error", err) // see outage
 		}
 		if k.options.OnStatus != nil {
 			k.options.OnStatus(a.Status)
@@ -301,7 +342,7 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 	// Before the configuration is read as well, so that the floor of a fence is
 	// not known before what it was for. It has a time of its own: where a store is
 	// slow as many ask it, the second half of one time would never do.
-	if a.Kind == CAS || a.Key == configKey(k.name) {
+	if a.Kind == CAS || a.Key == configKey(k.name) || slices.Contains(a.Keys, configKey(k.name)) {
 		asking, cancel := context.WithTimeout(ctx, limit)
 		back, err := l.wentBack(asking)
 		cancel()
@@ -483,24 +524,32 @@ func (k *Keeper) Wait(ctx context.Context, is func(Status) bool) error {
 
 // Close gives the node number back and ends the Keeper. When the context ends
 // before the store has taken it, Close ends the Keeper all the same and returns
-// an error: the number is then free when its window is over. Closing again does
-// nothing.
+// an error: the number is then free when its window is over. Closing again only
+// waits for that.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	closed := k.closed
 	k.closed = true
 	k.mu.Unlock()
 	if closed {
-		<-k.done
-		return nil
+		select {
+		case <-k.done:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("grant: sequencer %s: another Close has not returned yet: %w", k.name, ctx.Err())
+		}
 	}
+	// Deferred, because the context is the caller's and may panic: the Keeper
+	// ends whatever happens, and nothing more is used.
+	defer func() {
+		k.stop()
+		<-k.done
+		k.holder.Seal()
+	}()
 	err := k.Release(ctx)
 	if err == nil {
 		err = k.Wait(ctx, func(s Status) bool { return s.Phase == Idle })
 	}
-	k.stop()
-	<-k.done
-	k.holder.Seal() // whatever happened, nothing more is used
 	if err != nil {
 		return fmt.Errorf("grant: sequencer %s: the node number was not given back; it is free when its window ends: %w", k.name, err)
 	}

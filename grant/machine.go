@@ -110,7 +110,7 @@ const (
 	opList                   // read all records
 	opAcquire                // write a claim
 	opAcquireCheck           // read the record: the result of a write is unknown
-	opRecheck                // read the configuration after an acquire
+	opRecheck                // read the claim and the configuration after an acquire
 	opDrop                   // give an unused claim back
 	opProbe                  // read other records before a large renewal
 	opRenew                  // renew
@@ -387,7 +387,7 @@ func (m *Machine) answer(e Event) {
 	case opAcquire, opAcquireCheck:
 		m.acquired(op, e, value)
 	case opRecheck:
-		m.rechecked(e, value())
+		m.rechecked(e)
 	case opDrop:
 		// Whether it was given back or not, nothing of it is used.
 		m.claim = nil
@@ -399,7 +399,11 @@ func (m *Machine) answer(e Event) {
 		if e.Err != nil {
 			m.configAt = m.mono
 			m.fail(e.Err, 0)
-		} else if !m.readConfig(value()) && m.hold != nil && (errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed)) {
+		} else if m.readConfig(value()) {
+			if !m.overdue() {
+				m.status.Err = nil // it was of reading this
+			}
+		} else if m.hold != nil && (errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed)) {
 			m.hold.closing = true // leave gives it back, at once
 			m.notBefore = 0
 		}

@@ -423,32 +423,42 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 }
 
 // recheck reads the configuration again, so that nothing is acquired after a
-// sequencer was detached, destroyed or fenced.
+// sequencer was detached, destroyed or fenced. It reads the claim with it: a
+// server of the store that shows the claim shows all that was written before it,
+// and one that was left behind in a failover does not show it.
 func (m *Machine) recheck() {
 	if mutant.On(mutant.NoConfigReread) {
 		m.begin()
 		return
 	}
-	m.request(opRecheck, Action{Kind: Get, Key: configKey(m.set.Name)})
+	m.request(opRecheck, Action{Kind: GetMany, Keys: []string{m.claim.key, configKey(m.set.Name)}})
 }
 
-func (m *Machine) rechecked(e Event, value []byte) {
-	if m.claim == nil {
+func (m *Machine) rechecked(e Event) {
+	c := m.claim
+	if c == nil {
 		return
 	}
-	if e.Err != nil {
-		m.fail(e.Err, 0) // and advance reads it again
-		if m.claim.until <= m.wall || !m.attached {
+	if e.Err != nil || len(e.Values) != 2 {
+		m.fail(cmp.Or(e.Err, errAnswer), 0) // and advance reads it again
+		if c.until <= m.wall || !m.attached {
 			m.drop()
 		}
 		return
 	}
-	if !m.isConfig(value) || !m.attached {
+	if !bytes.Equal(e.Values[0], c.next) {
+		m.fail(fmt.Errorf("grant: the claim of node ID %d is not there any more", c.node), 0)
+		m.drop()
+		return
+	}
+	if !m.isConfig(e.Values[1]) || !m.attached {
 		m.drop()
 		return
 	}
 	m.begin()
 }
+
+var errAnswer = errors.New("grant: the store did not return a value for each key")
 
 // isConfig reports whether the configuration is what it was when the number was
 // picked, byte for byte: it may have been changed and changed back.

@@ -182,11 +182,11 @@ func checkNames(t *testing.T, page string) {
 
 // docs/operations.md quotes what people find in the log.
 func TestOperationsPage(t *testing.T) {
-	page, keeper := readPage(t, operationsPage), readPage(t, "keeper.go")
+	page, source := readPage(t, operationsPage), readPage(t, "keeper.go")+readPage(t, "outage.go")
 	_, table, _ := strings.Cut(page, "\n### Log lines\n")
 	table, _, _ = strings.Cut(table, "\n#")
 	rows := regexp.MustCompile("(?m)^\\| `([^`]*)` \\| (\\w+) \\|").FindAllStringSubmatch(table, -1)
-	calls := regexp.MustCompile(`log\.(Error|Warn)\("([^"]*)"`).FindAllStringSubmatch(keeper, -1)
+	calls := regexp.MustCompile(`log\.(Error|Warn)\("([^"]*)"`).FindAllStringSubmatch(source, -1)
 	said := make(map[string]string)
 	for _, m := range rows {
 		said[m[1]] = m[2]

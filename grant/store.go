@@ -67,8 +67,9 @@ var ErrNotSent = errors.New("grant: not sent to the store")
 
 // A MultiGetter is a Store that reads many keys in one round trip. It returns a
 // value for each key, in their order; nil means absent. The values are the
-// caller's. They may be stale, of different moments, and not durable yet, so
-// they are good for choosing a key, and for nothing that a CAS does not check.
+// caller's. They may be stale, and not durable yet; but up to 8 keys are read at
+// one moment of the store's history, so that who finds a value of its own writing
+// finds every other as it was then, or later.
 type MultiGetter interface {
 	GetMany(ctx context.Context, keys []string) ([][]byte, error)
 }

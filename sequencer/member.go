@@ -62,10 +62,16 @@ func (m *member[G]) open(ctx context.Context, s grant.Store, info grant.Info, c 
 	if c.Detached {
 		return nil
 	}
+	isOpen := false
+	defer func() { // the context is the caller's and may panic
+		if !isOpen {
+			_ = m.close(ctx)
+		}
+	}()
 	if err := m.Attach(ctx); err != nil {
-		_ = m.close(ctx)
 		return err
 	}
+	isOpen = true
 	return nil
 }
 
@@ -75,11 +81,21 @@ func (m *member[G]) demand(ctx context.Context) {
 	for {
 		select {
 		case <-m.wanted:
-			_ = m.keeper.Demand(ctx)
+			_ = m.ask(ctx)
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// ask asks the Keeper for a window. Where Attach and Detach were called at the
+// same time, the Keeper may have heard of them in the other order.
+func (m *member[G]) ask(ctx context.Context) error {
+	status, _ := m.keeper.Status()
+	if status.Phase == grant.Idle && m.refused(status) == nil {
+		return m.keeper.Attach(ctx)
+	}
+	return m.keeper.Demand(ctx)
 }
 
 // Begin, Extend, Seal and Used are called by the Keeper alone.
@@ -184,7 +200,7 @@ func (m *member[G]) do(ctx context.Context, try func(G) error) error {
 		if errors.Is(err, firn.ErrGrantOver) && m.isFresh(status) {
 			return fmt.Errorf("%w: a window of sequencer %s is %v long", firn.ErrBatchTooLarge, m.name, m.config.Window)
 		}
-		if err := m.keeper.Demand(ctx); err != nil {
+		if err := m.ask(ctx); err != nil {
 			return m.gaveUp(err)
 		}
 		select {
@@ -265,9 +281,8 @@ func (m *member[G]) Attach(ctx context.Context) error {
 	}
 	m.attached = true
 	m.mu.Unlock()
-	if status, _ := m.keeper.Status(); status.Phase == grant.Holding {
-		return nil
-	}
+	// Also where a number is held: the Keeper may be giving it back, because of
+	// a Detach that was given up a moment ago.
 	if err := m.keeper.Attach(ctx); err != nil {
 		return m.gaveUp(err)
 	}
@@ -317,10 +332,11 @@ func (m *member[G]) close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed, m.attached = true, false
 	m.mu.Unlock()
-	err := m.keeper.Close(ctx)
-	m.cancel()
-	<-m.done
-	return err
+	defer func() {
+		m.cancel()
+		<-m.done
+	}()
+	return m.keeper.Close(ctx)
 }
 
 // want asks for a window without waiting.

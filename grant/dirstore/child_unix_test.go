@@ -11,6 +11,8 @@ func childMain(role string) error {
 		return count(false)
 	case "count and stop":
 		return count(true)
+	case "share":
+		return shareStore()
 	case "try":
 		return tryStore()
 	}

@@ -212,10 +212,14 @@ func (f directoryFile) Sync() error { return syncDirectory(f.File) }
 
 func (d *dir) lock(name string) (lock, error) {
 	l := &fileLock{dir: d, name: name}
-	if err := l.open(); err != nil {
-		return nil, d.explain(err)
+	err := l.open()
+	if err == nil {
+		return l, nil
 	}
-	return l, nil
+	if isUnshared(err) {
+		return nil, unsharedError{d.explain(err)}
+	}
+	return nil, d.explain(err)
 }
 
 func (d *dir) close() error { return d.root.Close() }
@@ -236,22 +240,45 @@ func (l *fileLock) open() error {
 			return err
 		}
 		f, err = root.OpenFile(l.name, os.O_RDWR|os.O_CREATE, l.dir.perm)
-		if err == nil {
-			err = l.dir.share(f, l.dir.perm)
-			if errors.Is(err, fs.ErrPermission) {
-				err = nil // another user made it just now, and shares it
-			}
-		}
 	}
-	if err != nil {
-		if f != nil {
-			_ = f.Close()
-		}
-		return err
+	switch {
+	case err == nil:
+		l.shareOwn(f)
+		l.file = f
+		return nil
+	case errors.Is(err, fs.ErrPermission) && l.isUnshared():
+		return unsharedError{err}
 	}
-	l.file = f
-	return nil
+	return err
 }
+
+// shareOwn gives the file to the directory's group. Another user's it leaves
+// alone: that one has shared it, or is about to.
+func (l *fileLock) shareOwn(f *os.File) {
+	perm := l.dir.perm
+	if perm&0o070 == 0 {
+		return
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().Perm() != perm {
+		_ = f.Chmod(perm)
+	}
+}
+
+// isUnshared reports whether the file is not the group's yet, though the
+// directory is.
+func (l *fileLock) isUnshared() bool {
+	info, err := l.dir.root.Stat(l.name)
+	return err == nil && l.dir.perm&0o070 != 0 && info.Mode().Perm() != l.dir.perm
+}
+
+// An unsharedError is of a lock that another user has made, perhaps this very
+// moment, and has not given to the group: the system makes a file first, with
+// what the umask leaves, and then its mode is set. A little later it may open.
+type unsharedError struct{ error }
+
+func (e unsharedError) Unwrap() error { return e.error }
+
+func isUnshared(err error) bool { return errors.As(err, new(unsharedError)) }
 
 func (l *fileLock) try() (bool, error) {
 	ok, err := tryLock(l.file)

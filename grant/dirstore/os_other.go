@@ -18,3 +18,5 @@ func openDir(path string, _ *Options) (disk, error) {
 func isFull(error) bool    { return false }
 func isBusy(error) bool    { return false }
 func isRefusal(error) bool { return false }
+
+func isUnshared(error) bool { return false }

@@ -272,13 +272,16 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 	}
 	leave = func() { <-line.turn; s.queue.leave(name, line) }
 
+	var w waiter
+	defer w.stop()
 	l, err := s.disk.lock(lockPrefix + name)
+	for isUnshared(err) && w.waits < maxUnshared && w.wait(ctx, s.closing) == nil {
+		l, err = s.disk.lock(lockPrefix + name)
+	}
 	if err != nil {
 		leave()
 		return nil, err
 	}
-	var w waiter
-	defer w.stop()
 	for {
 		ok, err := l.try()
 		if err == nil && !ok {
@@ -325,6 +328,11 @@ const (
 // maxBusy is how often rename waits for a file that somebody else has open, a
 // virus scanner for instance: for a few seconds. Only Windows knows of that.
 const maxBusy = 1000
+
+// maxUnshared is how often lock waits for another user who has made the lock's
+// file and has not shared it yet: for about a second. It takes that one
+// microseconds, unless it is stopped there.
+const maxUnshared = 200
 
 // wait returns nil after a while, or why there is nothing to wait for.
 func (w *waiter) wait(ctx context.Context, closing <-chan struct{}) error {

@@ -36,6 +36,7 @@ type Sequencer struct {
 	Renewed    uint64        // windows
 	Released   uint64        // node numbers
 	Lost       uint64        // node numbers, to another one
+	Expired    uint64        // windows that could not be renewed in time
 	Alarms     uint64
 }
 
@@ -116,6 +117,7 @@ func All() []Metric {
 		{"firn_renewals_total", Counter, "windows", ofSequencer, "Windows renewed.", stored(func(s *Sequencer) float64 { return float64(s.Renewed) }), nil},
 		{"firn_nodes_released_total", Counter, "node numbers", ofSequencer, "Node numbers given back.", stored(func(s *Sequencer) float64 { return float64(s.Released) }), nil},
 		{"firn_nodes_lost_total", Counter, "node numbers", ofSequencer, "Node numbers that another one has taken over, after a pause longer than the window.", stored(func(s *Sequencer) float64 { return float64(s.Lost) }), nil},
+		{"firn_windows_expired_total", Counter, "windows", ofSequencer, "Windows that ended because renewals failed: no IDs from then on. A window that nobody uses lapses on purpose and does not count.", stored(func(s *Sequencer) float64 { return float64(s.Expired) }), nil},
 		{"firn_alarms_total", Counter, "alarms", ofSequencer, "Alarms: a clone of this process, or a store that went back. The log says more.", stored(func(s *Sequencer) float64 { return float64(s.Alarms) }), nil},
 		{"firn_store_up", Gauge, "", nil, "1 if the last request to the store was answered, else 0. It is not there with a static node number.", nil, nil},
 		{"firn_clock_offset_seconds", Gauge, "seconds", nil, "How far this server's clock is ahead of those of other servers of the store; below 0 behind. It is not there where there is no other one, and in the first minutes.", nil, nil},

@@ -36,7 +36,7 @@ func figures(backend httpapi.Backend) (all []metrics.Sequencer) {
 			m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(s.State, now), s.State.Node, s.State.Until.Sub(now)
 			m.Requests, m.Failures, m.Unknown, m.Refused = k.Requests, k.Failed, k.Unknown, k.Refused
 			m.Applied = k.Applied
-			m.Acquired, m.Renewed, m.Released, m.Lost, m.Alarms = k.Acquired, k.Renewed, k.Released, k.Lost, k.Alarms
+			m.Acquired, m.Renewed, m.Released, m.Lost, m.Expired, m.Alarms = k.Acquired, k.Renewed, k.Released, k.Lost, k.Expired, k.Alarms
 			all = append(all, m)
 		})
 	}

@@ -1,0 +1,173 @@
+//go:build linux || darwin
+
+package dirstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Two users of the tests, and the group that both are in. They need no entry
+// in the system's lists.
+const (
+	userA, userB = 64001, 64002
+	sharedGroup  = 64010
+	counters     = 200
+)
+
+// shared makes a directory that belongs to sharedGroup, with mode 2770, and beside
+// it a copy of this binary that the users may run.
+func shared(t *testing.T) (dir string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start processes of two users")
+	}
+	top := t.TempDir()
+	dir = filepath.Join(top, "store")
+	err := errors.Join(os.Chmod(filepath.Dir(top), 0o755),
+		os.Mkdir(dir, 0o700), os.Chown(dir, 0, sharedGroup), os.Chmod(dir, 0o770|os.ModeSetgid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(exe)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(top, "exe"), data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// asUser starts a process of a user, who is in sharedGroup. What it prints is
+// complete when wait has returned.
+func asUser(t *testing.T, uid uint32, role, dir string) (out *bytes.Buffer, wait func()) {
+	t.Helper()
+	out = new(bytes.Buffer)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(dir), "exe"))
+	cmd.Env = append(os.Environ(), childEnv+"="+role, "FIRN_DIRSTORE_DIR="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid, Groups: []uint32{sharedGroup}}}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", out, out
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no process of another user can be started: %v", err)
+	}
+	return out, func() { _ = cmd.Wait() }
+}
+
+// shareStore is a role: it adds one to each of many counters. All processes come
+// to each at about the same time, so that they make its files at the same time.
+func shareStore() error {
+	syscall.Umask(0o077) // the strictest
+	dir := os.Getenv("FIRN_DIRSTORE_DIR")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for i := range counters {
+		// Each opens it anew, as short commands do.
+		s, err := Open(dir, &Options{AllowVolatile: true, Create: true})
+		if err != nil {
+			return fmt.Errorf("open: %w", err)
+		}
+		key := fmt.Sprintf("counter/%03d", i)
+		for {
+			old, err := s.Get(ctx, key)
+			if err != nil {
+				return err
+			}
+			n := 0
+			if old != nil {
+				if n, err = strconv.Atoi(string(old)); err != nil {
+					return err
+				}
+			}
+			ok, err := s.CAS(ctx, key, old, strconv.AppendInt(nil, int64(n+1), 10))
+			if err != nil {
+				return err
+			}
+			if ok {
+				break
+			}
+		}
+		if err := s.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestTwoUsers: two users share a directory that belongs to a group of both, with
+// mode 2770, whatever their umask is, and lose no write of each other's.
+func TestTwoUsers(t *testing.T) {
+	dir := shared(t)
+	var out []*bytes.Buffer
+	var waits []func()
+	for _, uid := range []uint32{userA, userB, userA, userB} {
+		text, wait := asUser(t, uid, "share", dir)
+		out, waits = append(out, text), append(waits, wait)
+	}
+	for _, wait := range waits {
+		wait()
+	}
+	for _, text := range out {
+		if text.Len() > 0 {
+			t.Errorf("a process says: %s", text)
+		}
+	}
+	s := open(t, dir)
+	for i := range counters {
+		key := fmt.Sprintf("counter/%03d", i)
+		if v, err := s.Get(t.Context(), key); string(v) != "4" || err != nil {
+			t.Errorf("%s = %q, %v, want 4: each of four processes adds one", key, v, err)
+		}
+	}
+	for _, name := range tree(t, dir) {
+		info := stat(t, dir+name)
+		if gid := info.Sys().(*syscall.Stat_t).Gid; info.Mode().Perm() != 0o660 || gid != sharedGroup {
+			t.Errorf("%s has mode %o and group %d, want 660 and %d", name, info.Mode().Perm(), gid, sharedGroup)
+		}
+	}
+}
+
+// TestUnsharedLock finds a lock as a user leaves it who is killed before it is
+// given to the group. Others are refused; the next process of that user shares it.
+func TestUnsharedLock(t *testing.T) {
+	dir := shared(t)
+	s := open(t, dir)
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	lock := filepath.Join(dir, lockPrefix+"a")
+	if err := errors.Join(os.Chown(lock, userA, sharedGroup), os.Chmod(lock, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		uid  uint32
+		want string
+	}{
+		{userB, "cas: false grant: not sent to the store"},
+		{userA, "fine"},
+		{userB, "cas: false <nil>"}, // it is 2 by now
+	} {
+		out, wait := asUser(t, test.uid, "try", dir)
+		wait()
+		if !strings.HasPrefix(out.String(), test.want) {
+			t.Errorf("user %d: %q, want %q", test.uid, out, test.want)
+		}
+	}
+	if mode := stat(t, lock).Mode().Perm(); mode != 0o660 {
+		t.Errorf("the lock has mode %o, want 660", mode)
+	}
+}

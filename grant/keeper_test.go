@@ -1,0 +1,310 @@
+package grant_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+)
+
+// foreign is code that is not ours and that a Keeper runs: holder, clock, log,
+// callbacks and store. One of it fails.
+type foreign struct {
+	*memstore.Store
+	site  string        // which one
+	fail  func()        // how
+	armed atomic.Bool   // it fails from now on
+	hangs atomic.Bool   // reads never end, whatever their context
+	back  atomic.Bool   // the store says that it went back, once something has failed
+	asked chan struct{} // closed when it is asked for that
+	gone  chan struct{} // closed when something has failed
+	used  atomic.Int64
+	ahead atomic.Int64 // of the clock
+}
+
+func (f *foreign) at(site string) {
+	if site == f.site && f.armed.Load() {
+		f.fail()
+	}
+}
+
+func (f *foreign) Get(ctx context.Context, key string) ([]byte, error) {
+	f.at("Get")
+	if f.hangs.Load() {
+		select {}
+	}
+	return f.Store.Get(ctx, key)
+}
+
+func (f *foreign) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	f.at("GetMany")
+	return f.Store.GetMany(ctx, keys)
+}
+
+func (f *foreign) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	f.at("CAS")
+	return f.Store.CAS(ctx, key, old, next)
+}
+
+func (f *foreign) Lineage(context.Context) (string, int64, error) {
+	f.at("Lineage")
+	if f.back.Load() {
+		close(f.asked)
+		<-f.gone
+		return "another", 1, nil
+	}
+	return "one", 1, nil
+}
+
+func (f *foreign) Watch(ctx context.Context, key string) <-chan struct{} {
+	f.at("Watch")
+	return f.Store.Watch(ctx, key)
+}
+
+func (f *foreign) Begin(firn.Grant) error { f.at("Begin"); return nil }
+func (f *foreign) Extend(time.Time) error { f.at("Extend"); return nil }
+func (f *foreign) Seal()                  { f.at("Seal") }
+
+func (f *foreign) Used() time.Time {
+	f.at("Used")
+	return time.UnixMilli(f.used.Load())
+}
+
+func (f *foreign) now() time.Time {
+	f.at("Now")
+	return time.Now().Add(time.Duration(f.ahead.Load()))
+}
+
+func (f *foreign) Enabled(context.Context, slog.Level) bool { return true }
+func (f *foreign) WithAttrs([]slog.Attr) slog.Handler       { return f }
+func (f *foreign) WithGroup(string) slog.Handler            { return f }
+
+func (f *foreign) Handle(context.Context, slog.Record) error {
+	f.at("Logger")
+	return nil
+}
+
+// keeper makes a Keeper over all that, and a sequencer for it.
+func (f *foreign) keeper(t *testing.T) *grant.Keeper {
+	t.Helper()
+	f.Store = new(memstore.Store)
+	layout := firn.MustParseLayout("default,epoch=0")
+	if _, err := grant.Create(t.Context(), f.Store, "orders", grant.NewConfig(layout, time.Minute), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return grant.NewKeeper(f, grant.Settings{Name: "orders", AllNodes: true}, f, &grant.KeeperOptions{
+		Now: f.now, Logger: slog.New(f),
+		OnStatus: func(grant.Status) { f.at("OnStatus") },
+		OnAlarm:  func(grant.AlarmInfo) { f.at("OnAlarm") },
+	})
+}
+
+func isHolding(s grant.Status) bool { return s.Phase == grant.Holding }
+
+// foreignEnv says, in a process that TestKeeperPanics starts, what panics there.
+const foreignEnv = "FIRN_GRANT_PANICS"
+
+// TestKeeperPanics: a panic of code that is not ours, in a goroutine of the
+// Keeper's, ends the process, with the panic's own words, also where a request
+// to the store is under way that never ends. A process that hung would neither
+// make IDs nor be started again.
+func TestKeeperPanics(t *testing.T) {
+	if site := os.Getenv(foreignEnv); site != "" {
+		panicAt(t, site)
+		return
+	}
+	for _, site := range []string{
+		"Get", "GetMany", "CAS", "Lineage", "Watch",
+		"Begin", "Extend", "Seal", "Used", "Now", "Logger", "OnStatus", "OnAlarm", "went back",
+	} {
+		t.Run(site, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestKeeperPanics$", "-test.timeout=0")
+			cmd.Env = append(os.Environ(), foreignEnv+"="+site)
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			switch {
+			case ctx.Err() != nil:
+				t.Errorf("the process hangs: %s", out)
+			case !errors.As(err, &exit) || exit.ExitCode() != 2 || !bytes.Contains(out, []byte("panic: of code at ")):
+				t.Errorf("the process ends with %v: %s", err, out)
+			}
+		})
+	}
+}
+
+// panicAt has a Keeper's foreign code panic, and then does not end by itself.
+func panicAt(t *testing.T, site string) {
+	f := &foreign{site: site, asked: make(chan struct{}), gone: make(chan struct{})}
+	f.fail = func() {
+		close(f.gone)
+		panic("of code at " + site)
+	}
+	if site == "went back" {
+		f.site = "Now"
+	}
+	ctx := context.Background()
+	attached := func(k *grant.Keeper) *grant.Keeper {
+		if err := errors.Join(k.Attach(ctx), k.Wait(ctx, isHolding)); err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	var k *grant.Keeper
+	switch site {
+	case "Get", "GetMany", "CAS", "Lineage", "Watch", "Begin", "Logger":
+		f.armed.Store(true)
+		k = f.keeper(t)
+		_ = k.Attach(ctx)
+	case "OnStatus": // says joining, while the configuration is read
+		f.armed.Store(true)
+		f.hangs.Store(true)
+		k = f.keeper(t)
+		_ = k.Attach(ctx)
+	case "Used", "Now":
+		f.hangs.Store(true)
+		k = f.keeper(t)
+		_ = k.Attach(ctx)
+		f.armed.Store(true)
+		_ = k.Demand(ctx)
+	case "OnAlarm":
+		k = attached(f.keeper(t))
+		f.armed.Store(true)
+		f.ahead.Store(int64(time.Hour))
+		_ = k.Demand(ctx)
+	case "Extend":
+		k = attached(f.keeper(t))
+		f.armed.Store(true)
+		f.ahead.Store(int64(50 * time.Second))
+		_ = k.Demand(ctx)
+	case "Seal":
+		k = attached(f.keeper(t))
+		f.armed.Store(true)
+		_ = k.Release(ctx)
+	case "went back":
+		// The request that finds it wants to say so, and nobody listens any more.
+		k = attached(f.keeper(t))
+		time.Sleep(1100 * time.Millisecond) // an answer to where it is counts for a second
+		f.back.Store(true)
+		f.ahead.Store(int64(50 * time.Second))
+		_ = k.Demand(ctx) // renews, and so asks where it is
+		<-f.asked
+		f.armed.Store(true)
+		_ = k.Demand(ctx)
+	default:
+		t.Fatalf("there is no %s", site)
+	}
+	_ = k.Wait(ctx, func(grant.Status) bool { return false })
+	select {}
+}
+
+// TestStoreEndsGoroutine: a store that ends the goroutine of a request, as one
+// of a test does that calls t.Fatal, has given no answer, and is asked again.
+func TestStoreEndsGoroutine(t *testing.T) {
+	for _, site := range []string{"Get", "GetMany", "CAS", "Lineage"} {
+		t.Run(site, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &foreign{site: site}
+				f.fail = func() {
+					f.armed.Store(false)
+					runtime.Goexit()
+				}
+				f.armed.Store(true)
+				k := f.keeper(t)
+				if err := k.Attach(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := k.Wait(ctx, isHolding); err != nil || f.armed.Load() {
+					t.Errorf("%v, and it was called: %t", err, !f.armed.Load())
+				}
+				if err := k.Close(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestCallbackEndsGoroutine: whoever waits for a Keeper hears that it has ended.
+func TestCallbackEndsGoroutine(t *testing.T) {
+	for _, site := range []string{"OnStatus", "Now", "Begin"} {
+		t.Run(site, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &foreign{site: site, fail: runtime.Goexit}
+				f.armed.Store(true)
+				k := f.keeper(t)
+				_ = k.Attach(t.Context())
+				if err := k.Wait(t.Context(), isHolding); err == nil || !strings.Contains(err.Error(), "closed") {
+					t.Errorf("Wait: %v, want that it is closed", err)
+				}
+				if err := k.Close(t.Context()); err == nil {
+					t.Error("Close: no error")
+				}
+			})
+		})
+	}
+}
+
+// TestCloseThatPanics: a Close whose context panics ends the Keeper, and another
+// one returns.
+func TestCloseThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &foreign{}
+		k := f.keeper(t)
+		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
+			t.Fatal(err)
+		}
+		got := func() (r any) {
+			defer func() { r = recover() }()
+			return k.Close(nil) //nolint:staticcheck // that is the point
+		}()
+		if text := fmt.Sprint(got); !strings.Contains(text, "nil pointer") {
+			t.Errorf("Close(nil) ends with %v, want its panic", text)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Errorf("Close after it: %v", err)
+		}
+		if err := k.Attach(t.Context()); err == nil {
+			t.Error("Attach after it has no error")
+		}
+	})
+}
+
+// TestCloseTwice: a Close that waits for another one has a context too.
+func TestCloseTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &foreign{site: "CAS", fail: func() { time.Sleep(time.Minute) }} // a store that takes its time
+		k := f.keeper(t)
+		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
+			t.Fatal(err)
+		}
+		f.armed.Store(true)
+		first := make(chan error)
+		go func() { first <- k.Close(t.Context()) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := k.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a second Close, for a second: %v, want that it has not returned", err)
+		}
+		if err := errors.Join(<-first, k.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}

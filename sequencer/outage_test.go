@@ -1,0 +1,322 @@
+package sequencer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// failingStore is a store whose reads and writes fail when told to.
+type failingStore struct {
+	*memstore.Store
+	mu            sync.Mutex // guards what follows
+	reads, writes error
+	hangs         bool // a request that fails takes all the time it has
+	failures      int
+
+	hints chan struct{} // that the configuration has changed
+}
+
+func (s *failingStore) Watch(context.Context, string) <-chan struct{} { return s.hints }
+
+// fail has reads and writes fail from now on, or not.
+func (s *failingStore) fail(reads, writes error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads, s.writes = reads, writes
+}
+
+// failure is what a request ends with. No two texts are equal.
+func (s *failingStore) failure(ctx context.Context, read bool) error {
+	s.mu.Lock()
+	err, hangs := s.writes, s.hangs
+	if read {
+		err = s.reads
+	}
+	s.failures++
+	n := s.failures
+	s.mu.Unlock()
+	if err == nil {
+		return nil
+	}
+	if hangs {
+		<-ctx.Done()
+	}
+	return fmt.Errorf("127.0.0.1:%d: %w", 40000+n, err)
+}
+
+func (s *failingStore) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := s.failure(ctx, true); err != nil {
+		return nil, err
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *failingStore) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	if err := s.failure(ctx, true); err != nil {
+		return nil, err
+	}
+	return s.Store.GetMany(ctx, keys)
+}
+
+func (s *failingStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := s.failure(ctx, false); err != nil {
+		return false, err
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// logged keeps the lines of a log that are not only for debugging.
+type logged struct {
+	mu    sync.Mutex // guards lines
+	lines []line
+}
+
+type line struct {
+	at    time.Duration // since midnight
+	level slog.Level
+	text  string
+	attrs map[string]any
+}
+
+func (*logged) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+func (l *logged) WithAttrs([]slog.Attr) slog.Handler         { return l }
+func (l *logged) WithGroup(string) slog.Handler              { return l }
+
+func (l *logged) Handle(_ context.Context, r slog.Record) error {
+	at := line{at: r.Time.Sub(midnight), level: r.Level, text: r.Message, attrs: make(map[string]any)}
+	r.Attrs(func(a slog.Attr) bool {
+		at.attrs[a.Key] = a.Value.Any()
+		return true
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, at)
+	return nil
+}
+
+// about returns the lines about windows, and those that are as bad, since the
+// last time.
+func (l *logged) about() (lines []line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, at := range l.lines {
+		if at.level >= slog.LevelWarn || strings.Contains(at.text, "window") {
+			lines = append(lines, at)
+		}
+	}
+	l.lines = nil
+	return lines
+}
+
+var midnight = time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+
+const (
+	notRenewed   = "window not renewed, serving until it ends"
+	windowEnded  = "window ended, no IDs until it is renewed"
+	renewedAgain = "window renewed again"
+)
+
+var errRefused = errors.New("connection refused")
+
+// outages runs f with a member whose window is a minute long and began at
+// midnight, and who has used nothing of it.
+func outages(t *testing.T, f func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(midnight))
+		s, l := &failingStore{Store: new(memstore.Store), hints: make(chan struct{})}, new(logged)
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Logger: slog.New(l)})
+		defer func() {
+			s.fail(nil, nil)
+			_ = q.Close(context.Background())
+		}()
+		f(t, s, l, q)
+	})
+}
+
+func one(t *testing.T, q *sequencer.Sequencer) {
+	t.Helper()
+	if _, err := q.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// texts wants lines with these texts, in this order, and no others.
+func texts(t *testing.T, lines []line, want ...string) {
+	t.Helper()
+	ok := len(lines) == len(want)
+	for i := 0; ok && i < len(want); i++ {
+		ok = lines[i].text == want[i]
+	}
+	if !ok {
+		t.Fatalf("the log has %+v, want %q", lines, want)
+	}
+}
+
+// TestOutageIsLogged: a member whose store is gone logs it, with the time that
+// is left, when its window ends, and when the store is back. Nobody asks for an
+// ID meanwhile.
+func TestOutageIsLogged(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		t.Run(fmt.Sprintf("hangs=%t", hangs), func(t *testing.T) {
+			outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+				s.hangs = hangs
+				time.Sleep(time.Second)
+				one(t, q)
+				s.fail(errRefused, errRefused)
+				time.Sleep(10 * time.Minute)
+				lines := l.about()
+				texts(t, lines, notRenewed, windowEnded)
+				warned, ended := lines[0], lines[1]
+				// Renewals begin when a fifth to four fifteenths of a minute are used, and a
+				// request may take 5 s.
+				if warned.level != slog.LevelWarn || warned.at < 16*time.Second || warned.at > 34*time.Second {
+					t.Errorf("%v at %v, want a warning at 16 to 34 s", warned.level, warned.at)
+				}
+				if left, want := warned.attrs["left"], (time.Minute - warned.at).Truncate(time.Millisecond); left != want.String() {
+					t.Errorf("left=%v at %v, want %v", left, warned.at, want)
+				}
+				if until, _ := warned.attrs["until"].(time.Time); !until.Equal(midnight.Add(time.Minute)) {
+					t.Errorf("until=%v, want a minute after midnight", warned.attrs["until"])
+				}
+				if err, _ := warned.attrs["error"].(error); !errors.Is(err, errRefused) {
+					t.Errorf("error=%v, want %v", err, errRefused)
+				}
+				if ended.level != slog.LevelError || ended.at != time.Minute {
+					t.Errorf("%v at %v, want an error when the window ends, at 1m", ended.level, ended.at)
+				}
+				if n := q.Stats().Keeper.Expired; n != 1 {
+					t.Errorf("%d windows have expired, want 1", n)
+				}
+
+				s.fail(nil, nil)
+				time.Sleep(15 * time.Second)
+				lines = l.about()
+				texts(t, lines, renewedAgain)
+				if after, want := lines[0].attrs["after"], (lines[0].at - warned.at).Round(time.Millisecond); after != want.String() || lines[0].level != slog.LevelInfo {
+					t.Errorf("%v after=%v, want INFO, %v", lines[0].level, after, want)
+				}
+				one(t, q)
+
+				// And all of that again.
+				s.fail(errRefused, errRefused)
+				time.Sleep(10 * time.Minute)
+				texts(t, l.about(), notRenewed, windowEnded)
+			})
+		})
+	}
+}
+
+// TestOutageInUse: callers who ask all the time do not make it more lines.
+func TestOutageInUse(t *testing.T) {
+	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+		ask := func(d time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				_, _ = q.Next(ctx)
+				cancel()
+			}
+		}
+		ask(10 * time.Second)
+		s.fail(errRefused, errRefused)
+		ask(20 * time.Second)
+		s.fail(nil, nil)
+		ask(time.Minute)
+		texts(t, l.about(), notRenewed, renewedAgain) // it was short
+		s.fail(errRefused, errRefused)
+		ask(5 * time.Minute)
+		s.fail(nil, nil)
+		ask(5 * time.Minute)
+		texts(t, l.about(), notRenewed, windowEnded, renewedAgain)
+		if n := q.Stats().Keeper.Expired; n != 1 {
+			t.Errorf("%d windows have expired, want 1", n)
+		}
+	})
+}
+
+// TestIdleLapseIsQuiet: a window that nobody uses ends without a word, also
+// where the store is gone. That is said when an ID is wanted.
+func TestIdleLapseIsQuiet(t *testing.T) {
+	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+		time.Sleep(10 * time.Minute)
+		one(t, q) // renews
+		time.Sleep(time.Minute)
+		texts(t, l.about())
+		time.Sleep(10 * time.Minute) // renewed once more, and never used since
+		s.fail(errRefused, errRefused)
+		time.Sleep(10 * time.Minute)
+		texts(t, l.about())
+		at := time.Since(midnight)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := q.Next(ctx); !errors.Is(err, sequencer.ErrUnavailable) {
+			t.Errorf("%v, want ErrUnavailable", err)
+		}
+		lines := l.about()
+		texts(t, lines, windowEnded)
+		if lines[0].at-at > time.Second {
+			t.Errorf("logged at %v for a request at %v", lines[0].at, at)
+		}
+	})
+}
+
+// TestReadsThatFail: a read of the configuration that fails is no renewal that
+// does, and one that succeeds renews nothing.
+func TestReadsThatFail(t *testing.T) {
+	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+		time.Sleep(time.Second)
+		one(t, q)
+		s.fail(errRefused, nil)
+		s.hints <- struct{}{}
+		time.Sleep(2 * time.Second)
+		if q.State().Err == nil {
+			t.Error("a read has failed, and State has no error")
+		}
+		s.fail(nil, nil)
+		time.Sleep(10 * time.Second)
+		if err := q.State().Err; err != nil {
+			t.Errorf("the read has succeeded since, and State has the error %v", err)
+		}
+		texts(t, l.about())
+	})
+	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+		time.Sleep(time.Second)
+		one(t, q)
+		s.fail(nil, errRefused) // a database that takes no writes
+		time.Sleep(50 * time.Second)
+		texts(t, l.about(), notRenewed)
+		time.Sleep(5 * time.Minute)
+		texts(t, l.about(), windowEnded)
+	})
+}
+
+// TestOutageThatIsLeft: who detaches has no outage any more.
+func TestOutageThatIsLeft(t *testing.T) {
+	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
+		one(t, q)
+		s.fail(errRefused, errRefused)
+		time.Sleep(50 * time.Second)
+		texts(t, l.about(), notRenewed)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = q.Detach(ctx)
+		time.Sleep(5 * time.Minute)
+		texts(t, l.about())
+		s.fail(nil, nil)
+		time.Sleep(5 * time.Minute)
+		if err := q.Attach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		one(t, q)
+		texts(t, l.about())
+	})
+}

@@ -1,0 +1,176 @@
+package sequencer_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// panics runs f and wants a panic, which it recovers as net/http does.
+func panics(t *testing.T, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	f()
+}
+
+// lateContext is a context whose Done panics from some call on.
+type lateContext struct {
+	context.Context
+	left *atomic.Int32
+}
+
+func (c lateContext) Done() <-chan struct{} {
+	if c.left.Add(-1) < 0 {
+		panic("context")
+	}
+	return c.Context.Done()
+}
+
+// TestPanicsOfCallers: a context that panics, recovered, leaves a sequencer that
+// can be used and closed, and no goroutine behind, which the bubble would find.
+func TestPanicsOfCallers(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		q := open(t, s, nil)
+		for _, call := range []func(context.Context){
+			func(ctx context.Context) { _ = q.Detach(ctx) },
+			func(ctx context.Context) { _ = q.Attach(ctx) },
+			func(ctx context.Context) { _, _ = q.Next(ctx) },
+			func(ctx context.Context) { _, _ = q.NextBatch(ctx, 100) },
+		} {
+			// At its first use, the second and so on, until it is not used any more.
+			for n := int32(0); n < 10; n++ {
+				time.Sleep(2 * time.Minute) // the window has lapsed
+				ctx := lateContext{t.Context(), new(atomic.Int32)}
+				ctx.left.Store(n)
+				func() {
+					defer func() { _ = recover() }()
+					call(ctx)
+				}()
+				if err := q.Attach(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				one(t, q)
+			}
+		}
+		panics(t, func() { _ = q.Close(nil) }) //nolint:staticcheck // that is the point
+		if err := q.Close(t.Context()); err != nil {
+			t.Errorf("Close after one that panicked: %v", err)
+		}
+		if _, err := q.Next(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
+			t.Errorf("Next after it: %v, want ErrClosed", err)
+		}
+	})
+	bubble(t, func(t *testing.T, s grant.Store) {
+		for n := int32(0); n < 6; n++ {
+			ctx := lateContext{t.Context(), new(atomic.Int32)}
+			ctx.left.Store(n)
+			func() {
+				defer func() { _ = recover() }()
+				if q, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Layout: layout}); err == nil {
+					_ = q.Close(t.Context())
+				}
+			}()
+		}
+		q := open(t, s, nil) // there is a number for it
+		one(t, q)
+		closeIt(t, q)
+	})
+}
+
+// quitting is a log's handler that ends the goroutine that logs an error, as
+// t.Fatal in one does.
+type quitting struct{}
+
+func (quitting) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+func (h quitting) WithAttrs([]slog.Attr) slog.Handler         { return h }
+func (h quitting) WithGroup(string) slog.Handler              { return h }
+
+func (quitting) Handle(context.Context, slog.Record) error {
+	runtime.Goexit()
+	return nil
+}
+
+// TestCallersHearOfTheEnd: whoever waits for a window hears that the goroutine
+// that would get one is gone.
+func TestCallersHearOfTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(midnight))
+		s := &failingStore{Store: new(memstore.Store)}
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Logger: slog.New(quitting{})})
+		one(t, q)
+		s.fail(errRefused, errRefused)
+		done := make(chan error)
+		go func() {
+			time.Sleep(50 * time.Second)
+			_, err := q.NextBatch(context.Background(), 4096*30_000) // more than is left
+			done <- err
+		}()
+		select { // a minute after midnight the log hears that the window has ended
+		case err := <-done:
+			if err == nil || time.Since(midnight) < time.Minute {
+				t.Errorf("NextBatch: %v after %v", err, time.Since(midnight))
+			}
+		case <-time.After(time.Hour):
+			t.Fatal("NextBatch waits for ever")
+		}
+		if err := q.Close(t.Context()); err == nil {
+			t.Error("Close has no error, and nobody gave the number back")
+		}
+	})
+}
+
+// slowContext is a context whose Done takes a second the first time.
+type slowContext struct {
+	context.Context
+	asked *atomic.Bool
+}
+
+func (c slowContext) Done() <-chan struct{} {
+	if !c.asked.Swap(true) {
+		time.Sleep(time.Second)
+	}
+	return c.Context.Done()
+}
+
+// TestAttachOvertakesDetach: an Attach that comes after a Detach, and overtakes
+// it on the way to the Keeper, leaves a sequencer that makes IDs.
+func TestAttachOvertakesDetach(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		q := open(t, s, nil)
+		done := make(chan error)
+		go func() { done <- q.Detach(slowContext{t.Context(), new(atomic.Bool)}) }()
+		synctest.Wait()
+		if err := q.Attach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		one(t, q)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := q.Next(ctx); err != nil {
+			t.Errorf("Next after both: %v, and State is %v", err, q.State().Phase)
+		}
+		for range 100 { // what never waits asks too
+			if _, err := q.TryNext(); err == nil {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		closeIt(t, q)
+	})
+}
