@@ -157,11 +157,11 @@ func (m *Machine) watched() []string {
 }
 
 // leadOverOthers is the median of our clock's leads over those of members that
-// wrote while we looked, and how many of them agree with it.
+// wrote while we looked, and how many of their clocks agree with it for certain.
 func (m *Machine) leadOverOthers() (median lead, agree int) {
 	all := slices.SortedFunc(maps.Values(m.clocks.leads), func(a, b lead) int { return int(a.least/2 - b.least/2) })
 	for _, l := range all {
-		if l.least <= aheadMost && l.most >= -behindMost {
+		if l.most <= aheadMost && l.least >= -behindMost {
 			agree++
 		}
 	}

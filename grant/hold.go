@@ -34,7 +34,7 @@ func (m *Machine) leastGrowth() int64 { return max(m.window()/12, 1) }
 // where a span begins that may be used already. Another number is taken then.
 func (m *Machine) ends() bool {
 	h := m.hold
-	return h.until >= h.limit && h.limit != maxMark && h.until-max(m.wall, m.used) < h.margin
+	return h.limit-h.until < m.leastGrowth() && h.limit != maxMark && h.until-max(m.wall, m.used) < h.margin
 }
 
 // open reports whether something of the window may be left, by the clock as it
