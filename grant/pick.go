@@ -344,6 +344,7 @@ func (m *Machine) exhausted(l look) {
 // acquire writes a claim on a number.
 func (m *Machine) acquire(c candidate) {
 	cl := c.claim
+	cl.until = Never
 	m.claim = &cl
 	m.writeClaim()
 }

@@ -76,7 +76,7 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 		case err != nil:
 			report.Damaged = append(report.Damaged, err)
 		case r.Until <= max(limit, config.Floor):
-		case r.Gap[1] <= now:
+		case r.Gap.length() == 0 || r.Gap[1] <= now:
 			report.Left = append(report.Left, RepairedNode{NodeInfo: r.info(node)})
 		default:
 			report.Nodes = append(report.Nodes, RepairedNode{r.info(node), timeOf(r.Gap[0]), timeOf(r.Gap[1])})
@@ -107,7 +107,7 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 func repairNode(ctx context.Context, s Store, key string, now, limit int64) error {
 	return settle(ctx, s, key, func(old []byte) []byte {
 		r, err := decodeNode(key, old)
-		if err != nil || r.Until <= limit || r.Gap[1] <= now {
+		if err != nil || r.Until <= limit || r.Gap.length() == 0 || r.Gap[1] <= now {
 			return nil // another was faster
 		}
 		r.Spoiled = span{r.Gap[1], max(r.Until, r.Spoiled[1])}

@@ -1,0 +1,236 @@
+package grant_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/internal/mutant"
+)
+
+// TestKeeperMistakes: what a Keeper does between a Machine, a store and a Holder,
+// which no simulation of Machines sees. Each row passes, and does not pass with
+// its mistake: that runs in the build of the tag firnmutant, which TestMutants in
+// grant/sim makes.
+func TestKeeperMistakes(t *testing.T) {
+	noticed := 0
+	for _, row := range []struct {
+		mistake mutant.Mutant
+		check   func(t *testing.T) string // what is wrong, or ""
+	}{
+		{mutant.SealAsync, checkSealed},
+		{mutant.LineageIgnored, checkLineage},
+		{mutant.ZeroIsNoTime, checkZero},
+		{mutant.RoundDown, checkRounding},
+	} {
+		t.Run(row.mistake.String(), func(t *testing.T) {
+			run := func(m mutant.Mutant) (wrong string) {
+				mutant.Set(m)
+				defer mutant.Set(mutant.None)
+				synctest.Test(t, func(t *testing.T) { wrong = row.check(t) })
+				return wrong
+			}
+			if wrong := run(mutant.None); wrong != "" {
+				t.Error(wrong)
+			}
+			if !mutant.Enabled {
+				return
+			}
+			wrong := run(row.mistake)
+			if wrong == "" {
+				t.Error("with the mistake, nothing is noticed")
+				return
+			}
+			noticed++
+			t.Logf("with the mistake: %s", wrong)
+		})
+	}
+	if mutant.Enabled {
+		t.Logf("report: mutants: %d mistakes of a Keeper noticed", noticed)
+	}
+}
+
+// A scripted is a Holder that does what a row says.
+type scripted struct {
+	grants []firn.Grant
+	used   atomic.Pointer[time.Time]
+	seal   func()
+}
+
+func (h *scripted) Begin(g firn.Grant) error { h.grants = append(h.grants, g); return nil }
+func (h *scripted) Extend(time.Time) error   { return nil }
+
+func (h *scripted) Seal() {
+	if h.seal != nil {
+		h.seal()
+	}
+}
+
+func (h *scripted) Used() time.Time {
+	if t := h.used.Load(); t != nil {
+		return *t
+	}
+	return time.Time{}
+}
+
+// attached is a Keeper of this Holder that holds a number of a new sequencer.
+func attached(t *testing.T, s grant.Store, h *scripted, now func() time.Time) *grant.Keeper {
+	t.Helper()
+	if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=-86400000"), now()); err != nil {
+		t.Fatal(err)
+	}
+	k := grant.NewKeeper(s, grant.Settings{Name: "s", Lo: 7, Hi: 7}, h, &grant.KeeperOptions{Now: now})
+	t.Cleanup(func() { _ = k.Close(context.Background()) })
+	if err := k.Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Wait(t.Context(), phase(grant.Holding)); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// mark is the mark of the number that attached holds.
+func mark(t *testing.T, s grant.Store) (until time.Time) {
+	t.Helper()
+	if err := grant.Nodes(t.Context(), s, "s", func(n grant.NodeInfo, err error) bool {
+		until = n.Until
+		return err == nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return until
+}
+
+// givenBack returns the mark after a Keeper has given its number back.
+func givenBack(t *testing.T, s grant.Store, k *grant.Keeper) time.Time {
+	t.Helper()
+	if err := k.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Wait(t.Context(), phase(grant.Idle)); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return mark(t, s)
+}
+
+// checkSealed: what a Holder uses until Seal has returned lies below the mark.
+func checkSealed(t *testing.T) string {
+	s, h := new(memstore.Store), new(scripted)
+	h.seal = func() {
+		time.Sleep(time.Second)
+		if used := time.Now(); h.used.Load() == nil { // Close seals once more
+			h.used.Store(&used)
+		}
+	}
+	until := givenBack(t, s, attached(t, s, h, time.Now))
+	time.Sleep(2 * time.Second)
+	if used := h.Used(); until.Before(used) {
+		return fmt.Sprintf("the number is given back up to %v, and was used up to %v", until, used)
+	}
+	return ""
+}
+
+// A silent is a store that does not say where it is in its history.
+type silent struct {
+	memstore.Store
+	fails atomic.Bool
+	cas   atomic.Int32
+}
+
+func (s *silent) Lineage(context.Context) (string, int64, error) {
+	if s.fails.Load() {
+		return "", 0, errors.New("no answer")
+	}
+	return "identity", 1, nil
+}
+
+func (s *silent) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	s.cas.Add(1)
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// checkLineage: a store that may have gone back is not written to.
+func checkLineage(t *testing.T) string {
+	s := new(silent)
+	k := attached(t, s, new(scripted), time.Now)
+	s.fails.Store(true)
+	before := s.cas.Load()
+	for range 20 {
+		time.Sleep(time.Second)
+		if err := k.Demand(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Wait()
+	if n := s.cas.Load() - before; n > 0 {
+		return fmt.Sprintf("%d writes while the store did not say where it was", n)
+	}
+	s.fails.Store(false)
+	return ""
+}
+
+// checkZero: Unix time 0 is a time. A window that ends there ends, and one that
+// begins there has a beginning.
+func checkZero(t *testing.T) string {
+	for _, at := range []time.Duration{-time.Hour, -30 * time.Second, 0} {
+		began := time.Now()
+		clock := func() time.Time { return time.Unix(0, 0).Add(at + time.Since(began)) }
+		h := new(scripted)
+		k := attached(t, new(memstore.Store), h, clock)
+		want := firn.Grant{Node: 7, From: time.Unix(0, 0).Add(at), Until: time.Unix(0, 0).Add(at + 30*time.Second)}
+		if got := h.grants[0]; got.From.IsZero() || got.Until.IsZero() || !got.From.Equal(want.From) || !got.Until.Equal(want.Until) {
+			return fmt.Sprintf("a window that begins at %v is %v, want %v", at, got, want)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ""
+}
+
+// checkRounding: the mark of a number lies at or above what was used of it.
+func checkRounding(t *testing.T) string {
+	s, h := new(memstore.Store), new(scripted)
+	k := attached(t, s, h, time.Now)
+	used := time.Now().Add(700 * time.Microsecond)
+	h.used.Store(&used)
+	if until := givenBack(t, s, k); until.Before(used) {
+		return fmt.Sprintf("the number is given back up to %v, and was used up to %v", until, used)
+	}
+	return ""
+}
+
+// TestRepairBefore1970: a record that remembers no span has none, also while all
+// times are negative.
+func TestRepairBefore1970(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		clock := func() time.Time { return time.Unix(0, 0).Add(time.Since(began) - time.Hour) }
+		s := new(memstore.Store)
+		ahead := new(atomic.Int64)
+		k := attached(t, s, new(scripted), func() time.Time { return clock().Add(time.Duration(ahead.Load())) })
+		ahead.Store(int64(1000 * time.Hour))
+		time.Sleep(time.Second)
+		if err := k.Demand(t.Context()); err != nil { // the window grows with the clock, and so leaves no gap
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		before := mark(t, s)
+		report, err := grant.Repair(t.Context(), s, "s", &grant.RepairOptions{Now: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Left) != 1 || len(report.Nodes) != 0 || !mark(t, s).Equal(before) {
+			t.Errorf("Repair = %+v, and the mark goes from %v to %v: want it left", report, before, mark(t, s))
+		}
+	})
+}
