@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -362,28 +363,51 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	if err != nil || info.State != through {
 		return info, nil, err
 	}
-	waiting, err := done.windows(ctx, s, name, ms(now))
+	waiting, free, err := done.windows(ctx, s, name, ms(now))
 	if err != nil || len(waiting) > 0 {
 		return info, waiting, err
+	}
+	if len(free) > 0 {
+		// What was read of these may be lost. A value that is read before and after a
+		// write that was applied is durable, as it was there at that write.
+		begun, err = rewrite(ctx, s, name, begun, through)
+		if err != nil || begun == nil {
+			return info, nil, err
+		}
+		waiting, again, err := done.windows(ctx, s, name, ms(now))
+		if err != nil || len(waiting) > 0 || !maps.EqualFunc(free, again, bytes.Equal) {
+			return info, waiting, err
+		}
 	}
 	// The records were read after these very bytes were there. Other bytes may say
 	// the same: had the sequencer been attached and detached again meanwhile,
 	// members would hold numbers that were not closed. Then it begins anew.
-	ours := [][]byte{begun}
+	ended, err := rewrite(ctx, s, name, begun, last)
+	if err == nil && ended != nil {
+		info.State = last
+	}
+	return info, nil, err
+}
+
+// rewrite writes a configuration anew, with a state, if it has these very bytes.
+// It returns what it wrote, or nil if there are others.
+func rewrite(ctx context.Context, s Store, name string, value []byte, state State) (next []byte, err error) {
+	ours := [][]byte{value}
 	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
 		r, err := decodeConfig(configKey(name), old)
 		if err != nil || !contains(ours, old) {
+			next = nil
 			return nil
 		}
-		r.State, r.Nonce = last, newToken()
-		info = r.info(name)
-		ours = append(ours, r.encode())
-		return ours[len(ours)-1]
+		r.State, r.Nonce = state, newToken()
+		next = r.encode()
+		ours = append(ours, next)
+		return next
 	})
 	if err != nil {
-		err = fmt.Errorf("grant: sequencer %s: %w", name, err)
+		return nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
-	return info, nil, err
+	return next, nil
 }
 
 // A closing is what one call of Destroy or DetachAll has done to the records: by
@@ -392,23 +416,27 @@ type closing map[string][]byte
 
 // windows rewrites the record of every held number, so that its owner can extend
 // it no more, and returns those whose windows are not over. A window that is over
-// is closed too: its owner could open it again. A record that another operator
-// has closed is written anew, as what was read may not be durable. One that its
-// owner has given back is left alone: its owner has stopped before.
-func (c closing) windows(ctx context.Context, s Store, name string, now int64) ([]NodeInfo, error) {
-	var waiting []NodeInfo
+// is closed too: its owner could open it again. So is a record that another
+// operator has closed, as what was read may not be durable. Records that are free,
+// other than by an owner who found what windows wrote, are returned by key.
+func (c closing) windows(ctx context.Context, s Store, name string, now int64) (waiting []NodeInfo, free map[string][]byte, err error) {
+	free = make(map[string][]byte)
 	again := false
-	err := eachNode(ctx, s, name, func(node uint64, key string, value []byte, r nodeRecord) error {
-		if r.held() && r.Until >= now {
+	err = eachNode(ctx, s, name, func(node uint64, key string, value []byte, r nodeRecord) error {
+		ours, _ := decodeNode(key, c[key])
+		switch {
+		case !r.held():
+			if c[key] == nil || ours.Owner != r.Owner {
+				free[key] = value
+			}
+			return nil
+		case r.Until >= now:
 			waiting = append(waiting, r.info(node))
 		}
-		if !r.held() && r.Owner != "" || bytes.Equal(value, c[key]) {
+		if bytes.Equal(value, c[key]) {
 			return nil
 		}
-		if r.held() {
-			r.State = flagClosing
-		}
-		r.Nonce = newToken()
+		r.State, r.Nonce = flagClosing, newToken()
 		next := r.encode()
 		applied, err := s.CAS(ctx, key, value, next)
 		if err == nil && applied {
@@ -420,7 +448,7 @@ func (c closing) windows(ctx context.Context, s Store, name string, now int64) (
 	if err == nil && again && len(waiting) == 0 {
 		return c.windows(ctx, s, name, now)
 	}
-	return waiting, err
+	return waiting, free, err
 }
 
 // eachNode calls visit for every record of a node number. The records are read
