@@ -123,8 +123,7 @@ const (
 	markerForm    = "firn dirstore format "
 	markerVersion = 1
 	markerText    = `
-This directory is a store of Firn, and is shared by the processes of one
-machine. Its files say which IDs may have been made. Do not change, remove,
+This directory is a store of Firn, for processes of one machine. Its files say which IDs may have been made. Do not change, remove,
 copy or restore them while a process uses them.
 `
 )

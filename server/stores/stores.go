@@ -139,7 +139,7 @@ type parsed struct {
 func parse(text string) (*parsed, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || !slices.Contains(Schemes(), scheme) {
-		return nil, wrong("it is dir:PATH, etcd://HOST, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE", "%q: there is no such kind of store", Redact(text))
+		return nil, wrong("it is machine, dir:PATH, etcd://HOST, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE", "%q: there is no such kind of store", Redact(text))
 	}
 	bad := func(what string) error {
 		return wrong("in a user, a password or a path, %2F is a slash, %40 an @, %3A a colon, %3F a ? and %25 a %", "%q: %s", Redact(text), what)

@@ -189,7 +189,7 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if duplicates > 0 {
-		return &exitError{exitNo, fmt.Errorf("%s IDs came twice", group(duplicates)), "are two servers running with the same static node, or is a store shared that was copied?"}
+		return &exitError{exitNo, fmt.Errorf("%s IDs came twice", group(duplicates)), "do two servers run with the same static node, or with different stores? Was a store copied?"}
 	}
 	return nil
 }

@@ -356,6 +356,7 @@ func newConfigCheck(a *app) *cobra.Command {
 			}
 			s.file.Store(f)
 			from, more := applyConfig(flags, f, func(string) string { return "" })
+			s.from = from
 			s.settle(flags, more)
 			all = append(all, more...)
 			_, more = s.check(false)

@@ -19,10 +19,11 @@ import (
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { os.Exit(execute(inContainer)) }
+func main() { os.Exit(execute(inContainer, "")) }
 
-// execute is the program, for a container as it is told.
-func execute(container func() string) (code int) {
+// execute is the program. container recognises a container; machine is the
+// directory of the machine, "" for the system's.
+func execute(container func() string, machine string) (code int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return run(ctx, &app{
@@ -34,6 +35,7 @@ func execute(container func() string) (code int) {
 
 		environ:   os.Environ,
 		container: container,
+		machine:   machine,
 	}, os.Args[1:])
 }
 
@@ -45,6 +47,7 @@ type app struct {
 	getenv         func(string) string
 	environ        func() []string // as os.Environ has it; nil for none
 	container      func() string   // by what a container is recognised, or ""
+	machine        string          // the directory of the machine; "" for the system's
 
 	help    helpOutput // the help, as cobra writes it
 	started time.Time  // the one now that all times of a command are relative to

@@ -21,12 +21,15 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"firn": func() {
 		// Where the tests run may be a container itself.
-		os.Exit(execute(func() string { return os.Getenv(containerEnv) }))
+		os.Exit(execute(func() string { return os.Getenv(containerEnv) }, os.Getenv(machineEnv)))
 	}})
 }
 
 // containerEnv says to a firn of a script by what it recognises a container.
 const containerEnv = "FIRN_TEST_CONTAINER"
+
+// machineEnv is the directory of the machine to a firn of a script.
+const machineEnv = "FIRN_TEST_MACHINE"
 
 // TestScripts runs testdata/script: what is typed, and what must come of it.
 // Beside the usual commands there is

@@ -35,9 +35,9 @@ func newNext(a *app) *cobra.Command {
 		Long: `Next makes IDs and prints one per line; with --format raw it writes their
 bytes, 8 or 16 each.
 
-The IDs are those of a sequencer: no two are equal, wherever else IDs of it are
-made at the same time. It is created when it is first used, with the layout;
-without --sequencer it is one for the layout.
+The IDs are those of a sequencer: no two are equal, whatever other processes with
+the same store make at the same time. It is created when it is first used, with
+the layout; without --sequencer it is one for the layout.
 
 ` + storeHelp + `
 

@@ -70,7 +70,7 @@ func oneName(cmd *cobra.Command, args []string) error {
 
 // withStore runs f with the store.
 func (a *app) withStore(ctx context.Context, url string, create bool, f func(grant.Store) error) error {
-	s, err := a.openStore(ctx, url, create, nil)
+	s, err := a.openStore(ctx, url, create, a.news())
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,8 @@ the protocol of Redis (RESP).
   redis-cli -p 3476 NEXT orders 3
   grpcurl -plaintext -d '{"sequencer":"orders","count":3}' localhost:3476 firn.v1.IDs/Next
 
-"orders" is a name of your choice: a sequencer. IDs are unique within one name.
+"orders" is a name of your choice: a sequencer. IDs are unique within one name and
+one store.
 
 A sequencer is created when its name is first used, with --layout and
 --max-ahead; one that exists is served as it is. Any number of servers on one
@@ -302,7 +303,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 
 	c := s.usual(node)
 	c.Logger = log
-	store, err := a.openStore(ctx, s.store, false, func(text string) { log.Warn("store: " + text) })
+	store, err := a.openStore(ctx, s.store, false, newsOf(log))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -363,7 +364,11 @@ func (s *serving) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	all = append(all, s.checkValues()...)
 	all = append(all, s.checkNodes(lookUp)...)
 	if s.store != "" {
-		if err := checkStoreURL(s.store); err != nil {
+		err := checkStoreURL(s.store)
+		if err == nil && s.from["store"].where != "" {
+			err = checkWholePath(s.store)
+		}
+		if err != nil {
 			all.exit("store", "", err)
 		}
 	}
@@ -655,11 +660,32 @@ func (s *serving) numbers(a *app) string {
 	case s.store == "" && s.node != "":
 		return "static " + s.node
 	case s.store != "":
-		return stores.Redact(s.store)
+		return a.storeName(s.store)
 	}
-	if url := a.getenv(storeEnv); url != "" {
+	return a.storeName(a.getenv(storeEnv))
+}
+
+// storeName is the store that a URL names, for people.
+func (a *app) storeName(url string) string {
+	path := ""
+	switch url {
+	case "":
+		path, _ = a.ownPath()
+	case machineStore:
+		path, _ = a.machinePath()
+	default:
 		return stores.Redact(url)
 	}
-	path, _ := a.statePath()
 	return "dir:" + path
+}
+
+// newsOf is what serve logs of the store that it opens.
+func newsOf(log *slog.Logger) storeNews {
+	return storeNews{
+		warn:    func(text string) { log.Warn("store: " + text) },
+		created: func(path string) { log.Info("store created", "path", path) },
+		another: func(path, machine string) {
+			log.Warn("this user's own store: its IDs can equal those of the machine's store", "path", path, "machine", machine, "hint", "--store "+machineStore)
+		},
+	}
 }

@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
-	"net/url"
 	"os"
-	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,11 +24,16 @@ import (
 const storeEnv = "FIRN_STORE"
 
 // storeHelp is the part of a long help that says what --store takes.
-const storeHelp = `Node numbers are kept in a store, so that nobody has to think of one. Without
---store and FIRN_STORE that is a directory of the user's own: the one that
-XDG_STATE_HOME/firn or ~/.local/state/firn names, or /var/lib/firn for root. All
-firn commands of this machine share it, and never give the same ID.
+const storeHelp = `Node IDs are kept in a store. Processes that share a store never make the same
+ID of a sequencer; processes with different stores can.
 
+Without --store and FIRN_STORE the store is a directory of the user who runs firn:
+$XDG_STATE_HOME/firn, ~/.local/state/firn, or /var/lib/firn for root; on Windows
+%LOCALAPPDATA%\firn. The commands of one user share it. Those of another user, under
+sudo or in a service do not: give them all the same --store or FIRN_STORE.
+
+  machine                  the directory /var/lib/firn (Windows: %ProgramData%\firn), for
+                           all users of this machine who are in its group
   dir:PATH                 a directory, for the processes of one machine
     ?create=true makes it where there is none yet, ?volatile=true takes one that
     is lost with the machine or container
@@ -40,54 +41,32 @@ firn commands of this machine share it, and never give the same ID.
 
 // storeVar adds --store.
 func storeVar(cmd *cobra.Command, store *string) {
-	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store", "where node numbers are kept (default $"+storeEnv+", or the user's own directory)")
+	cmd.Flags().Var(&value[string]{store, notEmpty, nil, "URL"}, "store", "where node IDs are kept: machine, or a URL (default $"+storeEnv+", or the user's own directory)")
 }
 
 // openStore opens the store that url names, or else the one of the environment,
 // or the user's own directory. create allows to make what is not there.
-func (a *app) openStore(ctx context.Context, url string, create bool, warn func(string)) (grant.Store, error) {
+func (a *app) openStore(ctx context.Context, url string, create bool, news storeNews) (grant.Store, error) {
 	if url == "" {
 		url = a.getenv(storeEnv)
-	}
-	if url != "" {
-		return openStoreURL(ctx, url, create, warn)
-	}
-	if why := a.container(); why != "" {
-		return nil, misuse("share one store between all replicas: --store URL; or give each a number of its own: --node N. For a trial, --store 'dir:/tmp/firn?create=true&volatile=true'",
-			"this is a container (%s), and neither --store nor --node is given: with a directory of its own each replica would make the same IDs as the others", why)
-	}
-	path, err := a.statePath()
-	if err != nil {
-		return nil, failed("--store dir:PATH names one", "%w", err)
-	}
-	return openDir(path, true, false)
-}
-
-// statePath is the directory of the user's own.
-func (a *app) statePath() (string, error) {
-	if runtime.GOOS == "windows" {
-		if dir := a.getenv("LOCALAPPDATA"); dir != "" {
-			return filepath.Join(dir, "firn"), nil
+		if err := checkWholePath(url); err != nil {
+			return nil, fmt.Errorf("%s: %w", storeEnv, err)
 		}
-		return "", errors.New("LOCALAPPDATA is not set, so there is no directory for the state")
 	}
-	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "firn"), nil
+	switch url {
+	case "":
+		return a.openOwn(news)
+	case machineStore:
+		return a.openMachine(news)
 	}
-	if os.Geteuid() == 0 {
-		return "/var/lib/firn", nil
-	}
-	if dir := a.getenv("HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, ".local", "state", "firn"), nil
-	}
-	return "", errors.New("neither XDG_STATE_HOME nor HOME is set, so there is no directory for the state")
+	return openStoreURL(ctx, url, create, news)
 }
 
-// openStoreURL opens the store of a URL. warn is told what is dangerous about it.
-func openStoreURL(ctx context.Context, text string, create bool, warn func(string)) (grant.Store, error) {
+// openStoreURL opens the store of a URL.
+func openStoreURL(ctx context.Context, text string, create bool, news storeNews) (grant.Store, error) {
 	kind, rest, ok := strings.Cut(text, ":")
 	if !ok || kind != "dir" {
-		s, err := stores.Open(ctx, text, stores.Options{Warn: warn})
+		s, err := stores.Open(ctx, text, stores.Options{Warn: news.warn})
 		switch {
 		case err == nil:
 			return s, nil
@@ -100,11 +79,18 @@ func openStoreURL(ctx context.Context, text string, create bool, warn func(strin
 	if err != nil {
 		return nil, err
 	}
-	return openDir(path, create || dirCreate, volatile)
+	s, err := openDir(path, create || dirCreate, volatile, nil) // that it is made is asked for
+	if errors.Is(err, dirstore.ErrNoStore) {
+		return nil, failed(fmt.Sprintf("is it mounted, and the path right? To make a new one: --store 'dir:%s?create=true'", path), "%w", err)
+	}
+	return s, storeError(err)
 }
 
 // checkStoreURL finds what is wrong with the URL of a store, which is not asked.
 func checkStoreURL(text string) error {
+	if text == machineStore {
+		return nil
+	}
 	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
 		_, _, _, err := parseDir(text, rest)
 		return err
@@ -126,63 +112,6 @@ func urlError(err error) error {
 	}
 	return failed("", "%w", err)
 }
-
-// parseDir reads what follows dir: in the URL of a store.
-func parseDir(text, rest string) (path string, create, volatile bool, err error) {
-	path, query, _ := strings.Cut(rest, "?")
-	if path == "" {
-		return "", false, false, misuse("it is dir:PATH, such as dir:/var/lib/firn", "--store: %q: there is no path", text)
-	}
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return "", false, false, misuse("", "--store: %q: %w", text, err)
-	}
-	for key := range values {
-		set, err := strconv.ParseBool(values.Get(key))
-		if err != nil {
-			return "", false, false, misuse("", "--store: %q: %s is %q: it is true or false", text, key, values.Get(key))
-		}
-		switch key {
-		case "create":
-			create = set
-		case "volatile":
-			volatile = set
-		default:
-			return "", false, false, misuse("there are create and volatile", "--store: %q: there is no parameter %q", text, key)
-		}
-	}
-	return path, create, volatile, nil
-}
-
-func openDir(path string, create, volatile bool) (grant.Store, error) {
-	s, err := dirstore.Open(path, &dirstore.Options{Create: create, AllowVolatile: volatile})
-	if err != nil {
-		err = &inWords{dirWords.Replace(err.Error()), err}
-		if errors.Is(err, dirstore.ErrNoStore) {
-			return nil, failed(fmt.Sprintf("is it mounted, and the path right? To make a new one: --store 'dir:%s?create=true'", path), "%w", err)
-		}
-		return nil, storeError(err)
-	}
-	return s, nil
-}
-
-// dirWords puts what users of the program can say in place of what users of the package
-// can; TestDirWords.
-var dirWords = strings.NewReplacer(
-	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true makes it",
-	"set AllowVolatile", "add ?volatile=true where that does not matter",
-	" (AnyFileSystem is for who knows better)", "",
-)
-
-// An inWords is an error in other words.
-type inWords struct {
-	text string
-	err  error
-}
-
-func (e *inWords) Error() string { return e.text }
-
-func (e *inWords) Unwrap() error { return e.err }
 
 // inContainer says by what a container is recognised, or "".
 func inContainer() string { return containerBy(os.Getenv, os.ReadFile) }
@@ -336,7 +265,7 @@ func storeError(err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		return failed("make room on that disk; nothing was changed", "%w", err)
 	case errors.Is(err, fs.ErrPermission):
-		return failed("it belongs to another user: run firn as that one, or share the directory through a group (mode 2770); --store names another", "%w", err)
+		return failed("it belongs to another user: run firn as that user, share the directory through a group (docs/operations.md says how), or name another with --store", "%w", err)
 	case errors.Is(err, sequencer.ErrUnavailable):
 		return failed("is it there, and is the URL right? firn sequencer list asks it too", "%w", err)
 	}

@@ -107,7 +107,7 @@ func TestDirWords(t *testing.T) {
 		rows = append(rows, row{"/dev/shm/firn-none", "add ?volatile=true", dirstore.ErrFileSystem})
 	}
 	for _, r := range rows {
-		_, err := openStoreURL(t.Context(), "dir:"+r.path, false, nil)
+		_, err := openStoreURL(t.Context(), "dir:"+r.path, false, storeNews{})
 		if err == nil || !errors.Is(err, r.is) || !strings.Contains(err.Error(), r.want) {
 			t.Errorf("dir:%s: %v, want %q", r.path, err, r.want)
 			continue

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/dirstore"
+)
+
+// machineStore is what --store takes for the directory of the machine, which
+// users share who are in its group.
+const machineStore = "machine"
+
+// A storeNews hears what users should know of the store that is opened.
+type storeNews struct {
+	warn    func(text string)          // what is dangerous about it; nil: the store is not asked
+	created func(path string)          // the default, or the machine's, was empty: it knows of no ID yet
+	another func(path, machine string) // the user's own is used, and the machine has one too
+}
+
+// news is what commands say on stderr.
+func (a *app) news() storeNews {
+	return storeNews{
+		created: func(path string) { a.note("created a new store in %s", path) },
+		another: func(path, machine string) {
+			a.note("this is your own store, %s; its IDs can equal those of the machine's store, %s (--store %s)", path, machine, machineStore)
+		},
+	}
+}
+
+// openOwn opens the user's own directory, which it makes at the first use.
+func (a *app) openOwn(news storeNews) (grant.Store, error) {
+	if why := a.container(); why != "" {
+		return nil, misuse("share one store between all replicas: --store URL; or give each a node ID of its own: --node N. For a trial, --store 'dir:/tmp/firn?create=true&volatile=true'",
+			"this is a container (%s), and neither --store nor --node is given: with a directory of its own each replica would make the same IDs as the others", why)
+	}
+	path, err := a.ownPath()
+	if err != nil {
+		return nil, failed("name a store: --store machine, or --store dir:PATH", "%w", err)
+	}
+	s, err := openDir(path, true, false, news.created)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, failed("name a store that this user may write: --store machine, or --store dir:PATH", "%w", err)
+	case errors.Is(err, dirstore.ErrFileSystem):
+		return nil, failed("name a store on a local disk: --store machine, or --store dir:PATH", "%w", err)
+	case err != nil:
+		return nil, storeError(err)
+	}
+	if machine, err := a.machinePath(); err == nil && machine != path {
+		if _, err := os.Stat(machine); err == nil {
+			news.another(path, machine)
+		}
+	}
+	return s, nil
+}
+
+// openMachine opens the directory of the machine. It is never made here: only
+// an administrator knows which group is to share it.
+func (a *app) openMachine(news storeNews) (grant.Store, error) {
+	if why := a.container(); why != "" {
+		return nil, misuse("mount a directory of the machine and name it: --store dir:PATH; or use a store for several machines: --store URL",
+			"--store %s: this is a container (%s), whose directories are not the machine's", machineStore, why)
+	}
+	path, err := a.machinePath()
+	if err != nil {
+		return nil, failed("", "--store %s: %w", machineStore, err)
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, failed("an administrator makes it once, for the users of a group: "+makeShared(path),
+			"--store %s: the directory %s does not exist", machineStore, path)
+	}
+	if err == nil {
+		var s grant.Store
+		if s, err = openDir(path, true, false, news.created); err == nil {
+			return s, nil
+		}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, failed(howToShare(path, info), "--store %s: %w", machineStore, err)
+	}
+	return nil, storeError(err)
+}
+
+// ownPath is the directory of the user's own.
+func (a *app) ownPath() (string, error) {
+	if runtime.GOOS == "windows" {
+		if dir := a.getenv("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "firn"), nil
+		}
+		return "", errors.New("LOCALAPPDATA is not set, so there is no directory for the state")
+	}
+	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "firn"), nil
+	}
+	if os.Geteuid() == 0 {
+		return a.machinePath()
+	}
+	if dir := a.getenv("HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, ".local", "state", "firn"), nil
+	}
+	return "", errors.New("neither XDG_STATE_HOME nor HOME is set, so there is no directory for the state")
+}
+
+// machinePath is the directory of the machine.
+func (a *app) machinePath() (string, error) {
+	switch {
+	case a.machine != "":
+		return a.machine, nil
+	case runtime.GOOS != "windows":
+		return "/var/lib/firn", nil
+	}
+	if dir := a.getenv("ProgramData"); dir != "" {
+		return filepath.Join(dir, "firn"), nil
+	}
+	return "", errors.New("ProgramData is not set, so there is no directory of the machine")
+}
+
+// makeShared is what an administrator types to make a directory that users
+// share.
+func makeShared(path string) string {
+	if runtime.GOOS == "windows" {
+		return fmt.Sprintf(`mkdir "%[1]s" && icacls "%[1]s" /grant *S-1-5-32-545:(OI)(CI)M`, path) // Users
+	}
+	return "sudo install -d -m 2770 -g GROUP " + path
+}
+
+// howToShare says what an administrator does so that this user may use a
+// directory; info is nil where it is not known.
+func howToShare(path string, info fs.FileInfo) string {
+	if runtime.GOOS == "windows" {
+		return fmt.Sprintf(`an administrator lets all users write it: icacls "%s" /grant *S-1-5-32-545:(OI)(CI)M /T`, path)
+	}
+	if info != nil && info.Mode()&0o070 == 0o070 && info.Mode()&fs.ModeSetgid != 0 {
+		if group, missing := groupOf(info); missing {
+			me := "this user"
+			if u, err := user.Current(); err == nil {
+				me = u.Username
+			}
+			add := fmt.Sprintf("sudo usermod -aG %s %s", group, me)
+			if runtime.GOOS == "darwin" {
+				add = fmt.Sprintf("sudo dseditgroup -o edit -a %s -t user %s", me, group)
+			}
+			return fmt.Sprintf("it is for the users of group %s: %s, and log in again", group, add)
+		}
+	}
+	return fmt.Sprintf("an administrator stops the firn processes that use it, and shares it with the users of a group: "+
+		"sudo sh -c 'chgrp -R GROUP %[1]s && chmod -R g+rwX %[1]s && chmod 2770 %[1]s'", path)
+}
+
+// parseDir reads what follows dir: in the URL of a store.
+func parseDir(text, rest string) (path string, create, volatile bool, err error) {
+	path, query, _ := strings.Cut(rest, "?")
+	switch {
+	case path == "":
+		return "", false, false, misuse("it is dir:PATH, such as dir:/var/lib/firn", "--store: %q: there is no path", text)
+	case strings.HasPrefix(path, "~"):
+		return "", false, false, misuse(`write the whole path; in a shell, --store "dir:$HOME/firn"`, "--store: %q: ~ is not expanded here", text)
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return "", false, false, misuse("", "--store: %q: %w", text, err)
+	}
+	for key := range values {
+		set, err := strconv.ParseBool(values.Get(key))
+		if err != nil {
+			return "", false, false, misuse("", "--store: %q: %s is %q: it is true or false", text, key, values.Get(key))
+		}
+		switch key {
+		case "create":
+			create = set
+		case "volatile":
+			volatile = set
+		default:
+			return "", false, false, misuse("there are create and volatile", "--store: %q: there is no parameter %q", text, key)
+		}
+	}
+	return path, create, volatile, nil
+}
+
+// checkWholePath refuses the URL of a directory that depends on the working
+// directory: in a variable or a file it would name another store for each
+// process.
+func checkWholePath(text string) error {
+	rest, ok := strings.CutPrefix(text, "dir:")
+	path, _, _ := strings.Cut(rest, "?")
+	if !ok || path == "" || filepath.IsAbs(path) {
+		return nil
+	}
+	return misuse("write the whole path", "%q: the path is relative, so it is another store in each working directory", text)
+}
+
+// openDir opens a directory. created, if not nil, hears that there was no store in
+// it. The error has no hint yet; see storeError.
+func openDir(path string, create, volatile bool, created func(path string)) (grant.Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	_, missing := os.Lstat(filepath.Join(path, "firn-store")) // the marker
+	s, err := dirstore.Open(path, &dirstore.Options{Create: create, AllowVolatile: volatile})
+	if err != nil {
+		return nil, &inWords{dirWords.Replace(err.Error()), err}
+	}
+	if errors.Is(missing, fs.ErrNotExist) && created != nil {
+		created(path)
+	}
+	return s, nil
+}
+
+// dirWords puts what users of the program can say in place of what users of the package
+// can; TestDirWords.
+var dirWords = strings.NewReplacer(
+	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true makes it",
+	"set AllowVolatile", "add ?volatile=true where that does not matter",
+	" (AnyFileSystem is for who knows better)", "",
+	": every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", "", // the hint has it
+)
+
+// An inWords is an error in other words.
+type inWords struct {
+	text string
+	err  error
+}
+
+func (e *inWords) Error() string { return e.text }
+
+func (e *inWords) Unwrap() error { return e.err }
