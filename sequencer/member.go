@@ -145,12 +145,13 @@ func (m *member[G]) Seal() {
 		return
 	}
 	mark := (*current).Seal()
+	made := (*current).Stats() // calls the clock, which may panic: without the lock
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if mark.After(m.mark) {
 		m.mark = mark
 	}
-	m.before = sum(m.before, (*current).Stats())
+	m.before = sum(m.before, made)
 	m.current.Store(nil)
 }
 
@@ -395,13 +396,13 @@ func (m *member[G]) Changed() <-chan struct{} {
 func (m *member[G]) Stats() Stats {
 	m.mu.Lock()
 	s := Stats{Stats: m.before}
-	current := m.current.Load() // under the lock, so that none is counted twice
+	current := m.current.Load() // under the lock: what before counts is not current
+	m.mu.Unlock()
 	if current != nil {
-		now := (*current).Stats()
+		now := (*current).Stats() // calls the clock, which may panic
 		s.Stats = sum(s.Stats, now)
 		s.Lead = now.Lead
 	}
-	m.mu.Unlock()
 	s.Keeper = m.keeper.Stats()
 	s.State = m.State()
 	return s

@@ -104,7 +104,7 @@ const maxJobs = 100
 
 // begin runs an act, and waits a little for it. It reports whether it has ended.
 func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err error) {
-	j := &k.jobs
+	j, now := &k.jobs, k.c.Now() // a clock is not asked under a lock: it may panic
 	j.mu.Lock()
 	if j.byName == nil {
 		j.byName = make(map[string]*job)
@@ -122,7 +122,7 @@ func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err 
 		j.mu.Unlock()
 		return false, errBusy
 	}
-	mine := &job{Verb: a.Verb, Began: k.c.Now(), Running: true}
+	mine := &job{Verb: a.Verb, Began: now, Running: true}
 	j.byName[name] = mine
 	result := make(chan error, 1)
 	began := k.background(func() {

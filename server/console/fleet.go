@@ -103,8 +103,9 @@ func (f *fleet) recent(ctx context.Context) *snapshot {
 	if f.k.admin == nil {
 		return &snapshot{}
 	}
+	now := f.k.c.Now() // not under the lock: it may panic
 	f.mu.Lock()
-	last, now := f.last, f.k.c.Now()
+	last := f.last
 	at := last.At
 	if last.Err != nil {
 		at = last.ErrAt

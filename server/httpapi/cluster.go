@@ -329,23 +329,25 @@ func (c *Cluster) Store() grant.Store { return c.c.Store }
 
 // Stats calls yield for every sequencer that is open.
 func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
-	type entry struct {
-		name string
-		o    *opening
+	all, _ := c.opened()
+	for name, o := range all {
+		yield(name, o.stats())
 	}
+}
+
+// opened are the sequencers that are open, by name, and what was lacking last.
+func (c *Cluster) opened() (map[string]*opening, *grant.ExhaustedError) {
 	c.mu.RLock()
-	open := make([]entry, 0, len(c.byName))
+	defer c.mu.RUnlock()
+	open := make(map[string]*opening, len(c.byName))
 	for name, o := range c.byName {
 		select {
 		case <-o.ready:
-			open = append(open, entry{name, o})
+			open[name] = o
 		default:
 		}
 	}
-	c.mu.RUnlock()
-	for _, e := range open {
-		yield(e.name, e.o.stats())
-	}
+	return open, c.lacks
 }
 
 // noteLack notes whether there was a node number for a name.
@@ -368,23 +370,17 @@ func (c *Cluster) noteLack(name string, err error) {
 // good.
 func (c *Cluster) Ready(ctx context.Context) error {
 	now := time.Now()
-	c.mu.RLock()
-	lacks, open := c.lacks, error(nil)
-	for name, o := range c.byName {
-		select {
-		case <-o.ready:
-			s := o.stats().State
-			if s.Phase == sequencer.Attached && s.Until.After(now) {
-				c.mu.RUnlock()
-				return nil
-			}
-			if e := (*grant.ExhaustedError)(nil); errors.As(s.Err, &e) && e.Sequencer == name {
-				lacks, open = e, s.Err // it goes on looking by itself
-			}
-		default:
+	all, lacks := c.opened()
+	open := error(nil)
+	for name, o := range all { // not under the lock: statistics ask the clock
+		s := o.stats().State
+		if s.Phase == sequencer.Attached && s.Until.After(now) {
+			return nil
+		}
+		if e := (*grant.ExhaustedError)(nil); errors.As(s.Err, &e) && e.Sequencer == name {
+			lacks, open = e, s.Err // it goes on looking by itself
 		}
 	}
-	c.mu.RUnlock()
 	if _, err := c.c.Store.Get(ctx, readyKey); err != nil {
 		return ofStore(ctx, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -164,6 +165,15 @@ func NewHandler(c Config) *Handler {
 				defer func() { end(watched.sent()) }()
 				w, req = watched, req.WithContext(ctx)
 			}
+			defer func() {
+				if what := recover(); what != nil {
+					h.panicked(w, req, what)
+					if observe != nil {
+						observe(http.StatusInternalServerError, time.Since(begin))
+					}
+					panic(http.ErrAbortHandler) // net/http closes the connection: a part of an answer may be sent
+				}
+			}()
 			p := h.check(req, need, req.PathValue("name"))
 			if p == nil {
 				p = r.serve(h, w, req)
@@ -247,6 +257,18 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 		w.status = http.StatusOK
 	}
 	return w.ResponseWriter.Write(b)
+}
+
+// panicked logs a request that has panicked, which ends nothing but itself. For
+// logs and traces its status is 500.
+func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, what any) {
+	for watched, ok := w.(*statusWriter); ok; watched, ok = watched.ResponseWriter.(*statusWriter) {
+		watched.status = http.StatusInternalServerError
+	}
+	if what != http.ErrAbortHandler {
+		h.log.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
+	}
 }
 
 // Unwrap is for http.ResponseController.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -241,6 +242,12 @@ func (s *Server) ServeConn(nc net.Conn) {
 		s.c.Log.Debug("connection closed before it said anything of use", "peer", nc.RemoteAddr(), "err", err)
 		return
 	}
+	defer func() {
+		// As in net/http, a panic ends only the connection it is in.
+		if what := recover(); what != nil {
+			s.c.Log.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
+		}
+	}()
 	c.access = s.firstAccess(nc)
 	c.serve()
 }

@@ -1,0 +1,67 @@
+package rpcapi
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+// panicking is a Backend that panics when it is told to: as it finds a sequencer,
+// gives its IDs, or says whether it is ready.
+type panicking struct {
+	*httpapi.Cluster
+	at atomic.Pointer[string]
+}
+
+func (p *panicking) maybe(at string) {
+	if a := p.at.Load(); a != nil && *a == at {
+		panic("backend: " + at)
+	}
+}
+
+func (p *panicking) Sequencer(ctx context.Context, name string) (httpapi.Sequencer, error) {
+	p.maybe("find")
+	s, err := p.Cluster.Sequencer(ctx, name)
+	if err == nil {
+		source := s.Source
+		s.Source = sourceFunc(func(ctx context.Context, n int) (firn.Batch, error) {
+			p.maybe("take")
+			return source.NextBatch(ctx, n)
+		})
+	}
+	return s, err
+}
+
+// TestPanicEndsItsCall: a panic in a call is INTERNAL for its client. Calls after
+// it are answered, also those for many IDs, of which only some may run at once in a
+// connection. That the server shuts down is checked by serve.
+func TestPanicEndsItsCall(t *testing.T) {
+	b := &panicking{Cluster: httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store)})}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	ids := firnv1.NewIDsClient(serve(t, Config{Backend: b}))
+	for range 3 * maxLong {
+		for _, at := range []string{"find", "take"} {
+			for _, count := range []uint32{1, 100_000} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				b.at.Store(&at)
+				if _, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders", Count: count}); status.Code(err) != codes.Internal {
+					t.Fatalf("a panic of %s, %d IDs: %v, want INTERNAL", at, count, err)
+				}
+				b.at.Store(nil)
+				if r, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: "orders", Count: count}); err != nil || len(r.Ids) != int(count) {
+					t.Fatalf("after a panic of %s, %d IDs: %v", at, count, err)
+				}
+				cancel()
+			}
+		}
+	}
+}
