@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,10 @@ func configPostgreSQL(u *parsed) (*pgx.ConnConfig, *sqlstore.Options, error) {
 	}
 	if u.hosts == "" && u.query.Get("host") == "" {
 		return nil, nil, wrong("it is such as postgres://firn@db.example/firn", "postgres: there is no host")
+	}
+	// PostgreSQL would take the one with the user's name: another for each user.
+	if u.path == "" && !slices.ContainsFunc([]string{"dbname", "database", "service"}, u.query.Has) {
+		return nil, nil, wrong("it is such as postgres://firn@db.example/firn", "postgres: there is no database after the host")
 	}
 	if u.hosts != "" {
 		if _, err := u.addresses("5432"); err != nil {

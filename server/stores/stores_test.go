@@ -532,6 +532,8 @@ func TestURLs(t *testing.T) {
 		{"postgres://u:p%@h/d", "two hex digits"},
 		{"postgres://u:a/b@h/d", "there is an @"},
 		{"postgres:///d", "there is no host"},
+		{"postgres://u@h", "there is no database after the host"},
+		{"postgres://u@h/?sslmode=disable", "there is no database after the host"},
 		{"postgres://h:notaport/d", "not HOST:PORT"},
 		{"postgres://h/d?sslmode=maybe", "sslmode"},
 		{"postgres://h/d?password-file=/nowhere", "no such file"},

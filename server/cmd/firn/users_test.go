@@ -80,7 +80,7 @@ func (h *household) start(uid uint32, env []string, args ...string) *typed {
 	}
 	p := &typed{cmd: exec.CommandContext(h.t.Context(), h.exe)}
 	p.cmd.Args = append([]string{"firn"}, args...)
-	p.cmd.Env = append(env, "HOME="+h.homes[uid], machineEnv+"="+h.machine, "GORACE=atexit_sleep_ms=0")
+	p.cmd.Env = append([]string{"HOME=" + h.homes[uid], machineEnv + "=" + h.machine, "GORACE=atexit_sleep_ms=0"}, env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid, Groups: groups}}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = h.homes[uid], &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {
@@ -151,6 +151,14 @@ func TestUsersOfOneMachine(t *testing.T) {
 	p = next(userCarl, nil, "--store", "machine")
 	if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), "hint: it is for the users of group 64110: ") || !strings.Contains(p.stderr.String(), "and log in again") {
 		t.Errorf("for a user who is not in the group it ends with %d: %s", code, &p.stderr)
+	}
+
+	// A service may have no home, or one that is not its own.
+	for home, want := range map[string]string{"": "neither XDG_STATE_HOME nor HOME is set", "/": "permission denied"} {
+		p = next(userAna, []string{"HOME=" + home})
+		if code := p.end(); code != exitFailed || !strings.Contains(p.stderr.String(), want) || !strings.Contains(p.stderr.String(), "hint: name a store") {
+			t.Errorf("with HOME=%q it ends with %d: %s", home, code, &p.stderr)
+		}
 	}
 
 	// A store that is named, and one that is not.
