@@ -65,7 +65,8 @@ func TestPanicsOfCallers(t *testing.T) {
 				one(t, q)
 			}
 		}
-		panics(t, func() { _ = q.Close(nil) }) //nolint:staticcheck // that is the point
+		var none context.Context
+		panics(t, func() { _ = q.Close(none) })
 		if err := q.Close(t.Context()); err != nil {
 			t.Errorf("Close after one that panicked: %v", err)
 		}
