@@ -151,7 +151,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, unreachable(ctx, endpoints, config, o.Username, prefix, err)
 	}
-	s := &Store{client: client, prefix: prefix, endpoints: endpoints}
+	s := &Store{client: client, prefix: prefix, endpoints: endpoints, tls: config}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.begin(within, o.Warn); err != nil {
 		_ = s.Close()

@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strconv"
@@ -48,6 +49,7 @@ type Store struct {
 	prefix string // of all keys in etcd; begins and ends with a slash
 
 	endpoints []string
+	tls       *tls.Config // nil without TLS; for Time
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc

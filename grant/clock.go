@@ -106,14 +106,27 @@ func (m *Machine) mayClaim(l look) bool {
 		m.tellClocks(StoreClockOff, store.least)
 		return true
 	case known:
-		m.fail(m.aheadError(store, known), watchEach)
+		err := m.aheadError(store, known)
+		err.Comparing = m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2
+		m.fail(err, watchEach)
 		return false
 	case agree > 0 || m.mono-c.since > m.window()/2:
 		c.clear, c.clearAt, c.watching = true, m.mono, false
 		return true
 	}
-	m.fail(errComparing, watchEach)
+	m.fail(&ClockAheadError{Sequencer: m.set.Name, Clock: timeOf(m.wall), Comparing: true}, watchEach)
 	return false
+}
+
+// alive is how many of the records belong to members that may be alive, if it is
+// now: they hold a window.
+func (l look) alive(now int64) (n int) {
+	for _, o := range l.others {
+		if o.until >= now {
+			n++
+		}
+	}
+	return n
 }
 
 // looksAhead reports whether records say that our clock could be far ahead: one
@@ -171,7 +184,7 @@ func (m *Machine) leadOverOthers() (median lead, agree int) {
 	return all[(len(all)-1)/2], agree
 }
 
-func (m *Machine) aheadError(by lead, store bool) error {
+func (m *Machine) aheadError(by lead, store bool) *ClockAheadError {
 	return &ClockAheadError{
 		Sequencer: m.set.Name, Ahead: time.Duration(by.least) * time.Millisecond,
 		Clock: timeOf(m.wall), Other: timeOf(m.wall - by.least), Store: store && len(m.clocks.leads) == 0,

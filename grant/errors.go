@@ -30,7 +30,7 @@ var (
 	ErrClockBehind = errors.New("grant: the clock is far behind those of the other members")
 
 	// ErrClockAhead is matched by every ClockAheadError.
-	ErrClockAhead = errors.New("grant: the clock is far ahead")
+	ErrClockAhead = errors.New("grant: the clock is far ahead of those of the store or the other members")
 
 	// ErrRolledBack means that the store has gone back to an earlier state, for
 	// instance to a backup. No node number is acquired or renewed until the
@@ -113,9 +113,17 @@ type ClockAheadError struct {
 	Clock     time.Time     // what this machine's clock says
 	Other     time.Time     // what the other clock said at that moment, at the latest
 	Store     bool          // the other clock is the store's; otherwise, it is that of members that renew
+
+	// Comparing means that other members are being watched, whose clocks decide:
+	// the refusal may end by itself, within half a window. If Ahead is zero, too,
+	// nothing but the age of their records says that the clock is ahead.
+	Comparing bool
 }
 
 func (e *ClockAheadError) Error() string {
+	if e.Comparing && e.Ahead == 0 {
+		return fmt.Sprintf("grant: sequencer %s: no node ID is claimed yet: the records of other members look old, and this machine's clock may be ahead; watching whether they renew", e.Sequencer)
+	}
 	whose := "those of members that renew their node IDs"
 	if e.Store {
 		whose = "the store's"
@@ -126,9 +134,5 @@ func (e *ClockAheadError) Error() string {
 
 // Is reports whether target is ErrClockAhead.
 func (e *ClockAheadError) Is(target error) bool { return target == ErrClockAhead }
-
-// errComparing is the status of a member that does not know yet whether its
-// clock is right.
-var errComparing = errors.New("grant: the records of other members look old: watching whether they renew, in case this machine's clock is ahead")
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"

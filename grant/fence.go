@@ -24,6 +24,12 @@ type FenceOptions struct {
 	// restore, as it then says nothing of the one that was lost.
 	LongestWindow time.Duration
 
+	// Restored is when the store went back, if that is known. A configuration that
+	// was created before it, less Skew, is the one that was lost. The zero time
+	// means that it is not known: then one created within the last day is taken
+	// for younger than the restore.
+	Restored time.Time
+
 	// AnyClock fences even where the clock is far from the marks.
 	AnyClock bool
 
@@ -37,9 +43,10 @@ type FenceReport struct {
 	Floor     time.Time // no grant begins before it
 
 	// LongestWindow is what the floor was reckoned from. If Unsure is set, it may be
-	// too short, unless FenceOptions.LongestWindow was given: there is no record, or
-	// the configuration was created after every record was written, or within the
-	// last day, so it may be younger than the restore.
+	// too short: FenceOptions.LongestWindow was not given, and there is no record, or
+	// the configuration may be younger than the restore. It may be if it was created
+	// after every record was written, or after FenceOptions.Restored, or, if that is
+	// not known, within the last day.
 	LongestWindow time.Duration
 	Unsure        bool
 
@@ -111,7 +118,11 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		longest = config.Window
 	}
 	report.LongestWindow = time.Duration(longest) * time.Millisecond
-	report.Unsure = opt.LongestWindow == 0 && (config.Created >= latest || ms(now)-config.Created < 24*3600*1000)
+	restored := opt.Restored
+	if restored.IsZero() {
+		restored = now.Add(opt.Skew - 24*time.Hour)
+	}
+	report.Unsure = opt.LongestWindow == 0 && (config.Created >= latest || config.Created > ms(restored.Add(-opt.Skew)))
 	floor := max(config.Floor, ms(now.Add(config.config().MaxAhead+2*report.LongestWindow+opt.Skew)))
 	report.Floor = timeOf(floor)
 	if !inRange(floor) {

@@ -66,13 +66,16 @@ func (o *outage) check(m *Machine) (left time.Duration) {
 func (o *outage) isNew(err error) bool {
 	causes := [...]error{
 		ErrNotFound, ErrDestroyed, ErrDetached, ErrMismatch, ErrNodesExhausted,
-		ErrClockBehind, ErrRolledBack, ErrDamaged, ErrNewerVersion,
+		ErrClockBehind, ErrClockAhead, ErrRolledBack, ErrDamaged, ErrNewerVersion,
 	}
 	cause := 0
 	for cause < len(causes) && !errors.Is(err, causes[cause]) {
-		cause++
+		cause++ // to the last one, which is the store's
 	}
-	bit := uint16(1) << cause // the last one is the store's
+	if ahead := (*ClockAheadError)(nil); errors.As(err, &ahead) && ahead.Comparing {
+		cause = len(causes) + 1 // more is known later
+	}
+	bit := uint16(1) << cause
 	isNew := o.told&bit == 0
 	o.told |= bit
 	return isNew

@@ -64,6 +64,7 @@ type other struct {
 	key   string
 	value []byte
 	wall  int64 // its writer's clock
+	until int64 // the mark
 }
 
 // look judges records: values belong to keys.
@@ -119,7 +120,7 @@ func (m *Machine) look(keys []string, values [][]byte) look {
 // store's.
 func (m *Machine) isHeld(l *look, node uint64, key string, value []byte, r nodeRecord) bool {
 	if r.Owner != m.owner {
-		l.others = append(l.others, other{key, value, r.Wall})
+		l.others = append(l.others, other{key, value, r.Wall, r.Until})
 	}
 	until := r.Until
 	if until >= m.wall {

@@ -23,10 +23,11 @@ type RepairedNode struct {
 	NodeInfo // as it was
 
 	// From and To are the span of time that the repair gives back: no window of the
-	// number ever covered it. From To on, up to Until, the number was claimed by a
-	// wrong clock; that span is never used again. Both are zero where the record
-	// has no such span, so that only time, or Purge, frees the number.
-	From, To time.Time
+	// number ever covered it. From To on, up to Kept, wrong clocks have claimed the
+	// number; that span is never used again. All three are zero where the record has
+	// no such span. Then only time frees the number: a record of version 1 does not
+	// say which times below its mark were never used.
+	From, To, Kept time.Time
 }
 
 // A RepairReport says what Repair did, or would do.
@@ -76,10 +77,12 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 		case err != nil:
 			report.Damaged = append(report.Damaged, err)
 		case r.Until <= max(limit, config.Floor):
-		case r.Gap.length() == 0 || r.Gap[1] <= now:
+		case !r.repairable(now):
 			report.Left = append(report.Left, RepairedNode{NodeInfo: r.info(node)})
 		default:
-			report.Nodes = append(report.Nodes, RepairedNode{r.info(node), timeOf(r.Gap[0]), timeOf(r.Gap[1])})
+			was := r.info(node)
+			r.repair()
+			report.Nodes = append(report.Nodes, RepairedNode{was, timeOf(r.Until), timeOf(r.Spoiled[0]), timeOf(r.Spoiled[1])})
 			keys[node] = key
 		}
 		return true
@@ -103,15 +106,25 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 	return report, nil
 }
 
-// repairNode returns the mark of a record to where its gap begins.
+// repairable reports whether a record remembers a span that can be given back:
+// one of which something is left.
+func (r nodeRecord) repairable(now int64) bool { return r.Gap.length() > 0 && r.Gap[1] > now }
+
+// repair returns the mark to where the gap begins. What lies behind the gap is
+// spoiled.
+func (r *nodeRecord) repair() {
+	r.Spoiled = span{r.Gap[1], max(r.Until, r.Spoiled[1])}
+	r.Until, r.Gap = r.Gap[0], span{}
+}
+
+// repairNode repairs a record, unless another was faster.
 func repairNode(ctx context.Context, s Store, key string, now, limit int64) error {
 	return settle(ctx, s, key, func(old []byte) []byte {
 		r, err := decodeNode(key, old)
-		if err != nil || r.Until <= limit || r.Gap.length() == 0 || r.Gap[1] <= now {
-			return nil // another was faster
+		if err != nil || r.Until <= limit || !r.repairable(now) {
+			return nil
 		}
-		r.Spoiled = span{r.Gap[1], max(r.Until, r.Spoiled[1])}
-		r.Until, r.Gap = r.Gap[0], span{}
+		r.repair()
 		r.Nonce, r.Owner, r.State, r.Wall = newToken(), "", flagFree, now
 		return r.encode()
 	})

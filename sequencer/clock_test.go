@@ -44,10 +44,10 @@ func crash(t *testing.T, q *sequencer.Sequencer, s *brokenStore) {
 	_ = q.Close(ctx)
 }
 
-// TestClockAhead: a host whose clock is ahead crashes and starts again and again
+// TestHostAhead: a host whose clock is ahead crashes and starts again and again
 // beside members that work. It gets no number, whether the store tells its time
 // or not, and they keep theirs.
-func TestClockAhead(t *testing.T) {
+func TestHostAhead(t *testing.T) {
 	for _, ahead := range []time.Duration{11 * time.Second, 2 * time.Minute, time.Hour, 365 * 24 * time.Hour} {
 		for _, timed := range []bool{true, false} {
 			if !timed && ahead < 90*time.Second {

@@ -260,9 +260,12 @@ func (m *member[G]) refused(status grant.Status) error {
 		}
 		return status.Err
 	}
+	if ahead := (*grant.ClockAheadError)(nil); errors.As(status.Err, &ahead) && ahead.Comparing {
+		return nil
+	}
 	for _, final := range [...]error{
 		grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrClockBehind,
-		grant.ErrRolledBack, grant.ErrDamaged, grant.ErrNewerVersion,
+		grant.ErrClockAhead, grant.ErrRolledBack, grant.ErrDamaged, grant.ErrNewerVersion,
 	} {
 		if errors.Is(status.Err, final) {
 			return status.Err

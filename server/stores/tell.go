@@ -13,7 +13,8 @@ import (
 // In between, single calls are for the level debug. It passes all on to next.
 //
 // A Store that comes and goes is told of once in tellEvery. Calls that their caller has given
-// up, or gave no time to speak of, say nothing about the Store.
+// up, or gave no time to speak of, say nothing about the Store. Nor does Time, which a Store
+// may not answer although it is up.
 func Tell(log *slog.Logger, next Begin) Begin {
 	t := &teller{log: log, next: next}
 	return t.begin
@@ -37,6 +38,9 @@ type teller struct {
 
 func (t *teller) begin(ctx context.Context, what, key string) (context.Context, func(bool, error)) {
 	call, end := t.next(ctx, what, key)
+	if what == Time {
+		return call, end
+	}
 	begin := time.Now()
 	return call, func(applied bool, err error) {
 		end(applied, err)

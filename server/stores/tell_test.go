@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 )
 
@@ -31,6 +32,14 @@ func (c *cutStore) Get(ctx context.Context, key string) ([]byte, error) {
 	return c.Store.Get(ctx, key)
 }
 
+// Time is not answered by an etcd that serves HTTP elsewhere.
+func (c *cutStore) Time(context.Context) (time.Time, time.Duration, error) {
+	if c.cut.Load() {
+		return time.Now(), 0, nil
+	}
+	return time.Time{}, 0, errors.New("malformed HTTP response")
+}
+
 // TestTell: the log has a line when the store stops answering and one when it answers
 // again, however many calls fail.
 func TestTell(t *testing.T) {
@@ -41,7 +50,9 @@ func TestTell(t *testing.T) {
 		s := Wrap(inner, Tell(slog.New(slog.NewTextHandler(&log, nil)), answers.Begin))
 		get := func(n int) {
 			for range n {
+				_, _, _ = s.(grant.Clock).Time(t.Context()) // says nothing about the store
 				_, _ = s.Get(t.Context(), "k")
+				_, _, _ = s.(grant.Clock).Time(t.Context())
 				time.Sleep(time.Second)
 			}
 		}
@@ -62,6 +73,9 @@ func TestTell(t *testing.T) {
 		const gone = `level=WARN msg="the store does not answer" call=get error="no such directory"`
 		get(3)
 		want("it answers")
+		if up, known := answers.Up(); !up || !known {
+			t.Error("a store that answers is down, as it does not say its time")
+		}
 		inner.cut.Store(true)
 		get(1)
 		want("it stops", gone)

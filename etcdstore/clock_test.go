@@ -1,0 +1,145 @@
+package etcdstore
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// clockOf is a Store that can do nothing but Time.
+func clockOf(t *testing.T, endpoints ...string) *Store {
+	s := &Store{endpoints: endpoints}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	t.Cleanup(s.cancel)
+	return s
+}
+
+// member answers as a member of etcd whose clock is ahead by some time.
+func memberAhead(t *testing.T, ahead time.Duration) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.Path != "/version" {
+			t.Errorf("%s %s, want GET /version", r.Method, r.URL)
+		}
+		w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestTimeOfMembers: the middle clock is taken, so that one member may have a
+// wrong one, and one that is down is not waited for.
+func TestTimeOfMembers(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	const year = 365 * 24 * time.Hour
+	right, mute, dead := memberAhead(t, 0), "http://"+silent.Addr().String(), "http://"+freeAddress(t)
+	another, ahead, behind := memberAhead(t, 0), memberAhead(t, year), memberAhead(t, -year)
+	for _, tt := range []struct {
+		name      string
+		endpoints []string
+		off       time.Duration // of the result
+	}{
+		{"one", []string{right}, 0},
+		{"one is ahead", []string{ahead, right, another}, 0},
+		{"one is behind", []string{right, behind, another}, 0},
+		{"one ahead, one behind", []string{ahead, right, behind}, 0},
+		{"one does not answer", []string{mute, right, another}, 0},
+		{"one is down", []string{dead, right, another}, 0},
+		{"two are down", []string{dead, right, dead}, 0},
+		{"all are ahead", []string{ahead, ahead, ahead}, year},
+	} {
+		for shift := range tt.endpoints { // the order says nothing
+			endpoints := slices.Concat(tt.endpoints[shift:], tt.endpoints[:shift])
+			before := time.Now()
+			now, resolution, err := clockOf(t, endpoints...).Time(t.Context())
+			after := time.Now()
+			if err != nil || now.Add(resolution).Before(before.Add(tt.off)) || now.After(after.Add(tt.off)) || resolution != time.Second {
+				t.Errorf("%s: Time = %v, %v, %v between %v and %v, want it to be %v ahead", tt.name, now, resolution, err, before, after, tt.off)
+			}
+			if now.Location() != time.UTC {
+				t.Errorf("%s: Time is in %v, want UTC", tt.name, now.Location())
+			}
+		}
+	}
+}
+
+// TestTimeIsAHint: what is not an answer of etcd is an error that says which
+// endpoint, and is not followed anywhere.
+func TestTimeIsAHint(t *testing.T) {
+	serve := func(h http.HandlerFunc) string {
+		server := httptest.NewServer(h)
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	elsewhere := serve(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") })
+	binary, err := net.Listen("tcp", "127.0.0.1:0") // answers, and not in HTTP
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = binary.Close() })
+	go func() {
+		for {
+			c, err := binary.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("\x00\x00\x12\x04\x00\x00\x00\x00\x00"))
+			_ = c.Close()
+		}
+	}()
+	for name, tt := range map[string]struct{ endpoint, words string }{
+		"redirect":   {serve(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) }), "302 Found"},
+		"other page": {serve(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusTeapot) }), "418"},
+		"no date":    {serve(func(w http.ResponseWriter, _ *http.Request) { w.Header()["Date"] = nil }), "Date"},
+		"no time":    {serve(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", "yesterday") }), "Date"},
+		"no HTTP":    {"http://" + binary.Addr().String(), "malformed HTTP"},
+		"dead":       {"http://" + freeAddress(t), "connection refused"},
+	} {
+		now, _, err := clockOf(t, tt.endpoint).Time(t.Context())
+		if err == nil || !strings.Contains(err.Error(), tt.words) || !strings.Contains(err.Error(), tt.endpoint) || !now.IsZero() {
+			t.Errorf("%s: Time = %v, %v, want an error of %s with %q", name, now, err, tt.endpoint, tt.words)
+		}
+	}
+}
+
+// TestTimeOfEtcd: etcd says its time at its client addresses, with TLS as without,
+// unless it serves HTTP elsewhere; that is an error of Time, and of nothing else.
+func TestTimeOfEtcd(t *testing.T) {
+	read := func(e *etcd) (s *Store, now time.Time, err error) {
+		s = open(t, Options{Endpoints: []string{e.endpoint}, TLS: e.tls, Prefix: newPrefix()})
+		now, _, err = s.Time(t.Context())
+		return s, now, err
+	}
+	near := func(what string, now time.Time, err error) {
+		t.Helper()
+		if by := time.Since(now).Abs(); err != nil || by > time.Minute {
+			t.Errorf("%s: Time = %v, %v, %v from this machine's clock, which is the same", what, now, err, by)
+		}
+	}
+	_, now, err := read(sharedEtcd(t))
+	near("plain", now, err)
+	_, now, err = read(startEtcd(t, makeCertificates(t)))
+	near("TLS with client certificates", now, err)
+
+	s, now, err := read(startEtcd(t, nil, "--listen-client-http-urls", "http://"+freeAddress(t)))
+	if err == nil {
+		t.Errorf("gRPC alone: Time = %v, want an error", now)
+	}
+	t.Logf("gRPC alone: %v", err)
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Errorf("gRPC alone: CAS = %t, %v, want it applied", ok, err)
+	}
+	if _, ok := grant.Store(s).(grant.Clock); !ok {
+		t.Error("it is not a grant.Clock")
+	}
+}

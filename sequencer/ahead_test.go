@@ -1,0 +1,223 @@
+package sequencer_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// A clockStore tells its time, which is ahead of the clock of the test.
+type clockStore struct {
+	memstore.Store
+	ahead time.Duration
+}
+
+func (s *clockStore) Time(context.Context) (time.Time, time.Duration, error) {
+	return time.Now().Add(s.ahead), time.Millisecond, nil
+}
+
+// timeless is a store that does not tell its time.
+type timeless struct{ grant.Store }
+
+const year = 365 * 24 * time.Hour
+
+func yearAhead() time.Time { return time.Now().Add(year) }
+
+// TestClockAhead: a member whose clock is far ahead acquires no node ID. It learns
+// that at once if the store tells its time and no other member is there that may
+// agree with it; otherwise it watches them first.
+func TestClockAhead(t *testing.T) {
+	const window = time.Minute
+	nodes := &sequencer.Range{Lo: 0, Hi: 7} // as many as are read
+	config := &sequencer.Config{Layout: layout, Window: window, Nodes: nodes}
+	for _, tt := range []struct {
+		name     string
+		ahead    time.Duration // the store's clock
+		noClock  bool
+		members  int // that make IDs
+		now      func() time.Time
+		allow    bool
+		acquires bool
+		within   time.Duration // what Open may take; 0 is at once
+	}{
+		{name: "alone", now: yearAhead},
+		{name: "beside others", members: 3, now: yearAhead, within: window / 2},
+		{name: "beside one, that may agree with it", members: 1, now: yearAhead},
+		{name: "allowed", members: 3, now: yearAhead, allow: true, acquires: true},
+		{name: "right, alone", acquires: true},
+		{name: "right, beside others", members: 3, acquires: true},
+		{name: "right, and the store's is a year behind", members: 3, ahead: -year, acquires: true, within: window / 2},
+		{name: "right, and the store's is a year behind, alone", ahead: -year},
+		{name: "beside others, without a clock of the store", noClock: true, members: 3, now: yearAhead, within: window / 2},
+		{name: "alone, without a clock of the store", noClock: true, now: yearAhead, acquires: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clocked := new(clockStore)
+				var s grant.Store = clocked
+				if tt.noClock {
+					s = timeless{clocked}
+				}
+				var users sync.WaitGroup
+				defer users.Wait()
+				using, stop := context.WithCancel(t.Context())
+				defer stop()
+				for range tt.members {
+					q := open(t, s, config)
+					users.Go(func() {
+						for using.Err() == nil {
+							_, _ = q.Next(using)
+							time.Sleep(time.Second)
+						}
+						closeIt(t, q)
+					})
+				}
+				time.Sleep(time.Second)
+				clocked.ahead = tt.ahead
+				before := records(t, s)
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				q, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Layout: layout, Window: window, Nodes: nodes, Now: tt.now, AllowClockAhead: tt.allow})
+				took := time.Since(began)
+				if tt.acquires {
+					if err != nil {
+						t.Fatalf("Open = %v after %v, want a node ID", err, took)
+					}
+					closeIt(t, q)
+				} else {
+					if err == nil {
+						closeIt(t, q)
+					}
+					var e *grant.ClockAheadError
+					if !errors.As(err, &e) || !errors.Is(err, grant.ErrClockAhead) || e.Comparing || e.Ahead < year-time.Minute {
+						t.Errorf("Open = %#v after %v, want a *grant.ClockAheadError of about a year", err, took)
+					}
+					if n := records(t, s); n != before {
+						t.Errorf("it made %d records", n-before)
+					}
+				}
+				if took > tt.within {
+					t.Errorf("Open took %v, want %v", took, tt.within)
+				}
+			})
+		})
+	}
+}
+
+// records is how many node IDs have a record.
+func records(t *testing.T, s grant.Store) (n int) {
+	t.Helper()
+	if err := grant.Nodes(t.Context(), s, "orders", func(grant.NodeInfo, error) bool { n++; return true }); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestCrashLoopAhead: a process that crashes and starts again, on a host that is a
+// year ahead, takes no node ID from ten members that are right. If it is allowed
+// to claim, and no store says that theirs are not expired, it takes them all, and
+// a repair gives them back. No ID is made twice all the while.
+func TestCrashLoopAhead(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		clocked, allow bool
+	}{{"store with a clock", true, false}, {"store without a clock", false, false}, {"allowed, store with a clock", true, true}, {"allowed, store without a clock", false, true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s grant.Store = new(clockStore)
+				if !tt.clocked {
+					s = timeless{s}
+				}
+				layout := firn.MustParseLayout("bits=time:44.node:4.seq:4,unit=1ms,epoch=0") // 16 node IDs
+				var made ids
+				use := func(q *sequencer.Sequencer, patience time.Duration) bool {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					id, err := q.Next(ctx)
+					if err == nil {
+						made.add(t, id)
+					}
+					return err == nil
+				}
+				var good []*sequencer.Sequencer
+				for range 10 {
+					good = append(good, open(t, s, &sequencer.Config{Layout: layout}))
+				}
+				for range 40 {
+					cut := &brokenStore{Store: s}
+					var using grant.Store = cut
+					if c, ok := s.(grant.Clock); ok {
+						using = &struct {
+							*brokenStore
+							grant.Clock
+						}{cut, c}
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					bad, err := sequencer.Open(ctx, using, "orders", &sequencer.Config{Now: yearAhead, AllowClockAhead: tt.allow})
+					cancel()
+					if err == nil {
+						use(bad, time.Second)
+						cut.set(true) // it crashes
+						done, stop := context.WithCancel(t.Context())
+						stop()
+						_ = bad.Close(done)
+					}
+					for range 5 {
+						time.Sleep(time.Second)
+						for _, q := range good {
+							use(q, 10*time.Millisecond)
+						}
+					}
+				}
+				time.Sleep(2 * time.Minute)
+				working := func() (n int) {
+					for _, q := range good {
+						if use(q, 10*time.Second) {
+							n++
+						}
+					}
+					return n
+				}
+				blocked, want := 0, len(good)
+				switch {
+				case tt.allow && tt.clocked:
+					blocked = 6 // those that no member held
+				case tt.allow:
+					blocked, want = 16, 0
+				}
+				if n := working(); n != want {
+					t.Errorf("%d of %d members with right clocks make IDs, want %d", n, len(good), want)
+				}
+				report, err := grant.Repair(t.Context(), s, "orders", nil)
+				if err != nil || len(report.Left) > 0 || len(report.Nodes) != blocked {
+					t.Errorf("Repair = %+v, %v, want %d node IDs given back", report, err, blocked)
+				}
+				time.Sleep(10 * time.Second) // members that were refused look again by themselves
+				if n := working(); n != len(good) {
+					t.Errorf("%d of %d members make IDs after the repair, want all", n, len(good))
+				}
+				for range 120 {
+					time.Sleep(time.Second)
+					for _, q := range good {
+						use(q, 10*time.Millisecond)
+					}
+				}
+				if n := working(); n != len(good) {
+					t.Errorf("%d of %d members make IDs two minutes after the repair, want all", n, len(good))
+				}
+				for _, q := range good {
+					closeIt(t, q)
+				}
+			})
+		})
+	}
+}
