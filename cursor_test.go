@@ -1,7 +1,9 @@
 package firn
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -111,6 +113,66 @@ func TestCursorIsNotStale(t *testing.T) {
 	pass(-time.Hour)
 	if id, err := c.TryNext(); err == nil && uint64(id)>>22<<12|uint64(id)&0xfff < left {
 		t.Errorf("when the counter comes back: %v, of a block that is over", id)
+	}
+}
+
+// TestCursorForgetsItsBlockInLine: a cursor that has waited in line begins a new
+// block. Its old one lies below the ID that it got there, and may be of a term
+// that has ended; what makes it stale can pass.
+func TestCursorForgetsItsBlockInLine(t *testing.T) {
+	for _, change := range []string{"time", "grant"} {
+		g, c, pass := leased(t, Options{MaxAhead: time.Second})
+		block := *c
+		if change == "time" {
+			pass(time.Second) // the block is stale
+		}
+		// A batch makes it stand in line, where it is served when the batch leaves.
+		ctx, cancel := context.WithCancel(t.Context())
+		batch, waited := make(chan error, 1), make(chan ID, 1)
+		go func() { _, err := g.NextBatch(ctx, 10_000*4096); batch <- err }()
+		inLine(g, 1)
+		if change == "grant" {
+			if err := g.Switch(Grant{Node: 9, From: time.Unix(1, 0)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go func() {
+			id, err := c.Next(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			waited <- id
+		}()
+		inLine(g, 2)
+		cancel()
+		if err := <-batch; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		got := []ID{<-waited}
+		if change == "time" {
+			pass(-time.Second) // the counter comes back to where the block was fresh
+		}
+		for range 10 {
+			if id, err := c.TryNext(); err == nil {
+				got = append(got, id)
+			}
+		}
+		for i, id := range got {
+			p, _ := g.Layout().Decompose(id)
+			if node := g.Grant().Node; p.Node != node || i > 0 && id <= got[i-1] {
+				t.Errorf("change of %s: ID %d is %v of node %d, after %v, want node %d", change, i, id, p.Node, got[max(i-1, 0)], node)
+			}
+			if slot := g.slotOf(t, id); slot >= block.next && slot < block.end {
+				t.Errorf("change of %s: slot %d is of the block [%d, %d) from before the line", change, slot, block.next, block.end)
+			}
+		}
+	}
+}
+
+// inLine waits until n calls are in line.
+func inLine(g *Generator, n int64) {
+	for g.line.n.Load() != n {
+		runtime.Gosched()
 	}
 }
 
