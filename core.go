@@ -334,11 +334,17 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 		}
 		n := min(want, end-v.slot)
 		if v.term.swap(v.word, v.slot, n) {
-			if c.watch.On() && !c.line.busy() { // those who wait come first
-				c.watch.Open(&v.term.window, v.look, min(end, v.slot+n+freshness.Most))
-			}
+			c.open(&v, min(end, v.slot+n+freshness.Most))
 			return v.term, v.slot, n, nil
 		}
+	}
+}
+
+// open opens the window of the term that slots were taken from, for what lies
+// below end.
+func (c *core) open(v *view, end uint64) {
+	if c.watch.On() && !c.line.busy() { // those who wait come first
+		c.watch.Open(&v.term.window, v.look, end)
 	}
 }
 

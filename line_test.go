@@ -212,7 +212,9 @@ func TestBatchIsNotOvertaken(t *testing.T) {
 				for range 3 {
 					time.Sleep(200 * time.Millisecond)
 					start := time.Now()
-					b, err := g.NextBatch(t.Context(), n)
+					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+					b, err := g.NextBatch(ctx, n)
+					cancel()
 					if err != nil {
 						t.Fatalf("%s: NextBatch(%d) under load: %v", name, n, err)
 					}
@@ -359,4 +361,88 @@ func sorted(s []string) []string {
 	s = slices.Clone(s)
 	slices.Sort(s)
 	return s
+}
+
+// TestChangesInsideTheLine: what is done to the generator while the leader looks at
+// the clock comes before what it takes, as in a call that does not wait.
+func TestChangesInsideTheLine(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *Generator) ([]ID, error){
+		"Next": func(ctx context.Context, g *Generator) ([]ID, error) { id, err := g.Next(ctx); return []ID{id}, err },
+		"Fill": func(ctx context.Context, g *Generator) ([]ID, error) {
+			ids := make([]ID, 2)
+			return ids, g.Fill(ctx, ids)
+		},
+		"NextBatch": func(ctx context.Context, g *Generator) ([]ID, error) {
+			b, err := g.NextBatch(ctx, 2)
+			return slices.Collect(b.All()), err
+		},
+		"Cursor": func(ctx context.Context, g *Generator) ([]ID, error) {
+			id, err := g.Cursor().Next(ctx)
+			return []ID{id}, err
+		},
+	} {
+		for change, test := range map[string]struct {
+			do   func(*Generator) ([]ID, error)
+			node uint64
+			want error
+		}{
+			"TryNext": {func(g *Generator) ([]ID, error) {
+				id, err := g.TryNext()
+				if errors.Is(err, ErrExhausted) { // a batch leads
+					return nil, nil
+				}
+				return []ID{id}, err
+			}, 1, nil},
+			"Switch":  {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{Node: 2, From: time.Unix(1, 0)}) }, 2, nil},
+			"shorter": {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{2, time.Unix(1, 0), time.Now()}) }, 2, ErrGrantOver},
+			"Seal":    {func(g *Generator) ([]ID, error) { g.Seal(); return nil, nil }, 0, ErrSealed},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				var looks, at int
+				var within []ID
+				var g *Generator
+				now := func() time.Time {
+					if looks++; looks == at {
+						ids, err := test.do(g)
+						if err != nil {
+							t.Errorf("%s: %v", change, err)
+						}
+						within = ids
+					}
+					return time.Now()
+				}
+				// The word stands at the beginning of a tick, where a new term begins.
+				g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{Now: now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := make([]ID, 4)
+				if err := g.Fill(t.Context(), before); err != nil {
+					t.Fatal(err)
+				}
+				at = looks + 3 // two looks are refused, and then it waits
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				after, err := call(ctx, g)
+				if !errors.Is(err, test.want) {
+					t.Errorf("%s with %s inside: %v, want %v", name, change, err, test.want)
+				}
+				if err != nil {
+					return
+				}
+				for _, id := range after {
+					if p, _ := g.Layout().Decompose(id); p.Node != test.node {
+						t.Errorf("%s with %s inside: %v of node %d, want %d", name, change, id, p.Node, test.node)
+					}
+				}
+				every := slices.Concat(before, within, after)
+				if g.layout.Ordered() && !slices.IsSorted(every) || len(slices.Compact(every)) != len(before)+len(within)+len(after) {
+					t.Errorf("%s with %s inside: %v, then %v, then %v", name, change, before, within, after)
+				}
+				if looks < at {
+					t.Errorf("%s: %d looks at the clock, so nothing came in between", name, looks)
+				}
+			})
+		}
+	}
 }
