@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/firnid/firn/internal/freshness"
+	"github.com/firnid/firn/internal/mutant"
 )
 
 // A Cursor makes 64-bit IDs for one goroutine that makes many, without sharing
@@ -164,6 +165,9 @@ func (l *lease) wait(ctx context.Context) (slot uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	l.t, l.next, l.end = t, 0, 0
+	l.t = t
+	if !mutant.On(mutant.CursorKeepsBlock) {
+		l.next, l.end = 0, 0
+	}
 	return slot, nil
 }

@@ -174,7 +174,9 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 	began := time.Now()
 	first := c.line.join(&w)
 	defer func() {
-		c.line.leave(&w) // also if the clock panics, or the context
+		if w.t == nil {
+			c.line.leave(&w) // also if the clock panics
+		}
 		c.waits.add(time.Since(began))
 	}()
 	if !first {
