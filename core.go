@@ -33,6 +33,8 @@ type core struct {
 	// maxAhead in whole ticks and nanoseconds
 	aheadTicks, aheadRest uint64
 
+	mostStatic uint64 // slots of a batch under a static grant
+
 	term atomic.Pointer[term]
 
 	_ apart // what stands above is read by every call, what follows is written by some
@@ -92,6 +94,11 @@ type Options struct {
 // are smaller, and nobody waits longer for an ID without asking why.
 const defaultMaxLag = 10 * time.Second
 
+// staticSpan is how much time a batch may span under a static grant, which has no
+// end that would bound it: what a sequencer's window usually is. A batch that
+// MaxAhead allows at once may be larger.
+const staticSpan = time.Minute
+
 // horizon is the year that a generator's 63-bit word must reach, unless the
 // layout ends before: the end of what int64 nanoseconds since 1970 can say.
 var horizon = time.Unix(0, math.MaxInt64)
@@ -119,6 +126,10 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 		c.maxLag = defaultMaxLag
 	}
 	c.aheadTicks, c.aheadRest = uint64(c.maxAhead/layout.unit), uint64(c.maxAhead%layout.unit)
+	c.mostStatic = math.MaxUint64
+	if ticks := max(uint64(staticSpan/layout.unit), c.aheadTicks+1); ticks <= math.MaxUint64>>layout.seqBits {
+		c.mostStatic = ticks << layout.seqBits
+	}
 	c.changed = make(chan struct{})
 
 	if int(layout.timeBits)+int(layout.seqBits) < 63 {
@@ -284,7 +295,7 @@ func (c *core) waitOne(ctx context.Context) (t *term, slot uint64, err error) {
 		t, slot, err = c.takeOne()
 	}
 	if busy || err != nil {
-		t, slot, _, err = c.takeInLine(ctx, 1, err)
+		t, slot, _, err = c.takeInLine(ctx, waiter{want: 1}, err)
 	}
 	return t, slot, err
 }
@@ -303,63 +314,129 @@ func (c *core) takeUpTo(want uint64) (*term, uint64, uint64, error) {
 	return c.take(want)
 }
 
-// take takes up to want slots that may be used now, and at least one.
+// take takes up to want slots that may be used now, and at least one. It takes
+// none while a batch waits at the head of the line.
 func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 	for {
 		v, err := c.look()
 		if err != nil {
 			return nil, 0, 0, err
 		}
-		end := min(v.limit, v.ahead)
-		if v.slot >= end {
+		end, held := min(v.limit, v.ahead), c.line.held.Load()
+		if v.slot >= end || held > 0 {
 			if c.term.Load() != v.term {
-				continue // refused by a term that is over
+				continue // refused by a term that has ended
 			}
 			if v.slot >= v.limit {
 				return nil, 0, 0, c.over(v)
 			}
-			return nil, 0, 0, c.notYet(v, v.slot, 0)
+			return nil, 0, 0, c.notYet(v, max(v.slot, held))
 		}
 		n := min(want, end-v.slot)
 		if v.term.swap(v.word, v.slot, n) {
-			if c.watch.On() && !c.line.busy() { // who waits should come first
-				c.watch.Open(&v.term.window, v.look, min(end, v.slot+n+freshness.Most))
-			}
+			c.open(&v, min(end, v.slot+n+freshness.Most))
 			return v.term, v.slot, n, nil
 		}
 	}
 }
 
-// takeAll takes n slots at once, whatever MaxAhead says, and tells how long to
+// open opens the window of the term that slots were taken from, for what lies
+// below end.
+func (c *core) open(v *view, end uint64) {
+	if c.watch.On() && !c.line.busy() { // those who wait come first
+		c.watch.Open(&v.term.window, v.look, end)
+	}
+}
+
+// takeBatch takes what w wants, which is a batch, if it may be used now.
+func (c *core) takeBatch(w *waiter) (t *term, slot uint64, err error) {
+	for {
+		v, err := c.look()
+		if err != nil {
+			return nil, 0, err
+		}
+		slot, err := c.place(v, w)
+		if err != nil {
+			if c.term.Load() != v.term {
+				continue
+			}
+			return nil, 0, err
+		}
+		if v.term.swap(v.word, slot, w.want) {
+			return v.term, slot, nil
+		}
+	}
+}
+
+// place is the slot at which a waiter's slots begin, or why it cannot have any
+// yet. A batch has all its slots or none.
+//
+// A batch larger than MaxAhead ends within MaxAhead only if its first slots are
+// behind the clock by then. None of them is of a time before the call: w.from
+// remembers the clock that it began at.
+func (c *core) place(v view, w *waiter) (slot uint64, err error) {
+	slot, need := v.slot, uint64(1)
+	if w.batch {
+		w.from = min(w.from, c.clockSlot(v)) // lower where the clock went back
+		slot, need = max(v.word, w.from), w.want
+		if err := c.tooLarge(v.term, need); err != nil {
+			return 0, err
+		}
+	}
+	switch {
+	case slot >= v.limit || need > v.limit-slot:
+		return slot, c.over(v)
+	case slot >= v.ahead || need > v.ahead-slot:
+		return slot, c.notYet(v, slot+need-1)
+	}
+	return slot, nil
+}
+
+// clockSlot is the first slot of the clock's tick.
+func (c *core) clockSlot(v view) uint64 { return min(v.now.tick, c.lastTick) << c.layout.seqBits }
+
+// tooLarge is the error of a batch that a static grant does not allow.
+func (c *core) tooLarge(t *term, n uint64) error {
+	if !t.static || n <= c.mostStatic {
+		return nil
+	}
+	return fmt.Errorf("%w: %d IDs span %v, and with a static grant a batch spans at most %v: ask for fewer at a time, or use Fill",
+		ErrBatchTooLarge, n, c.spanOf(n), c.spanOf(c.mostStatic))
+}
+
+// spanOf is how long n slots last.
+func (c *core) spanOf(n uint64) time.Duration {
+	ticks := (n-1)>>c.layout.seqBits + 1
+	return span(ticks, c.layout.unit)
+}
+
+// takeAll takes n slots at once, whatever MaxAhead says, and returns how long to
 // hold them by Hazelcast's formula: whole ticks from the clock's tick to the
 // end of the batch, exclusive, less MaxAhead.
 //
-// With patient set, the hold is what take would make the last slot wait. It
-// refuses, with the error to wait by, as long as waiting shortens the hold:
-// until MaxAhead allows the batch, or the generator is no further than its clock.
-func (c *core) takeAll(n uint64, patient bool) (t *term, slot uint64, hold time.Duration, err error) {
+// Under a static grant, which has no end, reservations run ahead of what MaxAhead
+// allows by no more than one batch may span.
+func (c *core) takeAll(n uint64) (t *term, slot uint64, hold time.Duration, err error) {
 	for {
 		v, err := c.look()
 		if err != nil {
 			return nil, 0, 0, err
 		}
-		if v.slot >= v.limit || n > v.limit-v.slot {
+		switch held := c.line.held.Load(); {
+		case v.slot >= v.limit || n > v.limit-v.slot:
+			err = c.over(v)
+		case held > 0:
+			err = c.notYet(v, max(v.slot, held))
+		case v.term.static && v.slot+n > v.ahead && v.slot+n-v.ahead > c.mostStatic:
+			err = c.notYet(v, v.slot+n-c.mostStatic-1)
+		}
+		if err != nil {
 			if c.term.Load() != v.term {
 				continue
 			}
-			return nil, 0, 0, c.over(v)
+			return nil, 0, 0, err
 		}
-		seqBits := c.layout.seqBits
-		if patient {
-			last := v.slot + n - 1
-			hold = max(0, c.until(last>>seqBits, v.now))
-			if own := max(0, c.until(v.now.tick+(n-1)>>seqBits, v.now)); hold > own {
-				return nil, 0, 0, c.notYet(v, last, own)
-			}
-		} else {
-			clock := min(v.now.tick, c.lastTick) << seqBits
-			hold = max(0, span((v.slot+n-clock)>>seqBits, c.layout.unit)-c.maxAhead)
-		}
+		hold = max(0, span((v.slot+n-c.clockSlot(v))>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
 		if v.slot+n > v.ahead {
 			v.term.debt.Store(&debt{from: v.slot, to: v.slot + n, now: v.now})
 		}
@@ -369,12 +446,7 @@ func (c *core) takeAll(n uint64, patient bool) (t *term, slot uint64, hold time.
 	}
 }
 
-// ownHold is the most that n slots must be held that begin at the clock.
-func (c *core) ownHold(n uint64) time.Duration {
-	return max(0, span((n-1)>>c.layout.seqBits, c.layout.unit)-c.maxAhead)
-}
-
-// over says why no slot at or above limit is to be had.
+// over is why no slot at or above the limit is available.
 func (c *core) over(v view) error {
 	if v.limit == c.lastTick<<c.layout.seqBits {
 		return ErrTimeOver
@@ -382,10 +454,10 @@ func (c *core) over(v view) error {
 	return ErrGrantOver
 }
 
-// notYet says how long it takes until slot may be used, less what the caller
-// will wait anyway, and whether that is because the clock went back.
-func (c *core) notYet(v view, slot uint64, less time.Duration) error {
-	wait := max(1, c.until(slot>>c.layout.seqBits, v.now)-less)
+// notYet says how long it takes until slot may be used, and whether that is
+// because the clock went back.
+func (c *core) notYet(v view, slot uint64) error {
+	wait := max(1, c.until(slot>>c.layout.seqBits, v.now))
 	back := time.Duration(0)
 	reached := v.term.reached(v.word)
 	switch d := v.term.debt.Load(); {
@@ -415,45 +487,12 @@ func (c *core) until(tick uint64, now reading) time.Duration {
 	return span(tick-now.tick, c.layout.unit) - time.Duration(now.rest) - c.maxAhead
 }
 
-// doAfter calls try until it succeeds, and waits in between as its errors say,
-// after a first try had this error. No slot is held while it waits, nor any lock.
-func (c *core) doAfter(ctx context.Context, err error, try func() error) error {
-	if _, ok := c.waitFor(err); !ok {
-		return err
-	}
-	began := time.Now()
-	for {
-		changed := c.changes()
-		if err = try(); err == nil {
-			break
-		}
-		if err = c.pause(ctx, err, changed); err != nil {
-			break
-		}
-	}
-	c.waits.add(time.Since(began))
-	return err
-}
-
 // changes is closed at the next change of the grant. Who waits asks for it before
 // it tries, so that no change comes between the refusal and the wait.
 func (c *core) changes() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.changed
-}
-
-// pause waits after a refusal as long as it says, or until changed is closed. The
-// error is the refusal, where waiting does not help, or joined with the context's.
-func (c *core) pause(ctx context.Context, refusal error, changed <-chan struct{}) error {
-	wait, ok := c.waitFor(refusal)
-	if !ok {
-		return refusal
-	}
-	if cause := sleep(ctx, wait, changed); cause != nil {
-		return fmt.Errorf("%w: %w", refusal, cause)
-	}
-	return nil
 }
 
 // waitFor is how long to wait after a refusal, where waiting can help.
@@ -477,84 +516,85 @@ const (
 	maxSleep = time.Second
 )
 
-// sleep waits for d, or less when changed is closed. The error is the context's.
-func sleep(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// sleep waits for d, or less when changed is closed. It reports whether done was
+// closed first.
+func sleep(done <-chan struct{}, d time.Duration, changed <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
 	}
 	timer := time.NewTimer(min(max(d, minSleep), maxSleep))
 	defer timer.Stop()
 	select {
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-done:
+		return true
 	case <-changed:
 	case <-timer.C:
+	}
+	return false
+}
+
+// needContext panics for a nil context. Every call that takes a context calls it
+// first, so that the mistake shows at the first call, and not at the first one
+// that has to wait.
+func needContext(ctx context.Context) {
+	if ctx == nil {
+		panic("firn: the context is nil: pass context.Background() to wait for as long as it takes")
+	}
+}
+
+// checkCount says what is wrong with the size of a batch.
+func checkCount(n int) error {
+	if n < 1 {
+		return fmt.Errorf("firn: a batch of %d IDs: it takes at least 1", n)
 	}
 	return nil
 }
 
-// reserve is takeAll with its arguments checked.
-func (c *core) reserve(n int, patient bool) (*term, uint64, time.Duration, error) {
-	if n < 1 {
-		return nil, 0, 0, fmt.Errorf("firn: a batch of %d IDs: it takes at least 1", n)
+// reserve takes n slots at once.
+func (c *core) reserve(n int) (*term, uint64, time.Duration, error) {
+	if err := checkCount(n); err != nil {
+		return nil, 0, 0, err
 	}
-	t, slot, hold, err := c.takeAll(uint64(n), patient)
+	if err := c.tooLarge(c.term.Load(), uint64(n)); err != nil {
+		return nil, 0, 0, err
+	}
+	t, slot, hold, err := c.takeAll(uint64(n))
 	if err == nil {
 		c.batches.Add(1)
 	}
 	return t, slot, hold, err
 }
 
-// next waits until n slots may be used and takes them. A batch too large for
-// MaxAhead is taken when the clock has caught up with the generator, and held.
+// next waits until n slots may be used, all of them, and takes them then.
 func (c *core) next(ctx context.Context, n int) (t *term, slot uint64, err error) {
-	own := time.Duration(0)
-	if n > 0 {
-		own = c.ownHold(uint64(n))
-	}
-	if deadline, ok := ctx.Deadline(); ok && own > 0 && time.Until(deadline) < own {
-		return nil, 0, fmt.Errorf("%w: %d IDs take %v: %w", ErrBatchTooLarge, n, own, context.DeadlineExceeded)
-	}
-	var hold time.Duration
-	reserve := func() (err error) {
-		t, slot, hold, err = c.reserve(n, true)
-		return err
-	}
-	if err = reserve(); err != nil {
-		err = c.doAfter(ctx, err, reserve)
-	}
-	if err != nil {
+	needContext(ctx)
+	if err := checkCount(n); err != nil {
 		return nil, 0, err
 	}
-	if hold > 0 {
-		if err := c.holdBack(ctx, slot+uint64(n)-1, hold); err != nil {
-			return nil, 0, fmt.Errorf("firn: %d IDs were reserved and are lost: %w", n, err)
+	w := waiter{want: uint64(n), batch: true, from: math.MaxUint64}
+	if err := c.tooLarge(c.term.Load(), w.want); err != nil {
+		return nil, 0, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		// An idle generator takes this long.
+		own := max(0, c.spanOf(w.want)-c.layout.unit-c.maxAhead)
+		if left := time.Until(deadline); own > 0 && left < own {
+			return nil, 0, fmt.Errorf("%w: %d IDs take %v, and the deadline is in %v: %w", ErrBatchTooLarge, n, own, max(0, left), context.DeadlineExceeded)
 		}
 	}
-	return t, slot, nil
-}
-
-// holdBack waits until MaxAhead allows a slot that is already taken, which
-// should take as long as hold says, unless the clock goes back meanwhile.
-func (c *core) holdBack(ctx context.Context, slot uint64, hold time.Duration) error {
-	tick := slot >> c.layout.seqBits
-	for {
-		now, err := c.clock.read()
-		if err != nil {
-			return err
-		}
-		wait := c.until(tick, now)
-		if wait <= 0 {
-			return nil
-		}
-		if back := wait - hold; back > c.maxLag {
-			last, _ := c.layout.timeOf(tick)
-			return &ClockError{Now: c.timeOf(now), Last: last, Wait: wait, back: back}
-		}
-		if err := sleep(ctx, wait, nil); err != nil {
-			return err
-		}
+	busy := c.line.busy()
+	if !busy {
+		t, slot, err = c.takeBatch(&w)
 	}
+	if busy || err != nil {
+		t, slot, _, err = c.takeInLine(ctx, w, err)
+	}
+	if err == nil {
+		c.batches.Add(1)
+	}
+	return t, slot, err
 }
 
 // timeOf is the time of a reading.
@@ -565,6 +605,7 @@ func (c *core) timeOf(now reading) time.Time {
 
 // fill fills dst with IDs, in pieces as they become free.
 func fill[I AnyID[I]](ctx context.Context, c *core, dst []I) error {
+	needContext(ctx)
 	for len(dst) > 0 {
 		var t *term
 		var slot, n uint64
@@ -574,7 +615,7 @@ func fill[I AnyID[I]](ctx context.Context, c *core, dst []I) error {
 			t, slot, n, err = c.takeUpTo(uint64(len(dst)))
 		}
 		if busy || err != nil {
-			t, slot, n, err = c.takeInLine(ctx, uint64(len(dst)), err)
+			t, slot, n, err = c.takeInLine(ctx, waiter{want: uint64(len(dst))}, err)
 		}
 		if err != nil {
 			return err

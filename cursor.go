@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/firnid/firn/internal/freshness"
+	"github.com/firnid/firn/internal/mutant"
 )
 
 // A Cursor makes 64-bit IDs for one goroutine that makes many, without sharing
@@ -48,6 +49,7 @@ func (c *Cursor) TryNext() (ID, error) {
 
 // Next is Generator.Next.
 func (c *Cursor) Next(ctx context.Context) (ID, error) {
+	needContext(ctx)
 	if slot, ok := c.quick(); ok {
 		return c.t.id(slot), nil
 	}
@@ -80,6 +82,7 @@ func (c *Cursor128) TryNext() (id ID128, err error) {
 
 // Next is Generator.Next.
 func (c *Cursor128) Next(ctx context.Context) (id ID128, err error) {
+	needContext(ctx)
 	slot, ok := c.quick()
 	if !ok {
 		if slot, err = c.wait(ctx); err != nil {
@@ -158,10 +161,13 @@ func (l *lease) wait(ctx context.Context) (slot uint64, err error) {
 			return slot, nil
 		}
 	}
-	t, slot, _, err := l.core.takeInLine(ctx, 1, err)
+	t, slot, _, err := l.core.takeInLine(ctx, waiter{want: 1}, err)
 	if err != nil {
 		return 0, err
 	}
-	l.t, l.next, l.end = t, 0, 0
+	l.t = t
+	if !mutant.On(mutant.CursorKeepsBlock) {
+		l.next, l.end = 0, 0
+	}
 	return slot, nil
 }

@@ -1,12 +1,17 @@
 package firn
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firnid/firn/internal/mutant"
 )
 
 // TestCursors: cursors and the generator together make no ID twice, each caller's
@@ -111,6 +116,90 @@ func TestCursorIsNotStale(t *testing.T) {
 	pass(-time.Hour)
 	if id, err := c.TryNext(); err == nil && uint64(id)>>22<<12|uint64(id)&0xfff < left {
 		t.Errorf("when the counter comes back: %v, of a block that is over", id)
+	}
+}
+
+// TestCursorForgetsItsBlockInLine: a cursor that has waited in line begins a new
+// block. Its old one lies below the ID that it got there, and may be of a term
+// that has ended; what makes it stale can pass. The mistake is compiled in with a
+// tag, see TestFreshnessMistakes.
+func TestCursorForgetsItsBlockInLine(t *testing.T) {
+	for _, change := range []string{"time", "grant"} {
+		if err := cursorInLine(t, change); err != nil {
+			t.Errorf("change of %s: %v", change, err)
+		}
+		if !mutant.Enabled {
+			continue
+		}
+		mutant.Set(mutant.CursorKeepsBlock)
+		noticed := cursorInLine(t, change)
+		mutant.Set(mutant.None)
+		if noticed == nil {
+			t.Errorf("change of %s: nothing is noticed of the mistake %q", change, mutant.CursorKeepsBlock)
+		} else if change == "grant" { // the worse one
+			t.Logf("%s: noticed: %v", mutant.CursorKeepsBlock, noticed)
+		}
+	}
+}
+
+// cursorInLine has a cursor with a block wait in line while the time or the grant
+// changes, and returns what is wrong with its IDs.
+func cursorInLine(t *testing.T, change string) error {
+	g, c, pass := leased(t, Options{MaxAhead: time.Second})
+	block := *c
+	if change == "time" {
+		pass(time.Second) // the block is stale
+	}
+	// A batch makes it stand in line, where it is served when the batch leaves.
+	ctx, cancel := context.WithCancel(t.Context())
+	batch, waited := make(chan error, 1), make(chan ID, 1)
+	go func() { _, err := g.NextBatch(ctx, 10_000*4096); batch <- err }()
+	inLine(g, 1)
+	if change == "grant" {
+		if err := g.Switch(Grant{Node: 9, From: time.Unix(1, 0)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() {
+		id, err := c.Next(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		waited <- id
+	}()
+	inLine(g, 2)
+	cancel()
+	if err := <-batch; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	got := []ID{<-waited}
+	if change == "time" {
+		pass(-time.Second) // the counter comes back to where the block was fresh
+	}
+	for range 10 {
+		if id, err := c.TryNext(); err == nil {
+			got = append(got, id)
+		}
+	}
+	for i, id := range got {
+		p, _ := g.Layout().Decompose(id)
+		slot := g.slotOf(t, id)
+		switch node := g.Grant().Node; {
+		case p.Node != node:
+			return fmt.Errorf("ID %d is of node %d, want %d", i, p.Node, node)
+		case slot >= block.next && slot < block.end:
+			return fmt.Errorf("ID %d is slot %d of node %d, of the block [%d, %d) from before the line", i, slot, p.Node, block.next, block.end)
+		case i > 0 && id <= got[i-1]:
+			return fmt.Errorf("ID %v comes after %v", id, got[i-1])
+		}
+	}
+	return nil
+}
+
+// inLine waits until n calls are in line.
+func inLine(g *Generator, n int64) {
+	for g.line.n.Load() != n {
+		runtime.Gosched()
 	}
 }
 

@@ -25,8 +25,10 @@ var (
 	ErrTimeOver = errors.New("firn: the layout has no time left: it needs more time bits, a coarser unit or a later epoch")
 
 	// ErrBatchTooLarge means that a batch takes longer than the context's
-	// deadline leaves, even from a generator that is idle. Nothing was taken.
-	ErrBatchTooLarge = errors.New("firn: so large a batch takes longer than the deadline leaves")
+	// deadline leaves, even from a generator that is idle, or spans more time
+	// than a static grant or a sequencer's window allows. Nothing was taken. Fill
+	// has no such limit.
+	ErrBatchTooLarge = errors.New("firn: the batch is too large")
 
 	// ErrBeforeEpoch is matched by a ClockError of a clock that stands before
 	// the layout's epoch.

@@ -292,14 +292,16 @@ func lieAboutTheRate(seed uint64) error {
 
 // TestFreshnessMistakes switches on one deliberate mistake in the test of what is
 // fresh at a time, and wants TestLyingCounter's rules to notice it. They are compiled
-// in with a tag, so it builds itself with that.
+// in with a tag, so it builds itself with that, and TestCursorForgetsItsBlockInLine,
+// which has a mistake too.
 func TestFreshnessMistakes(t *testing.T) {
 	if !freshness.Mistakable {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
-		out, err := exec.CommandContext(ctx, "go", "test", "-tags=firnmutant", "-run=^TestFreshnessMistakes$", "-v", "-count=1", ".").CombinedOutput()
-		if err != nil || strings.Count(string(out), "noticed: ") != len(freshness.Mistakes()) {
-			t.Errorf("%v, want %d mistakes to be noticed:\n%s", err, len(freshness.Mistakes()), out)
+		const run = "-run=^(TestFreshnessMistakes|TestCursorForgetsItsBlockInLine)$"
+		out, err := exec.CommandContext(ctx, "go", "test", "-tags=firnmutant", run, "-v", "-count=1", ".").CombinedOutput()
+		if want := len(freshness.Mistakes()) + 1; err != nil || strings.Count(string(out), "noticed: ") != want {
+			t.Errorf("%v, want %d mistakes to be noticed:\n%s", err, want, out)
 		}
 		return
 	}
@@ -543,6 +545,72 @@ func TestWindowOpens(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("no window was opened")
 		}
+	}
+}
+
+// TestNoWindowWhileCallsWait: a call that takes what is free while others are in
+// line opens no window, by which still others would overtake them.
+func TestNoWindowWhileCallsWait(t *testing.T) {
+	base := time.Now() // with a monotonic part, which times in a bubble have not
+	synctest.Test(t, func(t *testing.T) {
+		var clock, count atomic.Int64
+		now := func() time.Time { return base.Add(time.Duration(clock.Load())) }
+		counter := func() uint64 { return uint64(10*clock.Load() + count.Add(1)) }
+		g, err := newWatched("bits=time:48.node:14.seq:2,unit=1s", Grant{Node: 1, From: base.Add(-time.Hour)}, Options{}, now, counter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := func() bool { _, end := g.term.Load().window.Read(&g.watch); return end > 0 }
+		for range 4 {
+			clock.Add(int64(time.Second))
+			mustNext(t, g)
+		}
+		if !fresh() {
+			t.Fatal("no window was opened, so this test says little")
+		}
+		for range 3 { // the rest of the tick
+			mustNext(t, g)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { _, err := g.Next(ctx); done <- err }()
+		synctest.Wait()
+		clock.Add(int64(time.Second)) // while it sleeps
+		mustNext(t, g)
+		if fresh() {
+			t.Error("a window was opened while a call waits")
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		clock.Add(int64(time.Second))
+		mustNext(t, g)
+		if !fresh() {
+			t.Error("no window was opened when no call waits any more")
+		}
+	})
+}
+
+// TestWindowIsOfItsTerm: a window that a call opens late, when the grant has been
+// switched, is not that of the new grant, whose end would not hold then.
+func TestWindowIsOfItsTerm(t *testing.T) {
+	g, clock, _ := open(t, "default", Options{MaxAhead: time.Second})
+	clock.Add(int64(time.Second)) // the window that is open is stale
+	v, err := g.look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := Grant{Node: 2, From: time.Now().Add(-time.Hour), Until: time.Now().Add(-time.Minute)} // gives no ID
+	if err := g.Switch(over); err != nil {
+		t.Fatal(err)
+	}
+	g.open(&v, v.ahead)
+	if id, err := g.TryNext(); !errors.Is(err, ErrGrantOver) {
+		t.Errorf("TryNext = %v, %v, want ErrGrantOver: the grant of node 2 ended a minute ago", id, err)
+	}
+	if _, end := v.term.window.Read(&g.watch); end != v.ahead {
+		t.Errorf("the window of the old term ends at %d, want %d: nothing was opened, so this test says little", end, v.ahead)
 	}
 }
 

@@ -279,7 +279,7 @@ func runScript(t *testing.T, script []byte) {
 		case 6:
 			n := 1 + int(read())<<(read()%5)
 			b, hold, err := g.reserve(n)
-			want := s.takeAll(now, uint64(n), false)
+			want := s.reserve(now, uint64(n))
 			checkBatchTaken(t, s, "Reserve", want, b, err, now)
 			if err == nil && hold != want.hold {
 				t.Errorf("Reserve(%d) of %s at %v: hold %v, want %v", n, l, now, hold, want.hold)
@@ -330,20 +330,14 @@ func runScript(t *testing.T, script []byte) {
 				}
 				break
 			}
-			want := s.takeAll(now, uint64(n), true)
-			switch {
-			case want.err != nil:
+			want := s.batch(now, uint64(n))
+			if want.err != nil {
 				checkError(t, s, "NextBatch", want, err, now, true)
-			case want.hold > 0:
-				last = s.next
-				if !errors.Is(err, context.Canceled) {
-					t.Errorf("NextBatch(%d) of %s at %v: %v, want that it holds for %v and is cancelled", n, l, now, err, want.hold)
-				}
-			default:
-				checkBatchTaken(t, s, "NextBatch", want, b, err, now)
-				for _, id := range b.ids {
-					take("NextBatch", id)
-				}
+				break
+			}
+			checkBatchTaken(t, s, "NextBatch", want, b, err, now)
+			for _, id := range b.ids {
+				take("NextBatch", id)
 			}
 		case 10:
 			until := near()

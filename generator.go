@@ -9,9 +9,13 @@ import (
 // A Generator makes 64-bit IDs for the node of its Grant.
 //
 // It is safe for use by many goroutines at once: making an ID that is free
-// takes no lock, and nothing spins or holds a lock while it waits. Its IDs strictly increase,
-// whatever the clock does: a call that begins after another has returned gets
-// a higher ID, where the layout is Ordered.
+// takes no lock, and nothing spins or holds a lock while it waits. Its IDs
+// strictly increase, whatever the clock does: a call that begins after another
+// has returned gets a higher ID, where the layout is Ordered.
+//
+// A clock or a context that panics, or ends the goroutine, ends one call, which
+// takes nothing (Fill: nothing more); the generator works on for all others. A nil
+// context panics at once, also where no wait is needed.
 //
 // A Generator must be made by NewGenerator and must not be copied.
 type Generator struct{ core }
@@ -28,10 +32,11 @@ func NewGenerator(layout Layout, grant Grant, o *Options) (*Generator, error) {
 	return g, nil
 }
 
-// TryNext makes the next ID, without ever waiting. Where none is free it is a
-// *WaitError (which matches ErrExhausted), where the clock went back beyond
-// MaxAhead or stands before the epoch a *ClockError. ErrGrantOver, ErrTimeOver
-// and ErrSealed say that waiting does not help. A refused call changes nothing.
+// TryNext makes the next ID, without ever waiting. Where none is free, or a
+// NextBatch has its turn, the error is a *WaitError (which matches ErrExhausted);
+// where the clock went back beyond MaxAhead or is before the epoch, it is a
+// *ClockError. ErrGrantOver, ErrTimeOver and ErrSealed mean that waiting does not
+// help. A refused call changes nothing.
 func (g *Generator) TryNext() (ID, error) {
 	t := g.term.Load()
 	if slot, ok := t.quick(); ok {
@@ -55,6 +60,7 @@ func (g *Generator) tryNext() (ID, error) {
 // and its error matches both the context's and what it was waiting for. Calls that
 // wait are served in the order in which they came.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
+	needContext(ctx)
 	t := g.term.Load()
 	if slot, ok := t.quick(); ok {
 		return t.id(slot), nil
@@ -74,28 +80,34 @@ func (g *Generator) Fill(ctx context.Context, dst []ID) error {
 	return fill(ctx, &g.core, dst)
 }
 
-// Reserve takes n consecutive slots at once, whatever MaxAhead says, and tells
+// Reserve takes n consecutive slots at once, whatever MaxAhead says, and returns
 // how long the caller must hold the batch back before using it: until its last
 // ID is no more than MaxAhead ahead of the clock. It never waits, nor does it
-// look at how far the clock went back. Where the grant or the layout ends
-// before the batch, it takes nothing (ErrGrantOver, ErrTimeOver).
+// look at how far the clock went back. It takes nothing where the grant or the
+// layout ends before the batch (ErrGrantOver, ErrTimeOver), while a NextBatch has
+// its turn (*WaitError), and beyond what a static grant allows (ErrBatchTooLarge,
+// *WaitError; see StaticGrant).
 //
 // The hold is Hazelcast's: whole ticks from the clock's tick to the end of the
 // batch, exclusive, less MaxAhead.
 func (g *Generator) Reserve(n int) (Batch, time.Duration, error) {
-	t, slot, hold, err := g.reserve(n, false)
+	t, slot, hold, err := g.reserve(n)
 	if err != nil {
 		return Batch{}, 0, err
 	}
 	return newBatch[ID](&t.composer, slot, n), hold, nil
 }
 
-// NextBatch makes the next n IDs, n ≥ 1, at consecutive slots, and waits as
-// Next does. It waits first and takes then, so a call that its context ends
-// has taken nothing, with one exception: a batch that is too large for MaxAhead
-// is taken when the clock has caught up, and held until its last ID is no more
-// than MaxAhead ahead of the clock. Such a call fails at once, with
-// ErrBatchTooLarge, if its context's deadline comes earlier.
+// NextBatch makes the next n IDs, n ≥ 1, at consecutive slots. It waits in line
+// as Next does, and takes the batch when its last ID is no more than MaxAhead
+// ahead of the clock, so a call that its context ends has taken nothing. While it
+// is the first of the line, no other call takes an ID.
+//
+// A batch that is too large for MaxAhead takes the time that it spans, less
+// MaxAhead: its first IDs are as old as that then, though not older than the call.
+// The error is ErrBatchTooLarge, at once, if the context's deadline comes earlier,
+// or if the batch spans more than a static grant allows (see StaticGrant). Fill
+// makes any number of IDs and lets other calls in between.
 func (g *Generator) NextBatch(ctx context.Context, n int) (Batch, error) {
 	t, slot, err := g.next(ctx, n)
 	if err != nil {

@@ -39,6 +39,7 @@ func (g *Generator128) tryNext() (ID128, error) {
 
 // Next makes the next ID; see Generator.Next.
 func (g *Generator128) Next(ctx context.Context) (id ID128, err error) {
+	needContext(ctx)
 	t := g.term.Load()
 	if slot, ok := t.quick(); ok {
 		t.put128(&id, slot)
@@ -59,7 +60,7 @@ func (g *Generator128) Fill(ctx context.Context, dst []ID128) error {
 
 // Reserve takes n consecutive slots at once; see Generator.Reserve.
 func (g *Generator128) Reserve(n int) (Batch128, time.Duration, error) {
-	t, slot, hold, err := g.reserve(n, false)
+	t, slot, hold, err := g.reserve(n)
 	if err != nil {
 		return Batch128{}, 0, err
 	}

@@ -113,6 +113,7 @@ func TestCancelledCallsTakeNothing(t *testing.T) {
 		for _, call := range []func(context.Context) error{
 			func(ctx context.Context) error { _, err := g.Next(ctx); return err },
 			func(ctx context.Context) error { _, err := g.NextBatch(ctx, 100); return err },
+			func(ctx context.Context) error { _, err := g.NextBatch(ctx, 100*4096); return err }, // far beyond MaxAhead
 			func(ctx context.Context) error { return g.Fill(ctx, make([]ID, 100)) },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -125,8 +126,8 @@ func TestCancelledCallsTakeNothing(t *testing.T) {
 		clock.Add(time.Millisecond)
 		_, p := mustNext(t, g)
 		wantParts(t, p, noon.Add(time.Millisecond), 5, 0)
-		if s := g.Stats(); s.IDs != 4097 || s.Waits != 3 || s.LongestWait < 100*time.Millisecond {
-			t.Errorf("Stats = %+v, want 4097 IDs and 3 waits of at least 100ms", s)
+		if s := g.Stats(); s.IDs != 4097 || s.Waits != 4 || s.LongestWait < 100*time.Millisecond {
+			t.Errorf("Stats = %+v, want 4097 IDs and 4 waits of at least 100ms", s)
 		}
 	})
 }
@@ -475,15 +476,38 @@ func TestQuickRestartOfAStaticNode(t *testing.T) {
 			if err := g.Fill(t.Context(), ids); err != nil {
 				t.Fatal(err)
 			}
+			// A batch beyond MaxAhead, a reservation that is held as it should be,
+			// and one that is given up with the process.
+			for _, size := range []int{1, 64 * 250} {
+				b, err := g.NextBatch(t.Context(), size)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = slices.AppendSeq(ids, b.All())
+			}
+			b, hold, err := g.Reserve(64 * 150)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(hold)
+			ids = slices.AppendSeq(ids, b.All())
+			if s := g.Stats(); s.Lead > 100*time.Millisecond {
+				t.Errorf("life %d: the last ID leads the clock by %v", life, s.Lead)
+			}
 			for _, id := range ids {
 				if seen[id] {
 					t.Fatalf("life %d repeats %v", life, id)
 				}
 				seen[id] = true
 			}
-			if s := g.Stats(); s.Lead > 100*time.Millisecond {
-				t.Errorf("life %d: the last ID leads the clock by %v", life, s.Lead)
+			if _, _, err := g.Reserve(64 * 10_000); err != nil {
+				t.Fatal(err)
 			}
+			ended, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			if id, err := g.Next(ended); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("life %d: %v, %v behind the reservation, want the deadline", life, id, err)
+			}
+			cancel()
 		}
 	})
 }
@@ -936,6 +960,148 @@ func TestNextBatch(t *testing.T) {
 			t.Errorf("too late a deadline: %v after %v, %d IDs taken", err, time.Since(start), g.Stats().IDs-before)
 		}
 	})
+}
+
+// A batch of a static grant, which has no end, spans a minute, or what MaxAhead
+// allows at once, and reservations run no further ahead of that. Other grants bound
+// a batch by their end.
+func TestStaticGrantBoundsABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		synctestNow()
+		for _, test := range []struct {
+			layout string
+			ahead  time.Duration
+			most   int
+		}{
+			{"bits=time:48.node:14.seq:2", 100 * time.Millisecond, 4 * 60_000},
+			{"bits=time:48.node:14.seq:2", time.Minute, 4 * 60_001},
+			{"bits=time:48.node:14.seq:2", time.Hour, 4 * 3_600_001},
+			{"bits=time:32.node:8.seq:4,unit=7s", 0, 8 << 4},
+			{"bits=time:24.node:8.seq:8,unit=1h", 0, 1 << 8},
+			{"bits=time:24.node:8.seq:8,unit=1h", 90 * time.Minute, 2 << 8},
+		} {
+			l := MustParseLayout(test.layout)
+			wait := time.Duration((test.most-1)>>l.seqBits) * l.unit
+			o := &Options{MaxAhead: test.ahead}
+			open := func(grant Grant) *Generator {
+				g, err := NewGenerator(l, grant, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return g
+			}
+			g := open(StaticGrant(1))
+			start := time.Now()
+			for _, n := range []int{test.most + 1, 1 << 42, math.MaxInt} {
+				_, err := g.NextBatch(t.Context(), n)
+				_, _, err2 := g.Reserve(n)
+				for _, err := range []error{err, err2} {
+					if !errors.Is(err, ErrBatchTooLarge) || !strings.Contains(err.Error(), "Fill") {
+						t.Errorf("%+v: a batch of %d: %v, want ErrBatchTooLarge, and a hint at Fill", test, n, err)
+					}
+				}
+			}
+			if s := g.Stats(); s != (Stats{}) || time.Since(start) != 0 {
+				t.Errorf("%+v: %v and %+v after refusals, want nothing", test, time.Since(start), s)
+			}
+			// It begins a tick after MaxAhead, so MaxAhead does not help the first.
+			b, err := g.NextBatch(t.Context(), test.most)
+			if took := time.Since(start); err != nil || b.Len() != test.most || took > wait+l.unit || took < wait {
+				t.Errorf("%+v: the largest batch: %d IDs, %v after %v, want %v", test, b.Len(), err, took, wait)
+			}
+
+			g = open(StaticGrant(1))
+			b, hold, err := g.Reserve(test.most)
+			if err != nil || b.Len() != test.most || hold > wait+3*l.unit || hold < wait {
+				t.Errorf("%+v: the largest reservation: %d IDs, hold %v, %v", test, b.Len(), hold, err)
+			}
+			var w *WaitError
+			made := g.Stats().IDs
+			for _, n := range []int{1, test.most} {
+				if _, _, err := g.Reserve(n); !errors.As(err, &w) || g.Stats().IDs != made {
+					t.Errorf("%+v: another reservation of %d: %v, want a WaitError, and nothing taken", test, n, err)
+				}
+				time.Sleep(w.Wait)
+				if _, _, err := g.Reserve(n); err != nil {
+					t.Errorf("%+v: another reservation of %d when that is over: %v", test, n, err)
+				}
+				made += uint64(n)
+			}
+
+			g = open(Grant{Node: 1, From: noon, Until: noon.AddDate(0, 1, 0)})
+			if _, _, err := g.Reserve(2 * test.most); err != nil {
+				t.Errorf("%+v: a reservation under a grant with a beginning: %v", test, err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := g.NextBatch(ctx, 2*test.most); !errors.Is(err, context.Canceled) {
+				t.Errorf("%+v: a batch under a grant with a beginning: %v, want that it waits", test, err)
+			}
+			if _, err := g.NextBatch(ctx, math.MaxInt); !errors.Is(err, ErrGrantOver) {
+				t.Errorf("%+v: a batch of more than the grant: %v, want ErrGrantOver", test, err)
+			}
+		}
+	})
+}
+
+// What a batch waits for can change under it: it is judged by the term that it
+// would be of.
+func TestGrantChangesUnderABatch(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Generator) error
+		want   error
+		node   uint64
+		took   time.Duration
+	}{
+		"nothing": {func(*Generator) error { return nil }, nil, 1, 150 * time.Second},
+		// A new term begins at a tick above the last one used, and the batch not
+		// before its call.
+		"Switch":                {func(g *Generator) error { return g.Switch(Grant{Node: 2, From: noon}) }, nil, 2, 150 * time.Second},
+		"Switch to a later one": {func(g *Generator) error { return g.Switch(Grant{Node: 2, From: noon.Add(time.Minute)}) }, nil, 2, 210 * time.Second},
+		"Switch to a shorter one": {func(g *Generator) error {
+			return g.Switch(Grant{Node: 2, From: noon, Until: noon.Add(100 * time.Second)})
+		}, ErrGrantOver, 0, 20 * time.Second},
+		"Switch to a static one": {func(g *Generator) error { return g.Switch(StaticGrant(2)) }, ErrBatchTooLarge, 0, 20 * time.Second},
+		"Seal":                   {func(g *Generator) error { g.Seal(); return nil }, ErrSealed, 0, 20 * time.Second},
+		"Extend":                 {func(g *Generator) error { return g.Extend(noon.Add(time.Hour)) }, nil, 1, 150 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			synctestNow()
+			g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{Node: 1, From: noon, Until: noon.Add(200 * time.Second)}, &Options{MaxAhead: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 10 {
+				mustNext(t, g)
+			}
+			const n = 4 * 151_000
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				b, err := g.NextBatch(t.Context(), n)
+				if took := time.Since(noon); !errors.Is(err, test.want) || took < test.took-time.Second || took > test.took+3*time.Millisecond {
+					t.Errorf("%s: NextBatch: %v after %v, want %v after %v", name, err, took, test.want, test.took)
+				}
+				if err == nil {
+					checkBatch(t, g, b, n, noon)
+					for id := range b.All() {
+						if p, _ := g.Layout().Decompose(id); p.Node != test.node {
+							t.Errorf("%s: an ID of node %d, want %d", name, p.Node, test.node)
+						}
+						break
+					}
+				}
+			}()
+			time.Sleep(20 * time.Second)
+			if err := test.change(g); err != nil {
+				t.Error(err)
+			}
+			<-done
+			if g.line.busy() || g.line.held.Load() > 0 {
+				t.Errorf("%s: something is left in line", name)
+			}
+		})
+	}
 }
 
 func TestFillAcrossWaitsAndGrants(t *testing.T) {

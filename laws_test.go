@@ -406,7 +406,7 @@ func TestBatchLaw(t *testing.T) {
 				n = int(size) + r.IntN(300) // over more than one tick
 			}
 			b, hold, err := g.reserve(n)
-			want := s.takeAll(at, uint64(n), false)
+			want := s.reserve(at, uint64(n))
 			if err != nil || want.err != nil {
 				if !errors.Is(err, want.err) {
 					t.Errorf("Reserve(%d) of %s at %v: %v, want %v", n, l, at, err, want.err)

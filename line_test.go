@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -138,4 +139,310 @@ func TestLineHearsOfTheEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+// inABubble is a generator with four IDs a millisecond and a MaxAhead of 100 ms,
+// on the bubble's clock.
+func inABubble(t *testing.T, grant Grant) *Generator {
+	t.Helper()
+	g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), grant, &Options{MaxAhead: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// pollers call the generator in every way until the context ends, and return their
+// IDs. Those that never wait try again after 50 µs.
+func pollers(ctx context.Context, t *testing.T, g *Generator) (stop func() [][]ID) {
+	ctx, cancel := context.WithCancel(ctx)
+	cursor, leasing := g.Cursor(), g.Cursor()
+	reserved := 0
+	calls := []func() ([]ID, error){
+		func() ([]ID, error) { id, err := g.Next(ctx); return []ID{id}, err },
+		func() ([]ID, error) { id, err := g.Next(ctx); return []ID{id}, err },
+		func() ([]ID, error) { id, err := g.TryNext(); return []ID{id}, err },
+		func() ([]ID, error) { id, err := cursor.Next(ctx); return []ID{id}, err },
+		func() ([]ID, error) { id, err := leasing.TryNext(); return []ID{id}, err },
+		func() ([]ID, error) { ids := make([]ID, 7); return ids, g.Fill(ctx, ids) },
+		func() ([]ID, error) { b, err := g.NextBatch(ctx, 3); return slices.Collect(b.All()), err },
+		func() ([]ID, error) {
+			if reserved++; reserved%100 > 0 {
+				return nil, ErrExhausted
+			}
+			b, _, err := g.Reserve(1)
+			return slices.Collect(b.All()), err
+		},
+	}
+	made := make([][]ID, len(calls))
+	var all sync.WaitGroup
+	for i, call := range calls {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				ids, err := call()
+				switch {
+				case err == nil:
+					made[i] = append(made[i], ids...)
+				case !errors.Is(err, ErrExhausted):
+					t.Errorf("poller %d: %v", i, err)
+					return
+				default:
+					time.Sleep(50 * time.Microsecond)
+				}
+			}
+		})
+	}
+	return func() [][]ID {
+		cancel()
+		all.Wait()
+		return made
+	}
+}
+
+// TestBatchIsNotOvertaken: a batch gets its turn among callers of all kinds, also
+// if it is so large that the clock passes its first slot by. It then takes the time
+// that it spans, no more, and gets what it asked for.
+func TestBatchIsNotOvertaken(t *testing.T) {
+	for _, n := range []int{1, 4, 401, 1000} {
+		for name, grant := range map[string]Grant{"static": StaticGrant(1), "granted": {Node: 1, From: time.Unix(1, 0)}} {
+			synctest.Test(t, func(t *testing.T) {
+				g := inABubble(t, grant)
+				stop := pollers(t.Context(), t, g)
+				var batches []ID
+				for range 3 {
+					time.Sleep(200 * time.Millisecond)
+					start := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+					b, err := g.NextBatch(ctx, n)
+					cancel()
+					if err != nil {
+						t.Fatalf("%s: NextBatch(%d) under load: %v", name, n, err)
+					}
+					// The IDs that others have up to MaxAhead come first, and a pass of
+					// those who were in line before.
+					if took, want := time.Since(start), time.Duration(n/4)*time.Millisecond; took > want+50*time.Millisecond {
+						t.Errorf("%s: NextBatch(%d) under load took %v, want little more than %v", name, n, took, want)
+					}
+					checkBatch(t, g, b, n, start)
+					batches = slices.AppendSeq(batches, b.All())
+				}
+				made := stop()
+				every := slices.Concat(append(made, batches)...)
+				slices.Sort(every)
+				if n := len(slices.Compact(slices.Clone(every))); n != len(every) {
+					t.Errorf("%s: %d different IDs of %d", name, n, len(every))
+				}
+				for i, ids := range made {
+					if len(ids) < 100 && i != len(made)-1 || len(ids) == 0 || !slices.IsSorted(ids) {
+						t.Errorf("%s: poller %d has %d IDs, sorted: %v", name, i, len(ids), slices.IsSorted(ids))
+					}
+				}
+			})
+		}
+	}
+}
+
+// checkBatch: n consecutive slots, none older than the call, none beyond MaxAhead.
+func checkBatch(t *testing.T, g *Generator, b Batch, n int, start time.Time) {
+	t.Helper()
+	ids := slices.Collect(b.All())
+	if len(ids) != n {
+		t.Fatalf("a batch of %d IDs, want %d", len(ids), n)
+	}
+	first, last := g.slotOf(t, ids[0]), g.slotOf(t, ids[n-1])
+	if last-first != uint64(n-1) {
+		t.Errorf("a batch from slot %d to %d, want %d consecutive ones", first, last, n)
+	}
+	p, _ := g.Layout().Decompose(ids[0])
+	if p.Time.Before(start.Truncate(g.layout.unit)) {
+		t.Errorf("its first ID is of %v before the call", start.Sub(p.Time))
+	}
+	p, _ = g.Layout().Decompose(ids[n-1])
+	if lead := time.Until(p.Time); lead > g.maxAhead {
+		t.Errorf("its last ID leads by %v, MaxAhead is %v", lead, g.maxAhead)
+	}
+}
+
+func (g *Generator) slotOf(t *testing.T, id ID) uint64 {
+	t.Helper()
+	p, err := g.Layout().Decompose(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tick, _, _ := g.layout.tickAt(p.Time)
+	return tick<<g.layout.seqBits | p.Seq
+}
+
+// TestBatchKeepsItsPlace: calls that came before a batch are served before it, and
+// those that came later after it, at once when it leaves.
+func TestBatchKeepsItsPlace(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			g := inABubble(t, Grant{Node: 1, From: time.Unix(1, 0)})
+			if err := g.Fill(t.Context(), make([]ID, 404)); err != nil { // all that is free now
+				t.Fatal(err)
+			}
+			start := time.Now()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var mu sync.Mutex
+			var order []string
+			var at []time.Duration
+			call := func(name string, f func() error) {
+				go func() {
+					err := f()
+					mu.Lock()
+					defer mu.Unlock()
+					if errors.Is(err, context.Canceled) && errors.Is(err, ErrExhausted) {
+						name += " is cancelled"
+					} else if err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+					order, at = append(order, name), append(at, time.Since(start))
+				}()
+				synctest.Wait()
+			}
+			var before, batch, after, last []ID
+			next := func(ids *[]ID) func() error {
+				return func() error { id, err := g.Next(t.Context()); *ids = append(*ids, id); return err }
+			}
+			call("before", next(&before))
+			call("batch", func() error {
+				b, err := g.NextBatch(ctx, 1000)
+				batch = slices.Collect(b.All())
+				return err
+			})
+			call("after", next(&after))
+			call("last", func() error { last = make([]ID, 2); return g.Fill(t.Context(), last) })
+
+			time.Sleep(50 * time.Millisecond)
+			var w *WaitError
+			made := g.Stats().IDs
+			for name, err := range map[string]error{
+				"TryNext": func() error { _, err := g.TryNext(); return err }(),
+				"Cursor":  func() error { _, err := g.Cursor().TryNext(); return err }(),
+				"Reserve": func() error { _, _, err := g.Reserve(1); return err }(),
+			} {
+				// The batch has the slots from the second of tick 101 on, and what is
+				// after it is free in tick 351, which MaxAhead allows in tick 251.
+				if want := 201 * time.Millisecond; !errors.As(err, &w) || w.Wait != want {
+					t.Errorf("%s while the batch leads: %v, want a wait of %v", name, err, want)
+				}
+			}
+			if made != 404+1 || g.Stats().IDs != made {
+				t.Errorf("%d IDs are made while the batch waits, then %d, want 405", made, g.Stats().IDs)
+			}
+			if cancelled {
+				cancel()
+				synctest.Wait()
+				if got, want := order, []string{"before", "batch is cancelled", "after", "last"}; !slices.Equal(sorted(got), sorted(want)) || at[3] != 50*time.Millisecond {
+					t.Errorf("%q after %v, want %q, when the batch left", got, at, want)
+				}
+				if got := g.Stats().IDs; got != 404+4 {
+					t.Errorf("%d IDs were taken, want 408: none for the batch", got)
+				}
+				return
+			}
+			time.Sleep(time.Second)
+			if want := []string{"before", "batch", "after", "last"}; order[0] != want[0] || !slices.Equal(sorted(order), sorted(want)) {
+				t.Errorf("served in the order %q, want %q", order, want)
+			}
+			if want := []time.Duration{1, 251, 251, 251}; !slices.EqualFunc(at, want, func(got, ms time.Duration) bool { return got == ms*time.Millisecond }) {
+				t.Errorf("served after %v, want %v ms", at, want)
+			}
+			if ids := slices.Concat(before, batch, after, last); !slices.IsSorted(ids) {
+				t.Errorf("IDs are not in the order of the calls")
+			}
+		})
+	}
+}
+
+func sorted(s []string) []string {
+	s = slices.Clone(s)
+	slices.Sort(s)
+	return s
+}
+
+// TestChangesInsideTheLine: what is done to the generator while the leader looks at
+// the clock comes before what it takes, as in a call that does not wait.
+func TestChangesInsideTheLine(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *Generator) ([]ID, error){
+		"Next": func(ctx context.Context, g *Generator) ([]ID, error) { id, err := g.Next(ctx); return []ID{id}, err },
+		"Fill": func(ctx context.Context, g *Generator) ([]ID, error) {
+			ids := make([]ID, 2)
+			return ids, g.Fill(ctx, ids)
+		},
+		"NextBatch": func(ctx context.Context, g *Generator) ([]ID, error) {
+			b, err := g.NextBatch(ctx, 2)
+			return slices.Collect(b.All()), err
+		},
+		"Cursor": func(ctx context.Context, g *Generator) ([]ID, error) {
+			id, err := g.Cursor().Next(ctx)
+			return []ID{id}, err
+		},
+	} {
+		for change, test := range map[string]struct {
+			do   func(*Generator) ([]ID, error)
+			node uint64
+			want error
+		}{
+			"TryNext": {func(g *Generator) ([]ID, error) {
+				id, err := g.TryNext()
+				if errors.Is(err, ErrExhausted) { // a batch leads
+					return nil, nil
+				}
+				return []ID{id}, err
+			}, 1, nil},
+			"Switch":  {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{Node: 2, From: time.Unix(1, 0)}) }, 2, nil},
+			"shorter": {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{2, time.Unix(1, 0), time.Now()}) }, 2, ErrGrantOver},
+			"Seal":    {func(g *Generator) ([]ID, error) { g.Seal(); return nil, nil }, 0, ErrSealed},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				var looks, at int
+				var within []ID
+				var g *Generator
+				now := func() time.Time {
+					if looks++; looks == at {
+						ids, err := test.do(g)
+						if err != nil {
+							t.Errorf("%s: %v", change, err)
+						}
+						within = ids
+					}
+					return time.Now()
+				}
+				// The word stands at the beginning of a tick, where a new term begins.
+				g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{Now: now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := make([]ID, 4)
+				if err := g.Fill(t.Context(), before); err != nil {
+					t.Fatal(err)
+				}
+				at = looks + 3 // two looks are refused, and then it waits
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				after, err := call(ctx, g)
+				if !errors.Is(err, test.want) {
+					t.Errorf("%s with %s inside: %v, want %v", name, change, err, test.want)
+				}
+				if err != nil {
+					return
+				}
+				for _, id := range after {
+					if p, _ := g.Layout().Decompose(id); p.Node != test.node {
+						t.Errorf("%s with %s inside: %v of node %d, want %d", name, change, id, p.Node, test.node)
+					}
+				}
+				every := slices.Concat(before, within, after)
+				if g.layout.Ordered() && !slices.IsSorted(every) || len(slices.Compact(every)) != len(before)+len(within)+len(after) {
+					t.Errorf("%s with %s inside: %v, then %v, then %v", name, change, before, within, after)
+				}
+				if looks < at {
+					t.Errorf("%s: %d looks at the clock, so nothing came in between", name, looks)
+				}
+			})
+		}
+	}
 }

@@ -666,8 +666,27 @@ func (s *slotModel) take(now time.Time, want uint64) outcome {
 	return o
 }
 
-// takeAll is Reserve, and with patient set NextBatch.
-func (s *slotModel) takeAll(now time.Time, n uint64, patient bool) outcome {
+// mostStatic is how many slots a batch has at most under a static grant: those of
+// a minute, or those that MaxAhead allows at once.
+func (s *slotModel) mostStatic() *big.Int {
+	ticks := new(big.Int).Div(big.NewInt(int64(time.Minute)), s.unit)
+	allowed := new(big.Int).Div(big.NewInt(int64(s.ahead)), s.unit)
+	if allowed.Add(allowed, big.NewInt(1)).Cmp(ticks) > 0 {
+		ticks = allowed
+	}
+	return ticks.Lsh(ticks, s.width("seq"))
+}
+
+// tooLarge reports whether a static grant allows no batch of n.
+func (s *slotModel) tooLarge(n uint64) bool {
+	return s.static && new(big.Int).SetUint64(n).Cmp(s.mostStatic()) > 0
+}
+
+// reserve is Reserve.
+func (s *slotModel) reserve(now time.Time, n uint64) outcome {
+	if s.tooLarge(n) {
+		return outcome{err: firn.ErrBatchTooLarge}
+	}
 	slot, allowed, o := s.look(now)
 	switch {
 	case o.err != nil:
@@ -675,28 +694,41 @@ func (s *slotModel) takeAll(now time.Time, n uint64, patient bool) outcome {
 	case slot >= s.limit || n > s.limit-slot:
 		return s.over()
 	}
-	seq := s.width("seq")
+	if s.static {
+		// It ends no further beyond what is allowed than a batch may span.
+		end := new(big.Int).Add(new(big.Int).SetUint64(allowed), s.mostStatic())
+		if over := new(big.Int).SetUint64(slot + n); over.Sub(over, end).Sign() > 0 {
+			return s.notYet(now, allowed+over.Uint64()-1)
+		}
+	}
 	tick, _ := s.tickAt(now)
 	clock := s.clamp(tick)
-	o = outcome{slot: slot, n: n}
-	if patient {
-		// It reckons to the last slot, as take does, and is held no longer than
-		// a batch that begins at the clock.
-		last := (slot + n - 1) >> seq
-		o.hold = max(0, s.until(last, now))
-		if own := max(0, s.until(clock+(n-1)>>seq, now)); o.hold > own {
-			o = s.notYet(now, slot+n-1)
-			o.wait = max(1, o.wait-own)
-			return o
-		}
-	} else {
-		ticks := new(big.Int).SetUint64((slot + n - clock<<seq) >> seq)
-		o.hold = max(0, saturate(ticks.Mul(ticks, s.unit))-s.ahead)
-	}
+	ticks := new(big.Int).SetUint64((slot + n - clock<<s.width("seq")) >> s.width("seq"))
+	ticks.Mul(ticks, s.unit)
+	o = outcome{slot: slot, n: n, hold: max(0, saturate(ticks)-s.ahead)}
 	s.use(o)
 	if slot+n > allowed {
 		s.debt, s.debtNow = true, clock
 	}
+	return o
+}
+
+// batch is NextBatch of a call that may not wait.
+func (s *slotModel) batch(now time.Time, n uint64) outcome {
+	if s.tooLarge(n) {
+		return outcome{err: firn.ErrBatchTooLarge}
+	}
+	slot, allowed, o := s.look(now)
+	switch {
+	case o.err != nil:
+		return o
+	case slot >= s.limit || n > s.limit-slot:
+		return s.over()
+	case slot+n > allowed:
+		return s.notYet(now, slot+n-1)
+	}
+	o = outcome{slot: slot, n: n}
+	s.use(o)
 	return o
 }
 

@@ -201,6 +201,7 @@ func newPrefetcher[I AnyID[I]](source SourceOf[I], count int, validity time.Dura
 //
 // A context that is done is no error where no wait is needed.
 func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
+	needContext(ctx)
 	if !p.timed {
 		b := p.block.Load()
 		if i := b.next.Add(1) - 1; i < b.size {
@@ -266,6 +267,7 @@ func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 // callers may get IDs in between. After an error dst is undefined, and the IDs
 // that it has are lost.
 func (p *PrefetcherOf[I]) Fill(ctx context.Context, dst []I) error {
+	needContext(ctx)
 	if p.ahead != nil {
 		for len(dst) > 0 {
 			n := p.takeSome(p.block.Load(), dst)

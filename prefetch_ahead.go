@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -62,8 +63,9 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 // than they are. One fetch is under way at a time. If one fails while there are
 // IDs left, nobody sees it, and it is tried again as they go down.
 //
-// Nothing is fetched before the first call, and a Prefetcher that nobody calls
-// does nothing. The source's NextBatch gets a context that ends with Close.
+// Nothing is fetched before the first call, and a Prefetcher that is not called
+// does nothing. The source's NextBatch gets a context that ends with Close. If it
+// panics, the fetch has failed, and the calls that get its error panic instead.
 //
 // It panics if source is nil, or the options contradict each other.
 func StartPrefetcher(source Source, o *PrefetchOptions) *Prefetcher {
@@ -115,7 +117,8 @@ type fetch[I AnyID[I]] struct {
 	done  chan struct{}
 	block *block[I]
 	err   error
-	late  bool // somebody waits for it who should not have to; guarded by mu
+	crash string // the panic of the source, and where it came from
+	late  bool   // somebody waits for it who should not have to; guarded by mu
 }
 
 // errNoReturn is the error of a fetch whose source ended the goroutine, as a
@@ -177,6 +180,9 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 		if f.err != nil && (began || waited != nil) {
 			if a.ctx.Err() != nil {
 				return 0, ErrClosed
+			}
+			if f.crash != "" {
+				panic(f.crash)
 			}
 			return 0, f.err
 		}
@@ -276,6 +282,13 @@ func (p *PrefetcherOf[I]) run(f *fetch[I], count int) {
 		close(f.done)
 		a.end()
 		a.mu.Unlock()
+	}()
+	defer func() {
+		// Only the goroutine of a call can be recovered by the program.
+		if v := recover(); v != nil {
+			f.crash = fmt.Sprintf("firn: the source of a prefetcher panicked: %v\n\n%s", v, debug.Stack())
+			f.err = fmt.Errorf("firn: the source of a prefetcher panicked: %v", v)
+		}
 	}()
 	batch, err := p.source.NextBatch(a.ctx, count)
 	if err != nil {

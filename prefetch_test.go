@@ -355,6 +355,69 @@ func TestStartPrefetcherOfABadSource(t *testing.T) {
 	}
 }
 
+// A source that panics in the background does so in the calls that wait for it,
+// which can recover. The prefetcher works on.
+func TestStartPrefetcherOfAPanickingSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &moody{scripted: scripted{delay: time.Millisecond}}
+		p := StartPrefetcher(source, &PrefetchOptions{Count: 10, MaxCount: 10})
+		source.panics.Store(true)
+		var said atomic.Int64
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				defer func() {
+					if text, _ := recover().(string); strings.Contains(text, "panicked: boom") && strings.Contains(text, "moody") {
+						said.Add(1)
+					}
+				}()
+				id, err := p.Next(t.Context())
+				t.Errorf("Next() = %v, %v, want that it panics", id, err)
+			})
+		}
+		all.Wait()
+		if said.Load() != 3 {
+			t.Errorf("%d of 3 calls panicked with what the source said, and where", said.Load())
+		}
+		if _, err := p.TryNext(); !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "boom") {
+			t.Errorf("TryNext after it: %v, want ErrExhausted, and what the source said", err)
+		}
+		synctest.Wait() // TryNext has begun a fetch
+		time.Sleep(time.Second)
+
+		source.panics.Store(false)
+		for want := ID(1); want <= 6; want++ {
+			wantNext(t, p, want)
+		}
+		source.panics.Store(true) // the next batch, which no call waits for yet
+		time.Sleep(time.Second)
+		for want := ID(7); want <= 8; want++ {
+			wantNext(t, p, want)
+		}
+		time.Sleep(time.Second)
+		source.panics.Store(false)
+		for want := ID(9); want <= 30; want++ {
+			if id, err := p.Next(t.Context()); err != nil || id < want {
+				t.Errorf("Next() = %v, %v, want %v or more", id, err, want)
+			}
+		}
+		closePrefetcher(t, p)
+	})
+}
+
+// A moody source panics at times.
+type moody struct {
+	scripted
+	panics atomic.Bool
+}
+
+func (m *moody) NextBatch(ctx context.Context, n int) (Batch, error) {
+	if m.panics.Load() {
+		panic("boom")
+	}
+	return m.scripted.NextBatch(ctx, n)
+}
+
 type goexit struct{}
 
 func (goexit) NextBatch(context.Context, int) (Batch, error) {

@@ -185,6 +185,7 @@ func hasEnded(err error) bool {
 // do calls try with the generator, and again whenever there is another window,
 // until the error is not that the window has ended.
 func (m *member[G]) do(ctx context.Context, try func(G) error) error {
+	needContext(ctx)
 	for {
 		// Before the try, so that no change after it is missed.
 		status, changed := m.keeper.Status()
@@ -199,7 +200,7 @@ func (m *member[G]) do(ctx context.Context, try func(G) error) error {
 			return refused
 		}
 		if errors.Is(err, firn.ErrGrantOver) && m.isFresh(status) {
-			return fmt.Errorf("%w: a window of sequencer %s is %v long", firn.ErrBatchTooLarge, m.name, m.config.Window)
+			return m.tooLarge()
 		}
 		if err := m.ask(ctx); err != nil {
 			return m.gaveUp(err)
@@ -209,6 +210,26 @@ func (m *member[G]) do(ctx context.Context, try func(G) error) error {
 		case <-ctx.Done():
 			return m.gaveUp(ctx.Err())
 		}
+	}
+}
+
+// checkBatch refuses a batch of n IDs that no window can hold.
+func (m *member[G]) checkBatch(n int) error {
+	l := m.config.Layout
+	if n < 1 || uint64(n-1)/(l.MaxSeq()+1) < uint64(m.config.Window/l.Unit()) {
+		return nil // a size below 1 is the generator's to refuse
+	}
+	return m.tooLarge()
+}
+
+func (m *member[G]) tooLarge() error {
+	return fmt.Errorf("%w: a window of sequencer %s is %v long: ask for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, m.name, m.config.Window)
+}
+
+// needContext panics for a nil context, as package firn does.
+func needContext(ctx context.Context) {
+	if ctx == nil {
+		panic("sequencer: the context is nil: pass context.Background() to wait for as long as it takes")
 	}
 }
 

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
@@ -171,6 +173,118 @@ func TestAttachOvertakesDetach(t *testing.T) {
 				break
 			}
 			time.Sleep(time.Second)
+		}
+		closeIt(t, q)
+	})
+}
+
+// A bomb goes off at the n-th call of the caller's code.
+type bomb struct {
+	left    atomic.Int64
+	explode func()
+}
+
+func (b *bomb) touch() {
+	if b.left.Add(-1) == 0 {
+		b.explode()
+	}
+}
+
+// strike calls f, which may panic or end its goroutine.
+func strike(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		f()
+	}()
+	<-done
+}
+
+// TestClockThatPanics: a clock that panics in a call of the caller's ends that
+// call, and no other waits for a lock that it held. (The Keeper's own looks at the
+// clock are not in a call of the caller's.)
+func TestClockThatPanics(t *testing.T) {
+	for name, explode := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		b := &bomb{explode: explode}
+		q := open(t, new(memstore.Store), &sequencer.Config{Layout: layout, Window: 30 * time.Second, Now: func() time.Time {
+			if !inKeeper() {
+				b.touch()
+			}
+			return time.Now()
+		}})
+		for what, call := range map[string]func(){
+			"Next":      func() { _, _ = q.Next(t.Context()) },
+			"TryNext":   func() { _, _ = q.TryNext() },
+			"Fill":      func() { _ = q.Fill(t.Context(), make([]firn.ID, 3)) },
+			"NextBatch": func() { _, _ = q.NextBatch(t.Context(), 3) },
+			"too large": func() { _, _ = q.NextBatch(t.Context(), 4096*29_900) }, // is the window fresh?
+			"Reserve":   func() { _, _, _ = q.Reserve(3) },
+			"Stats":     func() { q.Stats() },
+		} {
+			for n := int64(1); n < 4; n++ {
+				b.left.Store(n)
+				strike(call)
+				b.left.Store(0)
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					if _, err := q.Next(t.Context()); err != nil {
+						t.Errorf("Next after a %s in %s: %v", name, what, err)
+					}
+					q.Stats()
+				}()
+				select {
+				case <-done:
+				case <-time.After(30 * time.Second):
+					t.Fatalf("Next and Stats do not return after a %s in %s", name, what)
+				}
+			}
+		}
+		closeIt(t, q)
+	}
+}
+
+// inKeeper reports whether the Keeper's goroutine calls.
+func inKeeper() bool {
+	calls := make([]uintptr, 32)
+	frames := runtime.CallersFrames(calls[:runtime.Callers(2, calls)])
+	for {
+		frame, more := frames.Next()
+		if strings.Contains(frame.Function, "(*Keeper).run") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// TestNilContext: it panics in every state, and leaves the sequencer as it was.
+func TestNilContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := open(t, new(memstore.Store), nil)
+		for _, attached := range []bool{true, false} {
+			for what, call := range map[string]func(ctx context.Context){
+				"Next":      func(ctx context.Context) { _, _ = q.Next(ctx) },
+				"Fill":      func(ctx context.Context) { _ = q.Fill(ctx, make([]firn.ID, 3)) },
+				"NextBatch": func(ctx context.Context) { _, _ = q.NextBatch(ctx, 3) },
+			} {
+				func() {
+					defer func() {
+						if said, _ := recover().(string); !strings.Contains(said, "context.Background()") {
+							t.Errorf("%s, attached %v: panics with %q, want a hint at context.Background()", what, attached, said)
+						}
+					}()
+					call(nil)
+				}()
+			}
+			if got := q.Stats().IDs; got != 0 {
+				t.Errorf("%d IDs were taken", got)
+			}
+			if err := q.Detach(t.Context()); err != nil {
+				t.Error(err)
+			}
 		}
 		closeIt(t, q)
 	})

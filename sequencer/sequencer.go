@@ -253,8 +253,8 @@ func Destroy(ctx context.Context, s grant.Store, name string) error {
 // why no node number can be had.
 func (q *Sequencer) Next(ctx context.Context) (id firn.ID, err error) {
 	if g := q.current.Load(); g != nil {
-		if id, err = (*g).TryNext(); err == nil {
-			return id, nil
+		if id, err = (*g).Next(ctx); err == nil || !hasEnded(err) {
+			return id, err
 		}
 	}
 	err = q.do(ctx, func(g *firn.Generator) error {
@@ -296,18 +296,25 @@ func (q *Sequencer) Fill(ctx context.Context, dst []firn.ID) error {
 // never waits: where the window does not have them it asks for another, and the
 // error is ErrNotYet.
 func (q *Sequencer) Reserve(n int) (firn.Batch, time.Duration, error) {
-	if g := q.current.Load(); g != nil {
+	err := q.checkBatch(n)
+	if g := q.current.Load(); g != nil && err == nil {
 		if b, hold, err := (*g).Reserve(n); !hasEnded(err) {
 			return b, hold, err
 		}
 	}
-	return firn.Batch{}, 0, q.notYet()
+	if err == nil {
+		err = q.notYet()
+	}
+	return firn.Batch{}, 0, err
 }
 
 // NextBatch makes the next n IDs at consecutive slots, and waits as Next does;
 // see firn.Generator.NextBatch. A batch that no window can hold is
 // firn.ErrBatchTooLarge.
 func (q *Sequencer) NextBatch(ctx context.Context, n int) (b firn.Batch, err error) {
+	if err = q.checkBatch(n); err != nil {
+		return b, err
+	}
 	err = q.do(ctx, func(g *firn.Generator) error {
 		b, err = g.NextBatch(ctx, n)
 		return err

@@ -29,8 +29,8 @@ func Open128(ctx context.Context, s grant.Store, name string, c *Config) (*Seque
 // Next is Sequencer.Next.
 func (q *Sequencer128) Next(ctx context.Context) (id firn.ID128, err error) {
 	if g := q.current.Load(); g != nil {
-		if id, err = (*g).TryNext(); err == nil {
-			return id, nil
+		if id, err = (*g).Next(ctx); err == nil || !hasEnded(err) {
+			return id, err
 		}
 	}
 	err = q.do(ctx, func(g *firn.Generator128) error {
@@ -57,16 +57,23 @@ func (q *Sequencer128) Fill(ctx context.Context, dst []firn.ID128) error {
 
 // Reserve is Sequencer.Reserve.
 func (q *Sequencer128) Reserve(n int) (firn.Batch128, time.Duration, error) {
-	if g := q.current.Load(); g != nil {
+	err := q.checkBatch(n)
+	if g := q.current.Load(); g != nil && err == nil {
 		if b, hold, err := (*g).Reserve(n); !hasEnded(err) {
 			return b, hold, err
 		}
 	}
-	return firn.Batch128{}, 0, q.notYet()
+	if err == nil {
+		err = q.notYet()
+	}
+	return firn.Batch128{}, 0, err
 }
 
 // NextBatch is Sequencer.NextBatch.
 func (q *Sequencer128) NextBatch(ctx context.Context, n int) (b firn.Batch128, err error) {
+	if err = q.checkBatch(n); err != nil {
+		return b, err
+	}
 	err = q.do(ctx, func(g *firn.Generator128) error {
 		b, err = g.NextBatch(ctx, n)
 		return err

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -412,17 +414,93 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestTooLarge: a batch that no window holds is an error, at once.
+// TestTooLarge: a batch or a reservation that no window holds is an error at once,
+// also where no window is open, and nothing is taken.
 func TestTooLarge(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
-		q := open(t, s, &sequencer.Config{Layout: firn.MustParseLayout("js53,epoch=0")})
+		l := firn.MustParseLayout("bits=time:48.node:14.seq:2,epoch=0")
+		q := open(t, s, &sequencer.Config{Layout: l, Window: time.Minute})
 		defer closeIt(t, q)
-		if _, err := q.NextBatch(t.Context(), 10_000_000); !errors.Is(err, firn.ErrBatchTooLarge) {
-			t.Errorf("NextBatch of ten million = %v", err)
+		for range 2 {
+			start := time.Now()
+			for _, n := range []int{4*60_000 + 1, 1 << 42, math.MaxInt} {
+				_, err := q.NextBatch(t.Context(), n)
+				_, _, err2 := q.Reserve(n)
+				for _, err := range []error{err, err2} {
+					if !errors.Is(err, firn.ErrBatchTooLarge) || !strings.Contains(err.Error(), "Fill") {
+						t.Errorf("a batch of %d: %v, want ErrBatchTooLarge, and a hint at Fill", n, err)
+					}
+				}
+			}
+			if got := q.Stats().IDs; got != 0 || time.Since(start) != 0 {
+				t.Errorf("%d IDs were taken in %v", got, time.Since(start))
+			}
+			time.Sleep(5 * time.Minute) // the window lapses
 		}
-		if b, err := q.NextBatch(t.Context(), 1000); err != nil || b.Len() != 1000 {
-			t.Errorf("NextBatch of a thousand = %d, %v", b.Len(), err)
+		if b, err := q.NextBatch(t.Context(), 4*50_000); err != nil || b.Len() != 4*50_000 {
+			t.Errorf("NextBatch of 50 s = %d, %v", b.Len(), err)
 		}
+		for _, n := range []int{0, -1, math.MinInt} {
+			_, err := q.NextBatch(t.Context(), n)
+			_, _, err2 := q.Reserve(n)
+			if err == nil || err2 == nil || errors.Is(err, firn.ErrBatchTooLarge) || errors.Is(err2, firn.ErrBatchTooLarge) {
+				t.Errorf("a batch of %d: %v, %v", n, err, err2)
+			}
+		}
+	})
+	bubble(t, func(t *testing.T, s grant.Store) {
+		q, err := sequencer.Open128(t.Context(), s, "orders", &sequencer.Config{Layout: firn.MustParseLayout("uuidv7"), Window: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeIt(t, q)
+		n := 60_000*int(q.Layout().MaxSeq()+1) + 1
+		_, err = q.NextBatch(t.Context(), n)
+		_, _, err2 := q.Reserve(n)
+		if !errors.Is(err, firn.ErrBatchTooLarge) || !errors.Is(err2, firn.ErrBatchTooLarge) {
+			t.Errorf("a batch of %d: %v, %v, want ErrBatchTooLarge", n, err, err2)
+		}
+	})
+}
+
+// TestBatchAmongOthers: a batch that MaxAhead does not allow at once gets its turn
+// while others take all that is free, over renewals of the window.
+func TestBatchAmongOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		l := firn.MustParseLayout("bits=time:48.node:14.seq:1,epoch=0")
+		ahead := 100 * time.Millisecond
+		q := open(t, s, &sequencer.Config{Layout: l, Window: 10 * time.Second, MaxAhead: &ahead})
+		defer closeIt(t, q)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all ids
+		var callers sync.WaitGroup
+		for i := range 6 {
+			callers.Go(func() {
+				for ctx.Err() == nil {
+					id, err := q.Next(ctx)
+					if i == 5 {
+						if id, err = q.TryNext(); err != nil {
+							time.Sleep(100 * time.Microsecond)
+							continue
+						}
+					}
+					if err == nil {
+						all.add(t, id)
+					}
+				}
+			})
+		}
+		for range 4 {
+			time.Sleep(time.Second)
+			start := time.Now()
+			b, err := q.NextBatch(t.Context(), 2*4000)
+			if took := time.Since(start); err != nil || b.Len() != 2*4000 || took > 4200*time.Millisecond {
+				t.Errorf("NextBatch of 4 s: %d IDs, %v after %v", b.Len(), err, took)
+			}
+			all.add(t, slices.Collect(b.All())...)
+		}
+		cancel()
+		callers.Wait()
 	})
 }
 

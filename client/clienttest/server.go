@@ -248,14 +248,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 
-	h.mu.Lock()
-	g, ok := h.generators[name]
-	if !ok {
-		g, _ = h.newGenerator() // NewHandler has tried
-		h.generators[name] = g
-	}
-	h.mu.Unlock()
-	b, err := g(r.Context(), count)
+	b, err := h.generator(name)(r.Context(), count)
 	switch {
 	case err == nil:
 	case errors.Is(err, firn.ErrBatchTooLarge):
@@ -302,6 +295,26 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 		panic(http.ErrAbortHandler) // net/http's way to cut the connection
 	}
 	_, _ = w.Write(body) // if the client is gone, that is its affair
+}
+
+// generator finds or makes the generator of a sequencer.
+func (h *Handler) generator(name string) generator {
+	h.mu.Lock()
+	g, ok := h.generators[name]
+	h.mu.Unlock()
+	if ok {
+		return g
+	}
+	// Without the lock, as it calls the clock, which may panic. NewHandler has tried
+	// all that can be an error.
+	made, _ := h.newGenerator()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if g, ok := h.generators[name]; ok {
+		return g
+	}
+	h.generators[name] = made
+	return made
 }
 
 // newGenerator makes the generator of a sequencer.

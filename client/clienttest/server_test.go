@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,5 +133,28 @@ func TestForms(t *testing.T) {
 	}
 	if _, err := clienttest.NewHandler(&clienttest.Options{Node: 1 << 40}); err == nil {
 		t.Error("a node number that is too large was taken")
+	}
+}
+
+// A clock that panics fails the request, as net/http recovers it, and no other.
+func TestClockThatPanics(t *testing.T) {
+	var calls atomic.Int64
+	now := func() time.Time {
+		if calls.Add(1) == 2 { // NewHandler looks once
+			panic(http.ErrAbortHandler)
+		}
+		return time.Now()
+	}
+	s := clienttest.NewServer(t, &clienttest.Options{Generator: &firn.Options{Now: now}})
+	c, err := client.New(client.Config{Servers: []string{s.URL}, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if _, err := c.Sequencer("orders").NextBatch(t.Context(), 3); err != nil {
+		t.Error(err) // the client tries again
+	}
+	if got := s.Requests(); got != 2 {
+		t.Errorf("%d requests, want one that failed and one more", got)
 	}
 }

@@ -18,7 +18,7 @@ const here = "internal/arch/arch_test.go"
 // elsewhere is another rule: nothing, in the root module.
 var imports = []importLine{
 	// The library. Its internal packages are leaves.
-	{pattern: ".", imports: []string{"internal/basen", "internal/freshness", "internal/invariants"}},
+	{pattern: ".", imports: []string{"internal/basen", "internal/freshness", "internal/invariants", "internal/mutant"}},
 	{pattern: "internal/basen"},
 	{pattern: "internal/freshness"},
 	{pattern: "internal/invariants"},

@@ -234,7 +234,7 @@ func TestFailures(t *testing.T) {
 		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, secret), "-UNAVAILABLE store-unavailable: node numbers are kept in a store that did not answer in time; the server's log says more", false},
 		{grant.ErrMismatch, "-TRYAGAIN recreated: ", false},
 		{sequencer.ErrClosed, "-UNAVAILABLE draining: ", false},
-		{firn.ErrBatchTooLarge, "-ERR batch-too-large: so large a batch takes longer than the deadline leaves: it must be done in 10s; ask for fewer IDs at a time", false},
+		{firn.ErrBatchTooLarge, "-ERR batch-too-large: the batch is too large: it must be done in 10s; ask for fewer IDs at a time", false},
 		{&firn.WaitError{Wait: time.Second}, "-TRYAGAIN busy: no ID is free for another 1s", false},
 		{&firn.ClockError{Wait: time.Second}, "-UNAVAILABLE clock: ", false},
 		{context.DeadlineExceeded, "-TRYAGAIN busy: ", false},

@@ -1,0 +1,96 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/firnid/firn"
+)
+
+// A bomb is the caller's code in a Client: a source of tokens, a transport and the
+// body of its answers. It goes off at the n-th call.
+type bomb struct {
+	left    atomic.Int64
+	explode func()
+	http.RoundTripper
+}
+
+func (b *bomb) touch() {
+	if b.left.Add(-1) == 0 {
+		b.explode()
+	}
+}
+
+func (b *bomb) token(context.Context) (string, error) { b.touch(); return "secret", nil }
+
+func (b *bomb) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.touch()
+	resp, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = minedBody{resp.Body, b}
+	}
+	return resp, err
+}
+
+type minedBody struct {
+	io.ReadCloser
+	*bomb
+}
+
+func (m minedBody) Read(p []byte) (int, error) { m.touch(); return m.ReadCloser.Read(p) }
+
+// TestCallersCodeThatPanics: code of the caller's that panics, or ends the
+// goroutine, is a call that has failed, in a call as in the background; the
+// sequencer and the client work on.
+func TestCallersCodeThatPanics(t *testing.T) {
+	for name, explode := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
+		for n := int64(1); n <= 8; n++ {
+			inBubble(t, func(t *testing.T, net *network) {
+				h := net.node(t, "a", 1, "default")
+				h.RequireToken("secret")
+				transport := &http.Transport{DialContext: net.dial}
+				defer transport.CloseIdleConnections()
+				b := &bomb{explode: explode, RoundTripper: transport}
+				c := newClient(t, Config{Servers: []string{"http://a"}, HTTPClient: &http.Client{Transport: b}, TokenSource: b.token})
+				q := c.Sequencer("orders")
+				seen := make(map[firn.ID]bool)
+				for what, call := range map[string]func(){
+					"Next":      func() { _, _ = q.Next(t.Context()) },
+					"Fill":      func() { _ = q.Fill(t.Context(), make([]firn.ID, 200)) },
+					"NextBatch": func() { _, _ = q.NextBatch(t.Context(), 3) },
+				} {
+					b.left.Store(n)
+					done := make(chan struct{})
+					go func() {
+						defer close(done)
+						defer func() { _ = recover() }()
+						call()
+					}()
+					<-done
+					b.left.Store(0)
+					dst := make([]firn.ID, 300)
+					if err := q.Fill(t.Context(), dst); err != nil {
+						t.Errorf("Fill after a %s in %s: %v", name, what, err)
+					}
+					batch, err := q.NextBatch(t.Context(), 3)
+					if err != nil {
+						t.Errorf("NextBatch after a %s in %s: %v", name, what, err)
+					}
+					for id := range batch.All() {
+						dst = append(dst, id)
+					}
+					for _, id := range dst {
+						if seen[id] {
+							t.Fatalf("ID %v comes twice after a %s in %s", id, name, what)
+						}
+						seen[id] = true
+					}
+				}
+			})
+		}
+	}
+}
