@@ -667,14 +667,15 @@ func broken() []struct {
 		}},
 		{"List of a while ago", "list and changes", func() breakage {
 			var mu sync.Mutex
-			var when time.Time
-			var what []pair
+			before := make(map[string][]pair) // what was there at the last call, by prefix
 			return listing(func(all []pair, prefix string) []pair {
 				mu.Lock()
 				defer mu.Unlock()
-				if time.Since(when) > 5*time.Millisecond {
-					when, what = time.Now(), all
+				what, ok := before[prefix]
+				if !ok {
+					what = all
 				}
+				before[prefix] = slices.Clone(all)
 				return having(slices.Clone(what), func(key string) bool { return strings.HasPrefix(key, prefix) })
 			})
 		}()},
