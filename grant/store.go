@@ -82,9 +82,9 @@ var ErrNotSent = errors.New("grant: not sent to the store")
 
 // A MultiGetter is a Store that reads many keys in one round trip. It returns a
 // value for each key, in their order; nil means absent. The values are the
-// caller's. They may be stale, and not durable yet; but up to 8 keys are read at
-// one moment of the store's history, so that who finds a value of its own writing
-// finds every other as it was then, or later.
+// caller's. They may be stale and not durable yet. But up to 8 keys are read on
+// one server, at one moment or in their order: if a key has a value, those after
+// it in keys have what they had when that value was written, or later ones.
 type MultiGetter interface {
 	GetMany(ctx context.Context, keys []string) ([][]byte, error)
 }

@@ -815,6 +815,18 @@ func broken() []struct {
 			}
 			return values, err
 		}}},
+		{"GetMany reads the last key first", "get many in order", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+			values := make([][]byte, len(keys))
+			for i, key := range slices.Backward(keys) {
+				v, err := w.get(ctx, key)
+				if err != nil {
+					return nil, err
+				}
+				values[i] = v
+				<-time.After(50 * time.Microsecond)
+			}
+			return values, nil
+		}}},
 		{"GetMany after Close", "close", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
 			return w.db.GetMany(ctx, keys)
 		}}},

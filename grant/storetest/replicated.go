@@ -61,8 +61,7 @@ var (
 	_ grant.MultiGetter = (*Replicated)(nil)
 )
 
-// errWait is of a CAS that is applied where it was sent, and perhaps nowhere
-// else.
+// errWait is of a CAS that is applied at the primary alone, as far as is known.
 var errWait = errors.New("storetest: applied at the primary, and perhaps not at the standby")
 
 // init makes the first server. It is called with r.mu held.
