@@ -66,6 +66,22 @@ func tooOld(members []member) error {
 	return nil
 }
 
+// oneCluster returns an error if two members that have answered are not of one
+// cluster: a read and a CAS would then go to two stores.
+func oneCluster(members []member) error {
+	var first *member
+	for i, m := range members {
+		switch {
+		case m.err != nil:
+		case first == nil:
+			first = &members[i]
+		case m.status.Header.ClusterId != first.status.Header.ClusterId:
+			return fmt.Errorf("%w: %s and %s are members of two different clusters, so IDs would repeat: name the endpoints of one", ErrOptions, first.endpoint, m.endpoint)
+		}
+	}
+	return nil
+}
+
 func parseVersion(text string) (major, minor, patch int, ok bool) {
 	text, _, _ = strings.Cut(text, "-")
 	parts := strings.Split(text, ".")
@@ -93,8 +109,10 @@ func (s *Store) Check(ctx context.Context) []string {
 	defer leave()
 	members := s.status(call)
 	var found []string
-	if err := tooOld(members); err != nil {
-		found = append(found, err.Error())
+	for _, err := range []error{tooOld(members), oneCluster(members)} {
+		if err != nil {
+			found = append(found, err.Error())
+		}
 	}
 	return append(found, s.findings(call, members)...)
 }
@@ -102,7 +120,6 @@ func (s *Store) Check(ctx context.Context) []string {
 func (s *Store) findings(ctx context.Context, members []member) []string {
 	var found []string
 	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
-	clusters := make(map[uint64]string)
 	for _, m := range members {
 		if m.err != nil {
 			if isAuth(m.err) {
@@ -113,13 +130,6 @@ func (s *Store) findings(ctx context.Context, members []member) []string {
 			continue
 		}
 		st := m.status
-		if other, is := clusters[st.Header.ClusterId]; !is && len(clusters) > 0 {
-			for _, o := range clusters {
-				other = o
-			}
-			add("%s and %s are members of two different clusters: IDs will repeat. Name the endpoints of one", m.endpoint, other)
-		}
-		clusters[st.Header.ClusterId] = m.endpoint
 		if major, minor, _, ok := parseVersion(st.Version); ok {
 			if cmajor, cminor, _, _ := parseVersion(version.Version); major != cmajor || minor != cminor {
 				add("%s runs etcd %s, and this client is of %s: they work together, and are tested together only within one minor version", m.endpoint, st.Version, version.Version)

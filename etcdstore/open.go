@@ -108,7 +108,8 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 
 // Open returns a Store once etcd has answered a read that needs its majority.
 // It fails when that takes longer than DialTimeout or ctx is done, when etcd
-// refuses the user, and when a member is too old.
+// refuses the user, when a member is too old, and when the endpoints are members
+// of different clusters.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	endpoints, prefix, encrypted, err := o.check()
 	if err != nil {
@@ -155,7 +156,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.begin(within, o.Warn); err != nil {
 		_ = s.Close()
-		if errors.Is(err, ErrVersion) {
+		if errors.Is(err, ErrVersion) || errors.Is(err, ErrOptions) {
 			return nil, err
 		}
 		return nil, unreachable(ctx, endpoints, config, o.Username, prefix, err)
@@ -210,6 +211,9 @@ func (s *Store) begin(ctx context.Context, warn func(string)) error {
 	}
 	members := s.status(ctx)
 	if err := tooOld(members); err != nil {
+		return err
+	}
+	if err := oneCluster(members); err != nil {
 		return err
 	}
 	if warn != nil {

@@ -209,3 +209,13 @@ func TestTLS(t *testing.T) {
 	_, plain, _ := strings.Cut(sharedEtcd(t).endpoint, "://")
 	try(plain, certs.client, "it speaks no TLS")
 }
+
+// TestTwoClusters: endpoints that belong to different clusters are two stores.
+func TestTwoClusters(t *testing.T) {
+	e, other := sharedEtcd(t), startEtcd(t, nil)
+	s, err := Open(t.Context(), Options{Endpoints: []string{e.endpoint, other.endpoint}, Prefix: newPrefix()})
+	wantError(t, "Open", err, ErrOptions, e.endpoint, other.endpoint, "two different clusters")
+	if err == nil {
+		_ = s.Close()
+	}
+}

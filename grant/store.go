@@ -10,14 +10,25 @@ import (
 // A Store keeps small values under keys. It is all that coordination needs of a
 // database, and the smallest interface that many databases have.
 //
-// CAS must be linearizable, and durable when it returns: a value that was
-// applied is never lost, and never comes back after another has replaced it.
+// CAS must be linearizable, and what it has applied must be durable: once CAS
+// has returned true, its key never falls back to a value from before. Every
+// value that it has from then on is the one applied or has replaced it, CAS by
+// CAS, on whatever survives a crash, a loss of power or a failover.
 // Uniqueness of IDs rests on this and on nothing else. A store that loses
 // applied values (asynchronous failover, a file system that lies about fsync)
 // makes IDs repeat. Package storetest checks what can be checked.
 //
+// Reads promise less. Many databases show a value before it is on disk, or on
+// the replica that may be promoted, and a server that was replaced may answer
+// before it notices. So what Get and List return may be lost, as if its CAS had
+// never been made, and may be old while the store fails over. Only a CAS turns
+// what was read into a fact: when CAS(key, old, next) returns true, the key had
+// old, and never falls back to it or to what was there before. If values never
+// repeat, no other CAS from any of these is ever applied. It proves nothing
+// about other keys.
+//
 // Keys are parts joined by a slash. A part begins with a letter or a digit, and
-// goes on with these and with . _ - : (ASCII; upper and lower case differ). A
+// continues with these and with . _ - : (ASCII; upper and lower case differ). A
 // key is at most 256 bytes long, a value at most 4096 and never empty. Other
 // keys and values are an error that is ErrNotSent; CheckKey and CheckValue say
 // what is wrong with them.
@@ -28,32 +39,36 @@ import (
 // done at all, and the error matches both ErrNotSent and the context's.
 type Store interface {
 	// Get returns the value of a key, or nil if there is none. The caller owns
-	// the value. It is linearizable: it sees every CAS that returned before,
-	// and what it has seen is as durable as if its CAS had returned.
+	// the value. Get sees every CAS that returned true before, and in a store
+	// that does not fail over it is linearizable. While a store fails over, it
+	// is sure to see only those of the Store it is called of. The value may not
+	// be durable: see Store.
 	Get(ctx context.Context, key string) ([]byte, error)
 
 	// CAS puts next in the place of old, where old is the key's value, byte for
-	// byte; an old of no bytes, nil or not, means that the key is absent. What
-	// counts is the value and not how it came there: a CAS from A succeeds
-	// after A was replaced by B and B by A. It neither keeps its arguments nor
-	// changes them. Values are never removed.
+	// byte; an old of no bytes, nil or not, means that the key is absent. Only
+	// the value matters, not how it came there: a CAS from A succeeds after A
+	// was replaced by B and B by A. CAS neither keeps its arguments nor changes
+	// them. Values are never removed.
 	//
-	//	true, nil      applied, and durable
-	//	false, nil     not applied, and never will be: the key has another
-	//	               value, as durable as one that Get returns
-	//	false, err     unknown: it may be applied, now or later
+	//	true, nil      applied, and durable wherever the store may fail over to
+	//	false, nil     not applied, and never will be: the key had another
+	//	               value, which is no more durable than one that Get returns
+	//	false, err     unknown: it may be applied, now or later, and what was
+	//	               applied may be lost
 	//
-	// An error that is ErrNotSent says for certain that nothing was, or will
-	// be, applied.
+	// A store that has applied the CAS and is not certain that it is durable
+	// returns an error. An error that is ErrNotSent says for certain that
+	// nothing was, or will be, applied.
 	CAS(ctx context.Context, key string, old, next []byte) (bool, error)
 
 	// List calls yield for every key with the prefix, in ascending order of
-	// their bytes, until yield returns false. It is linearizable as a whole or
-	// key by key: a key whose CAS returned before List was called is there, with
-	// that value or a later one. A prefix is any text: the empty one is that of
-	// all keys, and one that no key can have finds nothing. The value belongs to
+	// their bytes, until yield returns false. Key by key it sees what a Get
+	// called when List was called sees, or a later value, and that value may
+	// not be durable either. A prefix is any text: the empty one is that of all
+	// keys, and one that no key can have finds nothing. The value belongs to
 	// yield only while it runs; yield may use the store. A List that could not
-	// go on to the end returns an error.
+	// continue to the end returns an error.
 	List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error
 
 	// Close ends the use of the store. Calls under way may fail; calls after
@@ -67,9 +82,9 @@ var ErrNotSent = errors.New("grant: not sent to the store")
 
 // A MultiGetter is a Store that reads many keys in one round trip. It returns a
 // value for each key, in their order; nil means absent. The values are the
-// caller's. They may be stale, and not durable yet; but up to 8 keys are read at
-// one moment of the store's history, so that who finds a value of its own writing
-// finds every other as it was then, or later.
+// caller's. They may be stale and not durable yet. But up to 8 keys are read on
+// one server, at one moment or in their order: if a key has a value, those after
+// it in keys have what they had when that value was written, or later ones.
 type MultiGetter interface {
 	GetMany(ctx context.Context, keys []string) ([][]byte, error)
 }
@@ -83,8 +98,9 @@ type Watcher interface {
 }
 
 // A Lineage is a Store that knows when it went back, restored from a backup for
-// instance: the identity is another one, or the revision a smaller one, than
-// anybody has ever seen.
+// instance: the identity differs from, or the revision is smaller than, any that
+// was seen before. An error says nothing about whether it went back, so a caller
+// that rests a write on the answer must not write.
 type Lineage interface {
 	Lineage(ctx context.Context) (identity string, revision int64, err error)
 }

@@ -4,13 +4,20 @@
 // It is for one primary, at which all writes and reads are made, and whose commits
 // are on disk when they return. It is not for a database whose replicas are promoted
 // without what the primary has acknowledged, which forgets grants: then IDs repeat
-// unless fence is run after the promotion. Replication that waits for the replica is
-// well (synchronous_commit = on with synchronous_standby_names, group replication).
-// New refuses a database that is a replica or set to forget what it commits; Check tells
-// of what is dangerous without being certain, such as replicas that nobody waits for.
-// A primary that has become a replica is noticed at every read and write, and its
-// connections are given up, so that the pool finds the new primary where the driver
-// does. Which server is the primary is for the database to keep single.
+// unless they are fenced after the promotion. A commit that waits for a synchronous
+// standby of PostgreSQL is safe (synchronous_commit = on with
+// synchronous_standby_names, and a driver that passes warnings on: see
+// Options.Warnings), and so is one of a group that commits together (Galera, group
+// replication). MySQL's semi-synchronous replication is not: it stops waiting without
+// an error.
+//
+// New refuses a database that is a replica or set to forget what it commits. Check,
+// and Options.Warn as long as the Store is open, report what is dangerous without being
+// certain, such as replicas that the primary does not wait for, or no longer. A primary
+// that has become a replica is noticed at every read and write, and its connections are
+// given up, so that the pool finds the new primary where the driver does. In PostgreSQL
+// that goes for a primary that was replaced, too, once the Store has used a server with
+// a later timeline. Otherwise it is for the database to keep its primary single.
 //
 // The package needs no driver: bring one that is registered with database/sql.
 //
@@ -19,7 +26,9 @@
 // There is one row for each key: k, its bytes; v, the value; n, how often it was
 // written. The row whose k is !identity names the table: a random text, made with
 // it. Rows are never deleted, and must not be by hand: a record that is gone makes
-// IDs repeat. Options.Create makes the table; Schema is what it runs.
+// IDs repeat. Options.Create makes the table; Schema is what it runs. New refuses a
+// table with other types, collations, keys or triggers, and tells what to change: it
+// looks at the catalog, and writes rows that it rolls back.
 //
 // The identity and the sum of all n are the Lineage, by which members see that the
 // table was restored from a backup, made anew, or emptied. That sum reads every row,
@@ -27,7 +36,13 @@
 //
 // # What is visible and not yet durable
 //
-// PostgreSQL shows a change once it is on disk. MySQL without a binary log shows it
-// a moment before: a read at this moment, just before a power loss, may see a value that
-// comes to nothing. CAS is not concerned, and so the uniqueness of IDs is not.
+// What a read shows may be lost. PostgreSQL shows a commit once it is on this server's
+// disk; if the wait for a standby was cut short, the standby may lack it. InnoDB shows
+// a commit a moment before it is on disk, and before any replica has it. Both write one
+// log, so what was visible when a CAS was sent to the same server is durable when that
+// CAS is applied.
+//
+// A CAS is applied if the server has committed it without a warning. PostgreSQL's
+// statements set synchronous_commit to on if the session has it off, and ask for
+// warnings if the session hides them. MySQL is asked for warnings after each CAS.
 package sqlstore

@@ -22,10 +22,12 @@ type fake struct {
 	mu       sync.Mutex
 	rows     map[string]fakeRow // nil while there is no table
 	replica  bool
+	timeline int64
 	settings [4]string // fsync, synchronous_commit, full_page_writes, transaction_read_only
 	kind     string    // of the table, as in relpersistence
 	standbys string    // synchronous_standby_names
 	replicas int64
+	warned   []string // what the driver has got, see warnings
 
 	// fault is asked before a statement, with its first word, and may fail it. It
 	// applies the statement itself where a test wants that.
@@ -44,7 +46,7 @@ func (e fakeError) Error() string    { return "SQLSTATE " + string(e) }
 func (e fakeError) SQLState() string { return string(e) }
 
 func newFake() *fake {
-	return &fake{settings: [4]string{"on", "on", "on", "off"}, kind: "p"}
+	return &fake{settings: [4]string{"on", "on", "on", "off"}, kind: "p", timeline: 1}
 }
 
 func (f *fake) open() *sql.DB { return sql.OpenDB(f) }
@@ -56,7 +58,7 @@ func (f *fake) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := f.ask("CONNECT", nil); err != nil {
 		return nil, err
 	}
-	return &fakeConn{f}, nil
+	return &fakeConn{f: f}, nil
 }
 
 func (f *fake) ask(what string, apply func()) error {
@@ -71,11 +73,54 @@ func (f *fake) ask(what string, apply func()) error {
 
 func (f *fake) Driver() driver.Driver { return nil }
 
-type fakeConn struct{ f *fake }
+// A fakeConn is one connection. In a transaction it keeps what it replaced, to put it back.
+type fakeConn struct {
+	f    *fake
+	inTx bool
+	undo []func()
+}
+
+// warnings is Options.Warnings over a fake.
+func warnings(driverConn any) []string {
+	f := driverConn.(*fakeConn).f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	warned := f.warned
+	f.warned = nil
+	return warned
+}
+
+// put changes a row.
+func (c *fakeConn) put(key string, r fakeRow) {
+	before, was := c.f.rows[key]
+	c.f.rows[key] = r
+	if !c.inTx {
+		return
+	}
+	c.undo = append(c.undo, func() {
+		if was {
+			c.f.rows[key] = before
+		} else {
+			delete(c.f.rows, key)
+		}
+	})
+}
+
+func (c *fakeConn) Commit() error { return errors.New("only rolled back") }
+
+func (c *fakeConn) Rollback() error {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	for _, undo := range slices.Backward(c.undo) {
+		undo()
+	}
+	c.inTx = false
+	return nil
+}
 
 func (c *fakeConn) Prepare(string) (driver.Stmt, error) { return nil, errors.New("not prepared") }
 func (c *fakeConn) Close() error                        { return nil }
-func (c *fakeConn) Begin() (driver.Tx, error)           { return nil, errors.New("no transactions") }
+func (c *fakeConn) Begin() (driver.Tx, error)           { c.inTx, c.undo = true, nil; return c, nil }
 
 // text is an argument as bytes, whichever way it came.
 func text(v driver.NamedValue) []byte {
@@ -115,13 +160,13 @@ func (c *fakeConn) ExecContext(ctx context.Context, query string, args []driver.
 		case "INSERT":
 			key := string(text(args[0]))
 			if _, ok := f.rows[key]; !ok {
-				f.rows[key] = fakeRow{text(args[1]), 1}
+				c.put(key, fakeRow{text(args[1]), 1})
 				changed = 1
 			}
 		case "UPDATE":
 			key := string(text(args[1]))
 			if r, ok := f.rows[key]; ok && bytes.Equal(r.value, text(args[2])) {
-				f.rows[key] = fakeRow{text(args[0]), r.n + 1}
+				c.put(key, fakeRow{text(args[0]), r.n + 1})
 				changed = 1
 			}
 		case "SELECT":
@@ -149,6 +194,10 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	state := f.timeline
+	if f.replica {
+		state = -1
+	}
 	one := func(v ...driver.Value) (driver.Rows, error) {
 		return &fakeRows{columns: len(v), rows: [][]driver.Value{v}}, nil
 	}
@@ -161,14 +210,24 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 	switch {
 	case strings.Contains(query, "synchronous_standby_names"):
 		return one(f.standbys, f.settings[1], f.replicas)
-	case strings.Contains(query, "current_setting"):
+	case strings.Contains(query, "current_setting('fsync')"):
 		return one(f.settings[0], f.settings[1], f.settings[2], f.settings[3])
+	case strings.Contains(query, "current_schemas"):
+		return one("public")
 	case strings.Contains(query, "relpersistence"):
-		return one(f.kind)
+		return one(int64(1), "r", f.kind, false, false, "", "", "")
+	case strings.Contains(query, "format_type"):
+		return &fakeRows{columns: 7, rows: [][]driver.Value{
+			{"k", "character varying(256)", true, false, false, "C", true},
+			{"v", "bytea", true, false, false, "", true},
+			{"n", "bigint", true, false, false, "", true},
+		}}, nil
+	case strings.Contains(query, "indisunique"):
+		return one("firn_grants_pkey", true)
 	case strings.Contains(query, "clock_timestamp"):
-		return one(time.Now().UnixMicro(), f.replica)
-	case strings.HasPrefix(query, "SELECT pg_is_in_recovery()"):
-		return one(f.replica)
+		return one(time.Now().UnixMicro(), state)
+	case strings.HasPrefix(query, "SELECT CASE WHEN pg_is_in_recovery()"):
+		return one(state)
 	case f.rows == nil:
 		return nil, fakeError("42P01")
 	case strings.Contains(query, "SUM(n)"):
@@ -176,11 +235,13 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 		for _, r := range f.rows {
 			sum += r.n
 		}
-		return one(value(identityKey), sum, f.replica)
+		return one(value(identityKey), sum, state)
+	case strings.HasPrefix(query, "SELECT EXISTS"):
+		return one(len(f.rows) > 0)
 	case strings.Contains(query, "WHERE k = $1"):
-		return one(value(string(text(args[0]))), f.replica)
+		return one(value(string(text(args[0]))), state)
 	}
-	rows := &fakeRows{columns: 2}
+	rows := &fakeRows{columns: 3}
 	for _, key := range slices.Sorted(maps.Keys(f.rows)) {
 		wanted := false
 		if strings.Contains(query, " IN (") {
@@ -189,7 +250,7 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 			wanted = key >= string(text(args[0])) && key < string(text(args[1])) && int64(len(rows.rows)) < args[2].Value.(int64)
 		}
 		if wanted {
-			rows.rows = append(rows.rows, []driver.Value{key, value(key)})
+			rows.rows = append(rows.rows, []driver.Value{key, value(key), state})
 		}
 	}
 	return rows, nil
@@ -214,7 +275,7 @@ func (r *fakeRows) Next(dest []driver.Value) error {
 // store opens a Store over the fake, and makes its table.
 func (f *fake) store(t *testing.T) *Store {
 	t.Helper()
-	s, err := New(t.Context(), f.open(), PostgreSQL(), &Options{Create: true, CloseDB: true})
+	s, err := New(t.Context(), f.open(), PostgreSQL(), &Options{Create: true, CloseDB: true, Warnings: warnings})
 	if err != nil {
 		t.Fatal(err)
 	}

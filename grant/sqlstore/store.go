@@ -10,6 +10,7 @@ import (
 	mathrand "math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn/grant"
@@ -34,9 +35,12 @@ var (
 	// ErrUnfit means that the database is set to forget what it has committed.
 	ErrUnfit = errors.New("sqlstore: the database would lose what is committed")
 
-	// ErrDamaged means that the table is there and is not one of this package, or
-	// that it was emptied.
-	ErrDamaged = errors.New("sqlstore: the table is not as it was made")
+	// ErrSchema means that the table does not keep keys and values as they are:
+	// it was made with other types, collations, indexes or triggers than Schema has.
+	ErrSchema = errors.New("sqlstore: the table is not made as it must be")
+
+	// ErrDamaged means that the table was emptied, or has lost the row that names it.
+	ErrDamaged = errors.New("sqlstore: the table has lost rows")
 )
 
 // DefaultTable is the table where Options name none.
@@ -51,41 +55,72 @@ const page = 512
 // maxKeys is how many keys GetMany asks for at once.
 const maxKeys = 128
 
+// checkEvery is how often the settings of the database are looked at.
+const checkEvery = 10 * time.Second
+
 // Options are what New can be told. The zero Options and nil mean the defaults.
 type Options struct {
-	// Table is the name of the table, with its schema and a dot before it where that
-	// is not the user's own: DefaultTable if it is empty.
+	// Table is the name of the table, with its schema and a dot before it if it is not
+	// in the user's own: DefaultTable if it is empty.
 	Table string
 
-	// Create makes the table if it is not there. It is wrong where a table should be:
-	// an empty one knows nothing of the numbers that are in use.
+	// Create makes the table if it does not exist, and names it if it is empty. It is
+	// wrong if there should be a table: an empty one does not know which numbers are in
+	// use.
 	Create bool
 
 	// CloseDB lets Close close the database too.
 	CloseDB bool
+
+	// Warnings takes the warnings that the server has sent on a driver's connection
+	// (as of sql.Conn.Raw) since it was last asked about this connection. A CAS asks
+	// before and after its statement, on a connection that it has to itself, and its
+	// result is unknown if there is one. Notices below a warning are not for it.
+	//
+	// PostgreSQL reports with a warning alone that a commit is on the primary and
+	// perhaps on no standby, because an administrator has cut the wait short. If
+	// Warnings is nil, such a CAS is taken for durable, and a failover to a standby
+	// may repeat IDs. MySQL needs no Warnings: it can be asked in SQL.
+	Warnings func(driverConn any) []string
+
+	// Warn is called with what Check finds, in New, and with what changes later, within
+	// CheckEvery, until Close. It is called by one goroutine at a time and must not
+	// call the Store. Nil means that the settings are not looked at.
+	Warn func(string)
+
+	// CheckEvery is how often the settings are looked at for Warn. Zero means 10 seconds.
+	CheckEvery time.Duration
 }
 
 // A Store is a grant.Store in a table. It must be made by New. It is safe for use by
 // many goroutines at once, and any number of Stores of any number of processes may
 // use one table.
 //
-// Get, List and Lineage are linearizable; List shows each key as it is when its page
-// of 512 keys is read. A CAS is one statement that commits by itself, at whatever
+// Get, List and Lineage are linearizable on one primary; List shows each key as it is
+// when its page of 512 keys is read. What they show may not be durable yet, see the
+// package's comment. A CAS is one statement that commits by itself, at whatever
 // isolation the session has: see CAS.
 //
-// Reads and List of a server that is a replica are an error that is ErrReplica; a CAS
-// is one that is grant.ErrNotSent too. A call that finds a dead connection, or others
-// in the way, begins again for at most half a second or so, and never beyond its context.
+// Reads from a replica are an error that is ErrReplica; a CAS there is one that is
+// grant.ErrNotSent too. In PostgreSQL a primary counts as a replica once the Store has
+// used one that was promoted later. A call that finds a dead connection, or others in
+// the way, begins again for at most half a second or so, and never beyond its context.
 type Store struct {
 	db    *sql.DB
 	d     *Dialect
-	close bool
-	table string // quoted
+	o     Options
+	table string // quoted, with its schema
 
-	get, insert, update, list, lineage, primary string
+	primary                                  string // as in Dialect
+	get, insert, update, list, lineage, time string
+
+	// opened and promoted are what primary was at first and the greatest that it was.
+	opened   int64
+	promoted atomic.Int64
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
+	done   sync.WaitGroup // watch
 	once   sync.Once
 	err    error // of Close
 }
@@ -95,91 +130,54 @@ func Schema(d *Dialect, table string) ([]string, error) {
 	if table == "" {
 		table = DefaultTable
 	}
-	quoted, err := d.quoted(table)
+	schema, name, err := d.split(table)
 	if err != nil {
 		return nil, err
 	}
+	quoted := d.quoted(schema, name)
 	return []string{
 		strings.ReplaceAll(d.create, "{T}", quoted),
 		fmt.Sprintf("INSERT INTO %s (k, v, n) VALUES ('%s', '%s', 1)", quoted, identityKey, rand.Text()),
 	}, nil
 }
 
-// New returns a Store over a database, once it has seen that the table is there and
-// that the database is fit to keep it: a primary, which writes to disk what it
-// commits. The errors of a database that cannot be reached are its driver's.
+// New returns a Store over a database, once it has seen that the database is fit to
+// keep it, a primary that writes to disk what it commits, and that the table is as
+// Schema makes it. It tries the latter with rows that it takes back. The errors of a
+// database that cannot be reached are its driver's.
 func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*Store, error) {
-	if o == nil {
-		o = new(Options)
+	s := &Store{db: db, d: d}
+	if o != nil {
+		s.o = *o
 	}
-	name := o.Table
-	if name == "" {
-		name = DefaultTable
+	if s.o.Table == "" {
+		s.o.Table = DefaultTable
 	}
-	table, err := d.quoted(name)
-	if err != nil {
-		return nil, err
-	}
-	in := func(statement string) string { return strings.ReplaceAll(statement, "{T}", table) }
-	s := &Store{
-		db: db, d: d, table: table, close: o.CloseDB,
-		get: in(d.get), insert: in(d.insert), update: in(d.update), list: in(d.list), lineage: in(d.lineage), primary: d.primary,
+	if s.o.CheckEvery <= 0 {
+		s.o.CheckEvery = checkEvery
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	var replica bool
-	if err := db.QueryRowContext(ctx, s.primary).Scan(&replica); err != nil {
-		return nil, err
-	}
-	if replica {
-		return nil, fmt.Errorf("%w: connect to the primary", ErrReplica)
-	}
-	if err := d.check(ctx, db); err != nil {
-		return nil, err
-	}
-	_, err = db.ExecContext(ctx, in(d.exists))
-	if o.Create && (err == nil || d.missing(err)) {
-		err = s.make(ctx, err != nil, in)
-	}
-	if d.missing(err) {
-		return nil, fmt.Errorf("%w %s", ErrNoTable, name)
+	err := s.open(ctx, s.o.Table, s.o.Create)
+	if err == nil && s.o.Warn != nil {
+		err = s.startWatch(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("sqlstore: table %s: %w", name, err)
-	}
-	if err := d.checkTable(ctx, db, name); err != nil {
-		return nil, err
-	}
-	if _, _, err := s.Lineage(ctx); err != nil {
+		s.cancel()
 		return nil, err
 	}
 	return s, nil
 }
 
-// make makes the table, and names it if it has no rows. Others may do so at the same
-// time, or may have stopped half way.
-func (s *Store) make(ctx context.Context, missing bool, in func(string) string) error {
-	if missing {
-		_, refused := s.db.ExecContext(ctx, in(s.d.create))
-		if _, err := s.db.ExecContext(ctx, in(s.d.exists)); err != nil {
-			if refused != nil {
-				return fmt.Errorf("create it: %w", refused)
-			}
-			return err
-		}
-	}
-	var rows []row
-	err := s.read(ctx, func(conn *sql.Conn) (replica bool, err error) {
-		rows, err = s.rows(ctx, conn, s.list, "", "~", 1)
-		return false, err
-	})
-	if err != nil || len(rows) > 0 {
-		return err
-	}
-	_, err = s.db.ExecContext(ctx, s.insert, identityKey, []byte(rand.Text()))
-	if s.d.duplicate(err) {
-		return nil
-	}
-	return err
+// name makes the statements for a table.
+func (s *Store) name(table string) {
+	s.table = table
+	s.get, s.insert, s.update = s.in(s.d.get), s.in(s.d.insert), s.in(s.d.update)
+	s.list, s.lineage, s.time = s.in(s.d.list), s.in(s.d.lineage), s.in(s.d.clock)
+}
+
+// in is a statement of the dialect for this table and server.
+func (s *Store) in(statement string) string {
+	return strings.NewReplacer("{T}", s.table, "{P}", s.primary).Replace(statement)
 }
 
 // errClosed is of calls after Close.
@@ -209,22 +207,6 @@ func failed(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("sqlstore: %s: %w: %w", what, cause, err)
 	}
 	return fmt.Errorf("sqlstore: %s: %w", what, err)
-}
-
-// Check returns what is dangerous about the database although it can be used, each in
-// a sentence: replicas that may lack what was committed when they are promoted, nodes
-// that may show what is old. What New refuses is not among it.
-func (s *Store) Check(ctx context.Context) ([]string, error) {
-	call, leave, err := s.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	found, err := s.d.findings(call, s.db)
-	if err != nil {
-		return nil, failed(ctx, "look at the settings", err)
-	}
-	return found, nil
 }
 
 const (
@@ -258,24 +240,42 @@ func discard(conn *sql.Conn) {
 	_ = conn.Close()
 }
 
+// stale returns an error if a server is not to be believed that says of itself
+// what primary does: it is a replica, or was replaced by one that was promoted.
+func (s *Store) stale(state int64) error {
+	for {
+		newest := s.promoted.Load()
+		switch {
+		case state < 0:
+			return fmt.Errorf("%w: what it shows may be old", ErrReplica)
+		case state < newest:
+			return fmt.Errorf("%w: its timeline is %d, and a server with timeline %d was promoted in its place, or it was restored from a backup: then fence, and start this process again",
+				ErrReplica, state, newest)
+		case state == newest || s.promoted.CompareAndSwap(newest, state):
+			return nil
+		}
+	}
+}
+
 // read runs f, which only reads, on a connection to the primary, and again where it
-// must. F says whether the server was a replica when it had read.
-func (s *Store) read(ctx context.Context, f func(*sql.Conn) (replica bool, err error)) error {
+// must. F returns what primary was when it had read.
+func (s *Store) read(ctx context.Context, f func(*sql.Conn) (state int64, err error)) error {
 	for dead, again := 0, 0; ; {
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
 			return err
 		}
-		replica, err := f(conn)
-		if err == nil && replica {
-			// Others of the pool may lead to the primary: after a failover, the name
-			// of the host does, and this connection is older.
-			discard(conn)
-			err = fmt.Errorf("%w: what it shows may be old", ErrReplica)
-			if dead++; dead > maxDead {
-				return err
+		state, err := f(conn)
+		if err == nil {
+			if err = s.stale(state); err != nil {
+				// Others of the pool may lead to the primary: after a failover, the
+				// name of the host does, and this connection is older.
+				discard(conn)
+				if dead++; dead > maxDead {
+					return err
+				}
+				continue
 			}
-			continue
 		}
 		_ = conn.Close() // back to the pool, which throws a broken one away
 		switch {
@@ -306,9 +306,9 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	}
 	defer leave()
 	var value []byte
-	err = s.read(call, func(conn *sql.Conn) (replica bool, err error) {
-		err = conn.QueryRowContext(call, s.get, key).Scan(&value, &replica)
-		return replica, err
+	err = s.read(call, func(conn *sql.Conn) (state int64, err error) {
+		err = conn.QueryRowContext(call, s.get, key).Scan(&value, &state)
+		return state, err
 	})
 	if err != nil {
 		return nil, failed(ctx, fmt.Sprintf("get key %q", key), err)
@@ -324,6 +324,9 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 // Where the driver says that a connection was dead before anything was sent
 // (driver.ErrBadConn), it is sent on another; should that one be refused, the result is
 // unknown, for the driver may have been wrong.
+//
+// The result is unknown too if the server has applied it with a warning, and if the
+// server turns out to be one that was replaced by another.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err
@@ -346,31 +349,25 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 			}
 			return false, notSent(what, failed(ctx, "connect", err))
 		}
-		var result sql.Result
-		if len(old) == 0 {
-			result, err = conn.ExecContext(call, s.insert, key, next)
-		} else {
-			result, err = conn.ExecContext(call, s.update, next, key, old)
-		}
-		if s.d.readOnly(err) {
-			discard(conn)
-			err = fmt.Errorf("%w: %w", ErrReplica, err)
-		} else {
-			_ = conn.Close() // back to the pool, which throws a broken one away
-		}
-		changed := int64(0)
+		changed, err := s.send(call, conn, key, old, next)
+		var doubt *doubtError
 		switch {
+		case err == nil && changed == 0 && dead != nil:
+			return false, failed(ctx, what, fmt.Errorf("refused at the second try, and the first is not certain to have come to nothing: %w", dead))
 		case err == nil:
-			if changed, err = result.RowsAffected(); err != nil {
-				return false, failed(ctx, what, err)
-			}
+			return changed > 0, nil
+		case errors.As(err, &doubt):
+			return false, failed(ctx, what, err)
 		case errors.Is(err, driver.ErrBadConn):
 			dead = err
 			if deads++; deads > maxDead {
 				return false, failed(ctx, what, dead)
 			}
-			continue
 		case len(old) == 0 && s.d.duplicate(err):
+			if dead == nil {
+				return false, nil
+			}
+			return false, failed(ctx, what, err)
 		case s.d.refused(err):
 			if again++; s.d.again(err) && pause(call, again) {
 				continue
@@ -382,14 +379,93 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 		default:
 			return false, failed(ctx, what, err)
 		}
-		if changed == 0 && dead != nil {
-			return false, failed(ctx, what, fmt.Errorf("refused at the second try, and the first is not certain to have come to nothing: %w", dead))
-		}
-		return changed > 0, nil
 	}
 }
 
-// GetMany returns the values of all keys, of one moment for each 128 of them.
+// A doubtError is of a CAS that the server has answered, and that may be applied or
+// not, or not for good.
+type doubtError struct{ error }
+
+func (e *doubtError) Unwrap() error { return e.error }
+
+// send makes one try of a CAS on a connection, which it gives back. It returns how
+// many rows were changed for good.
+func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next []byte) (changed int64, err error) {
+	keep := true
+	defer func() {
+		if keep {
+			_ = conn.Close() // back to the pool, which throws a broken one away
+		} else {
+			discard(conn)
+		}
+	}()
+	if _, err := s.warnings(conn); err != nil { // of what came before
+		return 0, err
+	}
+	var result sql.Result
+	if len(old) == 0 {
+		result, err = conn.ExecContext(ctx, s.insert, key, next)
+	} else {
+		result, err = conn.ExecContext(ctx, s.update, next, key, old)
+	}
+	if s.d.readOnly(err) {
+		keep = false
+		err = fmt.Errorf("%w: %w", ErrReplica, err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if changed, err = result.RowsAffected(); err != nil {
+		return 0, &doubtError{err}
+	}
+	warned, err := s.warnings(conn)
+	if err == nil && changed > 0 {
+		var more []string
+		if more, err = s.settle(ctx, conn); errors.Is(err, ErrReplica) {
+			keep = false
+		}
+		warned = append(warned, more...)
+	}
+	switch {
+	case err != nil:
+		return 0, &doubtError{fmt.Errorf("applied, and perhaps not for good: %w", err)}
+	case len(warned) > 0:
+		return 0, &doubtError{fmt.Errorf("the server has warned, so it may be applied and not for good: %s", strings.Join(warned, "; "))}
+	}
+	return changed, nil
+}
+
+// warnings takes those that the driver has got on a connection.
+func (s *Store) warnings(conn *sql.Conn) (found []string, err error) {
+	if s.o.Warnings == nil {
+		return nil, nil
+	}
+	err = conn.Raw(func(driverConn any) error {
+		found = s.o.Warnings(driverConn)
+		return nil
+	})
+	return found, err
+}
+
+// settle asks, on the connection of a CAS that was applied, whether it counts.
+func (s *Store) settle(ctx context.Context, conn *sql.Conn) (warned []string, err error) {
+	if s.d.warnings != nil {
+		if warned, err = s.d.warnings(ctx, conn); err != nil {
+			return nil, err
+		}
+	}
+	if s.opened == 0 { // the server does not say
+		return warned, nil
+	}
+	var state int64
+	if err := conn.QueryRowContext(ctx, "SELECT "+s.primary).Scan(&state); err != nil {
+		return nil, err
+	}
+	return warned, s.stale(state)
+}
+
+// GetMany returns the values of all keys, of one moment for each 128 of them, and of a
+// later one for later keys.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
@@ -406,7 +482,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 		some := rest[:min(maxKeys, len(rest))]
 		rest = rest[len(some):]
 		var query strings.Builder
-		query.WriteString("SELECT k, v FROM " + s.table + " WHERE k IN (")
+		query.WriteString("SELECT k, v, " + s.primary + " FROM " + s.table + " WHERE k IN (")
 		args := make([]any, len(some))
 		for i, key := range some {
 			if i > 0 {
@@ -417,9 +493,12 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 		}
 		query.WriteString(")")
 		var rows []row
-		err := s.read(call, func(conn *sql.Conn) (replica bool, err error) {
+		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
 			rows, err = s.rows(call, conn, query.String(), args...)
-			return false, err // a replica's will do
+			if len(rows) == 0 {
+				return s.promoted.Load(), err // that nothing is there may be old
+			}
+			return stateOf(rows), err
 		})
 		if err != nil {
 			return nil, failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
@@ -435,31 +514,12 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	return values, nil
 }
 
-// A row is a key with its value.
-type row struct {
-	key   string
-	value []byte
-}
-
-// rows returns all rows of a query.
-func (s *Store) rows(ctx context.Context, conn *sql.Conn, query string, args ...any) (all []row, err error) {
+func (s *Store) rows(ctx context.Context, conn *sql.Conn, query string, args ...any) ([]row, error) {
 	rows, err := conn.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if e := rows.Close(); err == nil {
-			err = e
-		}
-	}()
-	for rows.Next() {
-		var r row
-		if err := rows.Scan(&r.key, &r.value); err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, rows.Err()
+	return scanRows(rows)
 }
 
 // List calls yield for every key with the prefix.
@@ -483,13 +543,12 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	}
 	for {
 		var rows []row // no connection is held while yield runs
-		err := s.read(call, func(conn *sql.Conn) (replica bool, err error) {
-			if rows, err = s.rows(call, conn, s.list, from, below, page); err != nil {
-				return false, err
+		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
+			if rows, err = s.rows(call, conn, s.list, from, below, page); err != nil || len(rows) > 0 {
+				return stateOf(rows), err
 			}
-			// Asked behind the rows: what was the primary then was it before.
-			err = conn.QueryRowContext(call, s.primary).Scan(&replica)
-			return replica, err
+			err = conn.QueryRowContext(call, "SELECT "+s.primary).Scan(&state)
+			return state, err
 		})
 		if err != nil {
 			return failed(ctx, what, err)
@@ -517,15 +576,17 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 	}
 	defer leave()
 	var name []byte
-	err = s.read(call, func(conn *sql.Conn) (replica bool, err error) {
-		err = conn.QueryRowContext(call, s.lineage).Scan(&name, &revision, &replica)
-		return replica, err
+	err = s.read(call, func(conn *sql.Conn) (state int64, err error) {
+		err = conn.QueryRowContext(call, s.lineage).Scan(&name, &revision, &state)
+		return state, err
 	})
 	if err != nil {
 		return "", 0, failed(ctx, "read the revision", err)
 	}
 	if len(name) == 0 {
-		return "", 0, fmt.Errorf("%w: table %s has no row %s: it was emptied, or made by something else", ErrDamaged, s.table, identityKey)
+		return "", 0, fmt.Errorf("%w: table %s has no row %s, or an empty one: it was emptied, or something other than Firn has removed rows. Stop all members, restore the table and fence; "+
+			"if no other row is missing, INSERT INTO %s (k, v, n) VALUES ('%s', 'a new random text', 1) and fence",
+			ErrDamaged, s.table, identityKey, s.table, identityKey)
 	}
 	return string(name), revision, nil
 }
@@ -538,9 +599,9 @@ func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 	}
 	defer leave()
 	var micros int64
-	err = s.read(call, func(conn *sql.Conn) (replica bool, err error) {
-		err = conn.QueryRowContext(call, s.d.clock).Scan(&micros, &replica)
-		return replica, err
+	err = s.read(call, func(conn *sql.Conn) (state int64, err error) {
+		err = conn.QueryRowContext(call, s.time).Scan(&micros, &state)
+		return state, err
 	})
 	if err != nil {
 		return time.Time{}, 0, failed(ctx, "read the clock", err)
@@ -552,7 +613,8 @@ func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 func (s *Store) Close() error {
 	s.once.Do(func() {
 		s.cancel()
-		if s.close {
+		s.done.Wait()
+		if s.o.CloseDB {
 			s.err = s.db.Close()
 		}
 	})

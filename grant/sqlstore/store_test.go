@@ -175,7 +175,9 @@ func TestReplica(t *testing.T) {
 	list := s.List(t.Context(), "", func(string, []byte) bool { return true })
 	_, _, lineage := s.Lineage(t.Context())
 	_, _, clock := s.Time(t.Context())
-	for what, err := range map[string]error{"Get": get, "List": list, "Lineage": lineage, "Time": clock} {
+	f.rows["a"] = fakeRow{[]byte("1"), 1}
+	_, many := s.GetMany(t.Context(), []string{"a"})
+	for what, err := range map[string]error{"Get": get, "List": list, "Lineage": lineage, "Time": clock, "GetMany": many} {
 		if !errors.Is(err, ErrReplica) {
 			t.Errorf("%s of a replica: %v, want ErrReplica", what, err)
 		}

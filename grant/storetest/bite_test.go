@@ -667,14 +667,15 @@ func broken() []struct {
 		}},
 		{"List of a while ago", "list and changes", func() breakage {
 			var mu sync.Mutex
-			var when time.Time
-			var what []pair
+			before := make(map[string][]pair) // what was there at the last call, by prefix
 			return listing(func(all []pair, prefix string) []pair {
 				mu.Lock()
 				defer mu.Unlock()
-				if time.Since(when) > 5*time.Millisecond {
-					when, what = time.Now(), all
+				what, ok := before[prefix]
+				if !ok {
+					what = all
 				}
+				before[prefix] = slices.Clone(all)
 				return having(slices.Clone(what), func(key string) bool { return strings.HasPrefix(key, prefix) })
 			})
 		}()},
@@ -813,6 +814,18 @@ func broken() []struct {
 				values[i] = bytes.Clone(w.db.before[keys[i]])
 			}
 			return values, err
+		}}},
+		{"GetMany reads the last key first", "get many in order", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
+			values := make([][]byte, len(keys))
+			for i, key := range slices.Backward(keys) {
+				v, err := w.get(ctx, key)
+				if err != nil {
+					return nil, err
+				}
+				values[i] = v
+				<-time.After(50 * time.Microsecond)
+			}
+			return values, nil
 		}}},
 		{"GetMany after Close", "close", breakage{brokenMany: func(w *whole, ctx context.Context, keys []string) ([][]byte, error) {
 			return w.db.GetMany(ctx, keys)

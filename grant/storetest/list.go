@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 func testListPrefix(t tb, su suite) {
@@ -143,11 +144,12 @@ func testListChanges(t tb, su suite) {
 	s := su.new(t)
 	keys := numbered("k/%02d", 30)
 	s.fill(keys)
-	ctx, cancel := context.WithTimeout(s.ctx, su.busy)
+	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 
 	var mu sync.Mutex
-	done := make(map[string]int) // what a CAS has returned for
+	done := make(map[string]int)       // what a CAS has returned for
+	returned := make(chan struct{}, 1) // one has
 	for _, key := range keys {
 		done[key] = 0
 	}
@@ -179,10 +181,25 @@ func testListChanges(t tb, su suite) {
 				mu.Lock()
 				done[key] = n + 1
 				mu.Unlock()
+				select {
+				case returned <- struct{}{}:
+				default:
+				}
 			}
 		})
 	}
-	for lists := 0; (lists < 3 || ctx.Err() == nil) && !t.Failed(); lists++ {
+	for lists, begin := 0, time.Now(); (lists < 3 || time.Since(begin) < su.busy) && !t.Failed(); lists++ {
+		// Without a CAS in between, a List may show what the last one did, and
+		// be right.
+		select {
+		case <-returned: // before the last one
+		default:
+		}
+		select {
+		case <-returned:
+		case <-s.ctx.Done():
+		case <-time.After(su.soon): // all writers have failed
+		}
 		mu.Lock()
 		before := maps.Clone(done)
 		mu.Unlock()

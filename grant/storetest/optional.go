@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/firnid/firn/grant"
@@ -65,6 +68,61 @@ func testGetMany(t tb, su suite) {
 	cancel()
 	_, err = m.GetMany(ctx, ask)
 	notSent(t, "GetMany with a context that is done", err, context.Canceled)
+}
+
+// testGetManyInOrder reads keys together while they are written, each only after
+// those that follow it have the same.
+func testGetManyInOrder(t tb, su suite) {
+	s := su.new(t)
+	m, ok := s.Store.(grant.MultiGetter)
+	if !ok {
+		t.Skip("the store is no grant.MultiGetter")
+	}
+	keys := numbered("order/%d", 8)
+	s.fill(keys)
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	written := make(chan struct{}, 1) // all keys have been, once more
+	wg.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			for _, key := range slices.Backward(keys) {
+				ok, err := s.CAS(s.ctx, key, []byte(strconv.Itoa(i)), []byte(strconv.Itoa(i+1)))
+				if !ok || err != nil {
+					t.Errorf("CAS(%q, %d) = %v, %v, want true", key, i, ok, err)
+					return
+				}
+			}
+			select {
+			case written <- struct{}{}:
+			default:
+			}
+		}
+	})
+	for reads, begin := 0, time.Now(); (reads < 20 || time.Since(begin) < su.busy) && !t.Failed(); reads++ {
+		values, err := m.GetMany(s.ctx, keys)
+		if err != nil || len(values) != len(keys) {
+			t.Errorf("GetMany = %q, %v", values, err)
+			break
+		}
+		last := 0
+		for i, value := range values {
+			n, err := strconv.Atoi(string(value))
+			if err != nil || n < last {
+				t.Errorf("GetMany(%q) = %q: that of %q is older than one before it", keys, values, keys[i])
+				break
+			}
+			last = n
+		}
+		if reads%4 == 0 { // or the writer may not get a turn
+			select {
+			case <-written:
+			case <-time.After(su.soon):
+			}
+		}
+	}
+	cancel()
+	wg.Wait()
 }
 
 func testWatch(t tb, su suite) {

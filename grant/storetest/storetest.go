@@ -89,6 +89,7 @@ func cases() []testCase {
 		{"reopen", testReopen},
 		{"two at once", testTwoAtOnce},
 		{"get many", testGetMany},
+		{"get many in order", testGetManyInOrder},
 		{"watch", testWatch},
 		{"lineage", testLineage},
 		{"clock", testClock},

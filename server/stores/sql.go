@@ -72,8 +72,9 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 	if err != nil {
 		return nil, err
 	}
-	db := stdlib.OpenDB(*c)
-	s, err := openTable(ctx, db, sqlstore.PostgreSQL(), o, u, warn)
+	c.OnNotice = keepWarning
+	o.Warnings = takeWarnings
+	s, err := openTable(ctx, stdlib.OpenDB(*c), sqlstore.PostgreSQL(), o, u, warn)
 	if err == nil {
 		return s, nil
 	}
@@ -101,6 +102,33 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 		return nil, fault("", "%s: %w", where, pg)
 	}
 	return nil, fault(networkHint(err), "%s: %w", where, innermost(err))
+}
+
+// warningsKey is where a connection of pgx keeps what the server has warned of. The data of
+// a connection are its own: the goroutine that uses the connection reads its notices too.
+const warningsKey = "firn.warnings"
+
+// keepWarning keeps a notice that matters. Which do not is known by name, so that one of a
+// level that does not exist yet counts.
+func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
+	level := n.SeverityUnlocalized
+	if level == "" { // of a proxy, or of a very old server
+		level = n.Severity
+	}
+	switch level {
+	case "NOTICE", "INFO", "LOG", "DEBUG":
+		return
+	}
+	kept, _ := c.CustomData()[warningsKey].([]string)
+	c.CustomData()[warningsKey] = append(kept, fmt.Sprintf("%s (%s)", n.Message, n.Code))
+}
+
+// takeWarnings is sqlstore.Options.Warnings.
+func takeWarnings(driverConn any) []string {
+	data := driverConn.(*stdlib.Conn).Conn().PgConn().CustomData()
+	kept, _ := data[warningsKey].([]string)
+	delete(data, warningsKey)
+	return kept
 }
 
 // configMySQL is what a URL says of a MySQL, and of the table.
@@ -207,14 +235,8 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 		_ = db.Close()
 		return nil, &Error{Err: err, URL: true}
 	}
+	o.Warn = warn
 	s, err := sqlstore.New(ctx, db, d, o)
-	if err == nil && warn != nil {
-		var found []string
-		found, err = s.Check(ctx)
-		for _, f := range found {
-			warn(f)
-		}
-	}
 	if err == nil {
 		return s, nil
 	}
@@ -223,7 +245,9 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	case errors.Is(err, sqlstore.ErrNoTable):
 		return nil, fault("is the database right? To make the table, add ?create=true once, or run: "+strings.Join(schema, "; "), "%s: %w in database %q", u.scheme, err, u.path)
 	case errors.Is(err, sqlstore.ErrDamaged):
-		return nil, fault("do not delete it: what it held would be handed out again. Restore it from a backup and run firn node fence; docs/operations.md has the drill", "%s: %w", u.scheme, err)
+		return nil, fault("do not drop the table: the IDs that it stands for would repeat. docs/operations.md shows how to restore it, and to fence with firn node fence", "%s: %w", u.scheme, err)
+	case errors.Is(err, sqlstore.ErrSchema):
+		return nil, fault("the table must be as this makes it: "+schema[0], "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
 		return nil, fault("", "%s: %w", u.scheme, err)
 	}

@@ -58,8 +58,10 @@ func fault(hint, format string, args ...any) *Error {
 
 // Options are what Open can be told.
 type Options struct {
-	// Warn is told, in sentences, what is dangerous about a store although it can be
-	// used. Nil means that nobody is, and the store is not asked.
+	// Warn is called with a sentence for each thing that is dangerous about a store
+	// although it can be used: in Open, and for databases also when that changes, by one
+	// goroutine at a time until the store is closed. It must not call the store. Nil
+	// means that the store is not asked.
 	Warn func(string)
 }
 

@@ -41,6 +41,7 @@ func TestDatabases(t *testing.T) {
 	for kind, start := range sqltest.Both() {
 		t.Run(kind, func(t *testing.T) {
 			server := start(t)
+			t.Run("documented", func(t *testing.T) { documented(t, kind, server) })
 			t.Run("store", func(t *testing.T) {
 				contract(t, server, "store", time.Second)
 			})
@@ -48,7 +49,14 @@ func TestDatabases(t *testing.T) {
 			t.Run("create at once", func(t *testing.T) { createAtOnce(t, server) })
 			t.Run("clock", func(t *testing.T) { clock(t, kind, server) })
 			t.Run("faults", func(t *testing.T) { faults(t, server) })
-			t.Run("tables", func(t *testing.T) { tables(t, kind, server) })
+			t.Run("tables", func(t *testing.T) { handmadeTables(t, kind, server) })
+			t.Run("readers", func(t *testing.T) { readers(t, kind, server) })
+			if kind == "mysql" {
+				t.Run("hidden trigger", func(t *testing.T) { hiddenTrigger(t, server) })
+				t.Run("cut values", func(t *testing.T) { cutValues(t, server) })
+			} else {
+				t.Run("other locale", func(t *testing.T) { otherLocale(t, server) })
+			}
 			t.Run("stops", func(t *testing.T) { stops(t, server) })
 			t.Run("kills", func(t *testing.T) { kills(t, kind, server) })
 		})
@@ -99,23 +107,6 @@ func isolation(t *testing.T, kind string, server *sqltest.Server) {
 			t.Errorf("%v, want ErrUnfit for autocommit", err)
 		}
 	})
-}
-
-// tables: those that a crash empties are refused.
-func tables(t *testing.T, kind string, server *sqltest.Server) {
-	url := server.URL("create=true", "table=volatile")
-	open(t, url)
-	if kind == "postgres" {
-		server.Exec("\\c ids\nALTER TABLE volatile SET UNLOGGED;\n")
-	} else {
-		server.Exec("ALTER TABLE ids.volatile ENGINE=MyISAM;")
-	}
-	if s, err := stores.Open(t.Context(), url, stores.Options{}); !errors.Is(err, sqlstore.ErrUnfit) {
-		t.Errorf("%v, want ErrUnfit", err)
-		if err == nil {
-			_ = s.Close()
-		}
-	}
 }
 
 // stops: a server that does not answer makes nobody wait longer than the context, and

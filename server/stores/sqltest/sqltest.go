@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,6 +40,7 @@ type Server struct {
 	address string
 	start   func() *exec.Cmd
 	sql     []string // the command that runs SQL as the superuser, from its input
+	query   []string // likewise, and prints rows
 	standby func(testing.TB) *Server
 	cmd     *exec.Cmd
 	ended   chan struct{}
@@ -114,7 +116,15 @@ func (s *Server) Exec(sql string) {
 	run(s.t, "", nil, sql, s.sql[0], s.sql[1:]...)
 }
 
-// Standby starts a replica of a PostgreSQL, which can be asked and takes no writes.
+// Query runs statements as the superuser, and returns what they print: a line for each
+// row, with tabs or bars between the columns.
+func (s *Server) Query(sql string) string {
+	s.t.Helper()
+	return strings.TrimSpace(run(s.t, "", nil, sql, s.query[0], s.query[1:]...))
+}
+
+// Standby starts a replica, which can be asked and takes no writes. A MariaDB must have
+// been started with ReplicationMariaDB; its replica is semi-synchronous if it is.
 func (s *Server) Standby() *Server {
 	s.t.Helper()
 	return s.standby(s.t)
@@ -215,16 +225,18 @@ func directory(t testing.TB, prefix string, account string) (dir string, as *sys
 	return dir, as
 }
 
-// run runs a program to its end.
-func run(t testing.TB, dir string, as *syscall.SysProcAttr, stdin string, name string, args ...string) {
+// run runs a program to its end, and returns what it prints.
+func run(t testing.TB, dir string, as *syscall.SysProcAttr, stdin string, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.SysProcAttr, cmd.Stdin = dir, as, strings.NewReader(stdin)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%s: %v: %s", filepath.Base(name), err, out)
 	}
+	return string(out)
 }
 
 // PostgreSQL starts a server of PostgreSQL, with more settings such as "fsync=off".
@@ -249,7 +261,8 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 	s := &Server{t: t, scheme: "postgres"}
 	var port string
 	s.address, port = freeAddress(t)
-	s.sql = []string{psql, "-q", "-h", dir, "-p", port, "-U", "postgres", "-v", "ON_ERROR_STOP=1", "-o", os.DevNull}
+	s.query = []string{psql, "-q", "-At", "-h", dir, "-p", port, "-U", "postgres", "-v", "ON_ERROR_STOP=1"}
+	s.sql = append(slices.Clip(s.query), "-o", os.DevNull)
 	s.start = func() *exec.Cmd {
 		args := []string{"-D", filepath.Join(dir, "data"), "-p", port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + dir}
 		for _, setting := range settings {
@@ -273,8 +286,36 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 	return s
 }
 
+// ReplicationMariaDB are the settings of a MariaDB that has semi-synchronous standbys,
+// and gives them up after a time such as 500 for 500 ms.
+func ReplicationMariaDB(timeout int) []string {
+	return []string{"server-id=1", "log-bin=log", "sync-binlog=1", "rpl-semi-sync-master-enabled=1", "rpl-semi-sync-master-wait-no-slave=1",
+		fmt.Sprintf("rpl-semi-sync-master-timeout=%d", timeout)}
+}
+
 // MariaDB starts a server of MariaDB, with more settings such as "read-only=1".
 func MariaDB(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	s := mariaDB(t, settings)
+	s.Exec(fmt.Sprintf("CREATE DATABASE %[1]s; CREATE USER %[2]s@'127.0.0.1' IDENTIFIED BY '%[3]s'; GRANT ALL ON %[1]s.* TO %[2]s@'127.0.0.1';\n", Database, User, Password))
+	s.standby = func(t testing.TB) *Server {
+		t.Helper()
+		if !slices.Contains(settings, "log-bin=log") {
+			t.Fatal("sqltest: a MariaDB has standbys if it is started with ReplicationMariaDB")
+		}
+		s.Exec("CREATE USER IF NOT EXISTS replica@'127.0.0.1' IDENTIFIED BY 'replica'; GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1';\n")
+		_, port, _ := strings.Cut(s.address, ":")
+		// All that the primary has executed is in its log, from the first day on.
+		replica := mariaDB(t, []string{"server-id=2", "log-bin=log", "log-slave-updates=1", "sync-binlog=1", "read-only=1", "rpl-semi-sync-slave-enabled=1"})
+		replica.Exec("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=" + port + ", MASTER_USER='replica', MASTER_PASSWORD='replica', " +
+			"MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1; START SLAVE;\n")
+		return replica
+	}
+	return s
+}
+
+// mariaDB starts a server that has its own users and databases only.
+func mariaDB(t testing.TB, settings []string) *Server {
 	t.Helper()
 	install, server := find(t, "mariadb-install-db", "mariadb-server"), find(t, "mariadbd", "mariadb-server")
 	client := find(t, "mariadb", "mariadb-client")
@@ -299,15 +340,10 @@ func MariaDB(t testing.TB, settings ...string) *Server {
 		return cmd
 	}
 	s.sql = []string{client, "--no-defaults", "-S", socket, "-u", "root"}
-	s.standby = func(t testing.TB) *Server {
-		t.Helper()
-		t.Fatal("sqltest: there is no standby of MariaDB; use SET GLOBAL read_only = 1")
-		return nil
-	}
+	s.query = append(slices.Clip(s.sql), "-N", "-B")
 	s.Start()
 	t.Cleanup(s.Kill)
 	s.Wait()
-	s.Exec(fmt.Sprintf("CREATE DATABASE %[1]s; CREATE USER %[2]s@'127.0.0.1' IDENTIFIED BY '%[3]s'; GRANT ALL ON %[1]s.* TO %[2]s@'127.0.0.1';\n", Database, User, Password))
 	return s
 }
 

@@ -1,0 +1,160 @@
+package sqlstore
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// unknown fails the test unless a CAS has an unknown result, whose error has the words.
+func unknown(t *testing.T, ok bool, err error, words string) {
+	t.Helper()
+	if ok || err == nil || errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), words) {
+		t.Errorf("CAS = %v, %v, want an unknown result with %q", ok, err, words)
+	}
+}
+
+// TestWarnings: a CAS that was applied with a warning is unknown, and one after it that
+// was applied without is not.
+func TestWarnings(t *testing.T) {
+	f := newFake()
+	s := f.store(t)
+	f.mu.Lock()
+	f.warned = []string{"of something before"}
+	f.mu.Unlock()
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatalf("CAS after a warning of another statement = %v, %v", ok, err)
+	}
+	f.mu.Lock()
+	f.fault = func(what string, apply func()) error {
+		if what == "UPDATE" || what == "INSERT" {
+			apply()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.warned = []string{"canceling wait"}
+		}
+		return nil
+	}
+	f.mu.Unlock()
+	ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2"))
+	unknown(t, ok, err, "canceling wait")
+	ok, err = s.CAS(t.Context(), "b", nil, []byte("2"))
+	unknown(t, ok, err, "canceling wait")
+	ok, err = s.CAS(t.Context(), "b", nil, []byte("2")) // refused, with a warning
+	unknown(t, ok, err, "canceling wait")
+	f.mu.Lock()
+	f.fault = nil
+	f.mu.Unlock()
+	if ok, err := s.CAS(t.Context(), "a", []byte("2"), []byte("3")); !ok || err != nil {
+		t.Errorf("CAS = %v, %v, want it applied: the warning was of another", ok, err)
+	}
+}
+
+// TestTimeline: a server that another was promoted in place of is not believed once the
+// other has been seen, and no CAS of it is known to be durable.
+func TestTimeline(t *testing.T) {
+	f := newFake()
+	s := f.store(t)
+	timeline := func(n int64) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.timeline = n
+	}
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	timeline(3)
+	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
+		t.Fatalf("CAS at a server that was promoted = %v, %v", ok, err)
+	}
+	timeline(2)
+	if value, err := s.Get(t.Context(), "a"); !errors.Is(err, ErrReplica) || !strings.Contains(err.Error(), "promoted") {
+		t.Errorf("Get of a server that was replaced = %q, %v, want ErrReplica", value, err)
+	}
+	if err := s.List(t.Context(), "", func(string, []byte) bool { return true }); !errors.Is(err, ErrReplica) {
+		t.Errorf("List of a server that was replaced = %v, want ErrReplica", err)
+	}
+	if _, _, err := s.Lineage(t.Context()); !errors.Is(err, ErrReplica) {
+		t.Errorf("Lineage of a server that was replaced = %v, want ErrReplica", err)
+	}
+	ok, err := s.CAS(t.Context(), "a", []byte("2"), []byte("3"))
+	unknown(t, ok, err, "promoted")
+	timeline(3)
+	if value, err := s.Get(t.Context(), "a"); string(value) != "3" || err != nil {
+		t.Errorf("Get = %q, %v", value, err)
+	}
+}
+
+// TestSettle: a CAS is unknown if the server does not say what it is after it.
+func TestSettle(t *testing.T) {
+	f := newFake()
+	s := f.store(t)
+	applied := false
+	f.mu.Lock()
+	f.fault = func(what string, apply func()) error {
+		switch {
+		case what == "INSERT":
+			apply()
+			applied = true
+		case what == "SELECT" && applied:
+			return errors.New("connection reset")
+		}
+		return nil
+	}
+	f.mu.Unlock()
+	ok, err := s.CAS(t.Context(), "a", nil, []byte("1"))
+	unknown(t, ok, err, "connection reset")
+}
+
+// TestWatch: what becomes dangerous is reported once, and so is its end; Close ends it.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.standbys = "*"
+		var said []string
+		db := f.open()
+		s, err := New(t.Context(), db, PostgreSQL(), &Options{Create: true, CloseDB: true, Warn: func(w string) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			said = append(said, w)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := func(what string, change func(), wait time.Duration, want ...string) {
+			t.Helper()
+			f.mu.Lock()
+			said = nil
+			change()
+			f.mu.Unlock()
+			time.Sleep(wait)
+			synctest.Wait()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if !slices.EqualFunc(said, want, strings.Contains) {
+				t.Errorf("%s: warned of %q, want %q", what, said, want)
+			}
+		}
+		const soon = checkEvery * 12 / 10
+		after("nothing has changed", func() {}, time.Minute)
+		after("the list is emptied", func() { f.standbys = "" }, soon, "synchronous_standby_names is empty now")
+		after("it stays so", func() {}, time.Minute)
+		after("the list is back", func() { f.standbys = "*" }, soon, "resolved: synchronous_standby_names is empty now")
+		after("no flush", func() { f.settings[0] = "off" }, soon, "fsync is off")
+		after("it does not answer", func() { f.fault = func(string, func()) error { return errors.New("away") } }, time.Minute)
+		after("flush again", func() { f.fault, f.settings[0] = nil, "on" }, soon, "resolved: sqlstore: the database would lose")
+		after("local", func() { f.settings[1] = "local" }, soon, "synchronous_commit is local")
+		if found, err := s.Check(t.Context()); len(found) != 1 || err != nil {
+			t.Errorf("Check = %q, %v, want what was warned of", found, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		after("closed", func() { f.settings[1] = "on" }, time.Minute)
+	})
+}

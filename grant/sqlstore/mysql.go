@@ -1,0 +1,262 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MySQL is the dialect of MySQL 5.7 and MariaDB 10.3 and newer, with InnoDB. Number
+// returns the server's number of a driver's error, and 0 where it has none.
+//
+// Connections must commit each statement by itself: New refuses a database whose
+// sessions begin with autocommit = 0, so set it to 1 in the driver's options. The user
+// must not be one that may write to a server that is read_only.
+func MySQL(number func(error) uint16) *Dialect {
+	return &Dialect{
+		name:      "MySQL",
+		quote:     '`',
+		get:       "SELECT (SELECT v FROM {T} WHERE k = ?), {P}",
+		insert:    "INSERT INTO {T} (k, v, n) VALUES (?, ?, 1)",
+		update:    "UPDATE {T} SET v = ?, n = n + 1 WHERE k = ? AND v = ?",
+		list:      "SELECT k, v, {P} FROM {T} WHERE k >= ? AND k < ? ORDER BY k LIMIT ?",
+		lineage:   "SELECT (SELECT v FROM {T} WHERE k = '!identity'), (SELECT CAST(COALESCE(SUM(n), 0) AS SIGNED) FROM {T}), {P}",
+		exists:    "SELECT k, v, n FROM {T} LIMIT 0",
+		rows:      "SELECT EXISTS (SELECT 1 FROM {T})",
+		create:    "CREATE TABLE {T} (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL) ENGINE=InnoDB",
+		parameter: func(int) string { return "?" },
+		// It is a number in most versions, and a word in some of MariaDB. Nothing
+		// orders two servers that both take writes.
+		primary:         []string{"CASE WHEN CAST(@@global.read_only AS CHAR) IN ('0', 'OFF') THEN 0 ELSE -1 END"},
+		clock:           "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)), {P}",
+		clockResolution: time.Millisecond,
+		refused: func(err error) bool {
+			switch number(err) {
+			case 1205, 1213, 1020, // lock wait, deadlock, snapshot
+				1290, 1792, 1836, // read only
+				1044, 1045, 1049, 1142, 1143, 1146, // who, which database and table
+				1054, 1064, 1364, 1366, 1406: // columns, syntax, data
+				return true
+			}
+			return false
+		},
+		again: func(err error) bool { return number(err) == 1213 || number(err) == 1020 },
+		readOnly: func(err error) bool {
+			switch number(err) {
+			case 1290, 1792, 1836:
+				return true
+			}
+			return false
+		},
+		duplicate:  func(err error) bool { return number(err) == 1062 },
+		missing:    func(err error) bool { return number(err) == 1146 },
+		denied:     func(err error) bool { return number(err) == 1142 || number(err) == 1143 },
+		warnings:   warningsMySQL,
+		schemas:    schemasMySQL,
+		checkTable: checkTableMySQL,
+		check:      checkMySQL,
+		findings:   findingsMySQL,
+	}
+}
+
+// warningsMySQL returns what the last statement of a connection was warned of: a
+// value that was cut, for instance. Notes are no warnings.
+func warningsMySQL(ctx context.Context, conn *sql.Conn) (found []string, err error) {
+	var n int
+	if err := conn.QueryRowContext(ctx, "SHOW COUNT(*) WARNINGS").Scan(&n); err != nil || n == 0 {
+		return nil, err
+	}
+	rows, err := conn.QueryContext(ctx, "SHOW WARNINGS")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	shown := 0
+	for ; rows.Next(); shown++ {
+		var level, text string
+		var code int
+		if err := rows.Scan(&level, &code, &text); err != nil {
+			return nil, err
+		}
+		if level != "Note" {
+			found = append(found, fmt.Sprintf("%s (%d)", text, code))
+		}
+	}
+	if shown < n && len(found) == 0 { // max_error_count hides them
+		found = append(found, fmt.Sprintf("%d warnings", n))
+	}
+	return found, rows.Err()
+}
+
+// variablesMySQL returns those of some settings or figures that the server has, by
+// their names in lower case. What is GLOBAL VARIABLES, SESSION VARIABLES or GLOBAL
+// STATUS.
+func variablesMySQL(ctx context.Context, db *sql.DB, what string, names ...string) (map[string]string, error) {
+	rows, err := db.QueryContext(ctx, "SHOW "+what+" WHERE Variable_name IN ('"+strings.Join(names, "', '")+"')")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	set := make(map[string]string)
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		set[strings.ToLower(name)] = value
+	}
+	return set, rows.Err()
+}
+
+// checkMySQL sees that what is executed is committed, and what is committed on disk.
+func checkMySQL(ctx context.Context, db *sql.DB) error {
+	session, err := variablesMySQL(ctx, db, "SESSION VARIABLES", "autocommit", "transaction_isolation", "tx_isolation")
+	if err != nil {
+		return err
+	}
+	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_flush_log_at_trx_commit", "log_bin", "sync_binlog")
+	if err != nil {
+		return err
+	}
+	switch flush := set["innodb_flush_log_at_trx_commit"]; {
+	case session["autocommit"] != "ON":
+		return fmt.Errorf("%w: autocommit is %s: nothing would be committed; set it to 1 in the driver's options", ErrUnfit, session["autocommit"])
+	case session["transaction_isolation"] == "READ-UNCOMMITTED", session["tx_isolation"] == "READ-UNCOMMITTED":
+		return fmt.Errorf("%w: the isolation level is READ UNCOMMITTED: reads show what is not committed; set transaction_isolation to REPEATABLE-READ", ErrUnfit)
+	case flush != "1":
+		return fmt.Errorf("%w: innodb_flush_log_at_trx_commit is %s: a power loss would take back what is committed; set it to 1", ErrUnfit, flush)
+	case set["log_bin"] == "ON" && set["sync_binlog"] != "1":
+		// After a crash InnoDB takes back what the binary log does not have.
+		return fmt.Errorf("%w: there is a binary log, and sync_binlog is %s: a power loss would take back what is committed; set it to 1", ErrUnfit, set["sync_binlog"])
+	}
+	return nil
+}
+
+func schemasMySQL(ctx context.Context, db *sql.DB, _ string) ([]string, error) {
+	return texts(ctx, db, "SELECT DATABASE()")
+}
+
+// checkTableMySQL sees that the table is there after a crash, and that it keeps
+// bytes as they are. It sees triggers only if the user may.
+func checkTableMySQL(ctx context.Context, db *sql.DB, schema, name string) error {
+	table := schema + "." + name
+	var kind, engine string
+	err := db.QueryRowContext(ctx, "SELECT table_type, COALESCE(engine, '') FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", schema, name).Scan(&kind, &engine)
+	switch {
+	case err != nil:
+		return err
+	case kind != "BASE TABLE":
+		return fmt.Errorf("%w: %s is a %s; name an ordinary table", ErrSchema, table, strings.ToLower(kind))
+	case !strings.EqualFold(engine, "InnoDB"):
+		return fmt.Errorf("%w: table %s has the engine %s; ALTER TABLE %s ENGINE=InnoDB", ErrUnfit, table, engine, table)
+	}
+	if err := checkColumnsMySQL(ctx, db, schema, name); err != nil {
+		return err
+	}
+	for what, query := range map[string]string{
+		"unique indexes on more than column k, or on its beginning": `SELECT index_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND non_unique = 0
+			GROUP BY index_name HAVING COUNT(*) <> 1 OR MAX(LOWER(column_name) = 'k' AND sub_part IS NULL) = 0`,
+		"triggers, which may change what is written": "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?",
+		"foreign keys, through which others change it": `SELECT constraint_name FROM information_schema.key_column_usage
+			WHERE table_schema = ? AND table_name = ? AND referenced_table_name IS NOT NULL`,
+	} {
+		names, err := texts(ctx, db, query, schema, name)
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			return fmt.Errorf("%w: table %s has %s: drop %s", ErrSchema, table, what, strings.Join(names, ", "))
+		}
+	}
+	keys, err := texts(ctx, db, `SELECT index_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND non_unique = 0`, schema, name)
+	if err == nil && len(keys) == 0 {
+		return fmt.Errorf("%w: column k of table %s is not unique; ALTER TABLE %s ADD PRIMARY KEY (k)", ErrSchema, table, table)
+	}
+	return err
+}
+
+func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) error {
+	rows, err := db.QueryContext(ctx, `SELECT LOWER(column_name), LOWER(data_type), LOWER(column_type), is_nullable = 'YES', COALESCE(character_octet_length, 0),
+			column_default IS NULL, UPPER(extra) LIKE '%AUTO_INCREMENT%', UPPER(extra) LIKE '%VIRTUAL%' OR UPPER(extra) LIKE '%STORED%' OR UPPER(extra) LIKE '%PERSISTENT%'
+		FROM information_schema.columns WHERE table_schema = ? AND table_name = ?`, schema, name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	table := schema + "." + name
+	for rows.Next() {
+		var column, kind, full string
+		var null, unset, counts, generated bool
+		var length uint64
+		if err := rows.Scan(&column, &kind, &full, &null, &length, &unset, &counts, &generated); err != nil {
+			return err
+		}
+		wrong := func(what, mend string) error {
+			return fmt.Errorf("%w: column %s of table %s %s; %s", ErrSchema, column, table, what, mend)
+		}
+		bytes := kind == "varbinary" || kind == "blob" || kind == "mediumblob" || kind == "longblob"
+		switch want := map[string]string{"k": "VARBINARY(256)", "v": "VARBINARY(4096)", "n": "BIGINT"}[column]; {
+		case want == "" && !null && unset && !counts && !generated:
+			return wrong("has no default and must not be null, so nothing can be inserted", "drop it, or give it a default")
+		case want == "":
+			continue
+		case generated:
+			return wrong("is generated", "make it one of "+want)
+		case column == "k" && (kind != "varbinary" || length < 256),
+			column == "v" && (!bytes || length < 4096),
+			column == "n" && kind != "bigint":
+			return wrong("is of type "+full+", which does not keep what is written", "ALTER TABLE "+table+" MODIFY "+column+" "+want+" NOT NULL")
+		case null:
+			return wrong("may be null", "ALTER TABLE "+table+" MODIFY "+column+" "+want+" NOT NULL")
+		}
+	}
+	return rows.Err()
+}
+
+// findingsMySQL looks for what may lack, or not show, what was committed.
+func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
+	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait", "group_replication_group_name", "group_replication_consistency",
+		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout")
+	if err != nil {
+		return nil, err
+	}
+	status, err := variablesMySQL(ctx, db, "GLOBAL STATUS", "Slaves_connected", // of MariaDB
+		"Rpl_semi_sync_master_status", "Rpl_semi_sync_source_status", "Rpl_semi_sync_master_no_tx", "Rpl_semi_sync_source_no_tx")
+	if err != nil {
+		return nil, err
+	}
+	const repeat = "one that is promoted may lack what was committed, and then IDs repeat unless they are fenced"
+	either := func(of map[string]string, format string) string {
+		return of[fmt.Sprintf(format, "master")] + of[fmt.Sprintf(format, "source")] // there is one of them
+	}
+	replicas, _ := strconv.Atoi(status["slaves_connected"])
+	semi := either(set, "rpl_semi_sync_%s_enabled")
+	alone, _ := strconv.ParseInt(either(status, "rpl_semi_sync_%s_no_tx"), 10, 64)
+	switch {
+	case semi == "ON" || semi == "1":
+		found = append(found, finding{what: "semi", text: fmt.Sprintf("semi-synchronous replication stops waiting for a replica after %s ms, without an error: %s",
+			either(set, "rpl_semi_sync_%s_timeout"), repeat)})
+		if either(status, "rpl_semi_sync_%s_status") == "OFF" {
+			found = append(found, finding{what: "semi off", text: "semi-synchronous replication has stopped waiting for a replica, and a failover is not safe: " + repeat})
+		}
+		if m.known && alone > m.alone {
+			found = append(found, finding{what: "alone", text: fmt.Sprintf("semi-synchronous replication did not wait for a replica in %d transactions, which a failover may lose: IDs then repeat unless they are fenced", alone-m.alone), event: true})
+		}
+	case replicas > 0:
+		found = append(found, finding{what: "replicas", text: "MariaDB has replicas: " + repeat})
+	}
+	m.known, m.alone = true, alone
+	if set["innodb_doublewrite"] == "OFF" {
+		found = append(found, finding{what: "doublewrite", text: "innodb_doublewrite is OFF: a power loss may damage the table, unless the file system writes pages as a whole"})
+	}
+	if wait, _ := strconv.Atoi(set["wsrep_sync_wait"]); set["wsrep_on"] == "ON" && wait&1 == 0 {
+		found = append(found, finding{what: "wsrep", text: "this is a Galera cluster, and wsrep_sync_wait is " + set["wsrep_sync_wait"] + ": a node may show what is old; set it to 7"})
+	}
+	if set["group_replication_group_name"] != "" && set["group_replication_consistency"] == "EVENTUAL" {
+		found = append(found, finding{what: "group", text: "group_replication_consistency is EVENTUAL: a new primary may show what is old; set it to BEFORE_ON_PRIMARY_FAILOVER"})
+	}
+	return found, nil
+}

@@ -1,0 +1,260 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settings makes the commit of a statement independent of how the session is set:
+// it is flushed to disk, and the warning that it may not be replicated is sent. Both
+// hold for this transaction only. PostgreSQL reads them when it commits, before it
+// resets them.
+const settings = `(SELECT
+	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true) AS flush,
+	set_config('client_min_messages', 'warning', true) AS warn) AS settings`
+
+// PostgreSQL is the dialect of PostgreSQL 11 and newer. The errors of its driver
+// must have a method SQLState() string, as those of pgx and of lib/pq do. A CAS
+// needs Options.Warnings to know that a wait for a standby was cut short.
+func PostgreSQL() *Dialect {
+	state := func(err error) string {
+		var e interface{ SQLState() string }
+		if errors.As(err, &e) {
+			return e.SQLState()
+		}
+		return ""
+	}
+	return &Dialect{
+		name:  "PostgreSQL",
+		quote: '"',
+		get:   `SELECT (SELECT v FROM {T} WHERE k = $1), {P}`,
+		insert: `INSERT INTO {T} (k, v, n) SELECT $1::varchar, $2::bytea, 1 FROM ` + settings + `
+			WHERE settings.flush <> '' AND settings.warn <> '' ON CONFLICT (k) DO NOTHING`,
+		update: `UPDATE {T} SET v = $1::bytea, n = n + 1 FROM ` + settings + `
+			WHERE k = $2 AND v = $3::bytea AND settings.flush <> '' AND settings.warn <> ''`,
+		list:      `SELECT k, v, {P} FROM {T} WHERE k >= $1 AND k < $2 ORDER BY k LIMIT $3`,
+		lineage:   `SELECT (SELECT v FROM {T} WHERE k = '!identity'), (SELECT COALESCE(SUM(n), 0)::bigint FROM {T}), {P}`,
+		exists:    `SELECT k, v, n FROM {T} LIMIT 0`,
+		rows:      `SELECT EXISTS (SELECT 1 FROM {T})`,
+		create:    `CREATE TABLE {T} (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL)`,
+		parameter: func(n int) string { return fmt.Sprintf("$%d", n) },
+		primary: []string{
+			// The timeline, of which each promotion begins a new one.
+			`CASE WHEN pg_is_in_recovery() THEN -1 ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint END`,
+			`CASE WHEN pg_is_in_recovery() THEN -1 ELSE 0 END`, // of services that show no WAL
+		},
+		clock:           `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, {P}`,
+		clockResolution: time.Microsecond,
+		refused: func(err error) bool {
+			switch s := state(err); {
+			case s == "40001", s == "40P01", s == "55P03", s == "25006": // serialization, deadlock, lock, read only
+				return true
+			case len(s) == 5:
+				switch s[:2] { // bad data, bad reference, syntax or permission, authentication, no such database
+				case "22", "23", "42", "28", "3D":
+					return true
+				}
+			}
+			return false
+		},
+		again:      func(err error) bool { return state(err) == "40001" || state(err) == "40P01" },
+		readOnly:   func(err error) bool { return state(err) == "25006" },
+		duplicate:  func(error) bool { return false }, // ON CONFLICT says so
+		missing:    func(err error) bool { return state(err) == "42P01" },
+		denied:     func(err error) bool { return state(err) == "42501" },
+		schemas:    schemasPostgreSQL,
+		checkTable: checkTablePostgreSQL,
+		check:      checkPostgreSQL,
+		findings:   findingsPostgreSQL,
+	}
+}
+
+// checkPostgreSQL sees that what is committed is on disk.
+func checkPostgreSQL(ctx context.Context, db *sql.DB) error {
+	var fsync, synchronous, full, readOnly string
+	if err := db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'), current_setting('transaction_read_only')`).Scan(&fsync, &synchronous, &full, &readOnly); err != nil {
+		return err
+	}
+	switch {
+	case readOnly != "off":
+		return fmt.Errorf("%w: default_transaction_read_only is %s for this user; set it to off", ErrReplica, readOnly)
+	case fsync != "on":
+		return fmt.Errorf("%w: fsync is %s: a power loss would take back what is committed; set fsync = on", ErrUnfit, fsync)
+	case full != "on":
+		return fmt.Errorf("%w: full_page_writes is %s: a power loss may damage the table; set full_page_writes = on", ErrUnfit, full)
+	case synchronous == "off":
+		return fmt.Errorf("%w: synchronous_commit is off for this user: a crash would take back what is committed; ALTER ROLE … SET synchronous_commit = on", ErrUnfit)
+	}
+	return nil
+}
+
+// schemasPostgreSQL follows the search path, without the schema of temporary
+// tables, which is another one in every session.
+func schemasPostgreSQL(ctx context.Context, db *sql.DB, name string) ([]string, error) {
+	return texts(ctx, db, `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relname = $1 AND n.nspname = ANY (current_schemas(false)) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+		ORDER BY array_position(current_schemas(false), n.nspname)`, name)
+}
+
+// checkTablePostgreSQL sees that the table is there after a crash, and that it
+// keeps bytes as they are.
+func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) error {
+	table := schema + "." + name
+	var oid int64
+	var kind, persistence string
+	var secured, inherits bool
+	var triggers, rules, foreign string
+	err := db.QueryRowContext(ctx, `SELECT c.oid::bigint, c.relkind::text, c.relpersistence::text, row_security_active(c.oid),
+			EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid OR inhrelid = c.oid),
+			(SELECT COALESCE(string_agg(tgname::text, ', '), '') FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal AND tgenabled IN ('O', 'A')),
+			(SELECT COALESCE(string_agg(rulename::text, ', '), '') FROM pg_rewrite WHERE ev_class = c.oid AND ev_type <> '1'),
+			(SELECT COALESCE(string_agg(conname::text, ', '), '') FROM pg_constraint WHERE conrelid = c.oid AND contype IN ('f', 'x'))
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2`, schema, name).
+		Scan(&oid, &kind, &persistence, &secured, &inherits, &triggers, &rules, &foreign)
+	switch {
+	case err != nil:
+		return err
+	case kind != "r":
+		return fmt.Errorf("%w: %s is a view, or a partitioned or foreign table; name an ordinary one", ErrSchema, table)
+	case persistence != "p":
+		return fmt.Errorf("%w: table %s is unlogged or temporary: a crash empties it; ALTER TABLE %s SET LOGGED", ErrUnfit, table, table)
+	case secured:
+		return fmt.Errorf("%w: row security hides rows of table %s from this user; ALTER TABLE %s DISABLE ROW LEVEL SECURITY", ErrSchema, table, table)
+	case inherits:
+		return fmt.Errorf("%w: table %s inherits, or others inherit from it; make one that stands alone", ErrSchema, table)
+	case triggers != "":
+		return fmt.Errorf("%w: table %s has triggers, which may change what is written: drop %s", ErrSchema, table, triggers)
+	case rules != "":
+		return fmt.Errorf("%w: table %s has rules, which may change what is written: drop %s", ErrSchema, table, rules)
+	case foreign != "":
+		return fmt.Errorf("%w: table %s has constraints that other rows decide: drop %s", ErrSchema, table, foreign)
+	}
+	if err := checkColumnsPostgreSQL(ctx, db, table, oid); err != nil {
+		return err
+	}
+	return checkIndexesPostgreSQL(ctx, db, table, oid)
+}
+
+// bytewise is whether a collation compares the bytes of a text. The database's
+// own does if the database was made so.
+const bytewise = `EXISTS (SELECT 1 FROM pg_collation l JOIN pg_namespace s ON s.oid = l.collnamespace
+	WHERE l.oid = %s AND s.nspname = 'pg_catalog' AND (l.collname IN ('C', 'POSIX', 'ucs_basic', 'pg_c_utf8') OR l.collname = 'default' AND
+		(SELECT CASE COALESCE(to_jsonb(d)->>'datlocprovider', 'c') WHEN 'c' THEN d.datcollate IN ('C', 'POSIX') WHEN 'b' THEN true ELSE false END
+			FROM pg_database d WHERE d.datname = current_database())))`
+
+var varchar = regexp.MustCompile(`^character varying(?:\((\d+)\))?$`)
+
+func checkColumnsPostgreSQL(ctx context.Context, db *sql.DB, table string, oid int64) error {
+	rows, err := db.QueryContext(ctx, `SELECT a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+			COALESCE(to_jsonb(a)->>'attgenerated', '') <> '' OR a.attidentity <> '', a.atthasdef,
+			COALESCE((SELECT collname::text FROM pg_collation WHERE oid = a.attcollation), ''),
+			a.attcollation = 0 OR `+fmt.Sprintf(bytewise, "a.attcollation")+`
+		FROM pg_attribute a WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped`, oid)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	alter := "ALTER TABLE " + table + " ALTER COLUMN "
+	for rows.Next() {
+		var name, kind, collation string
+		var notNull, generated, preset, bytes bool
+		if err := rows.Scan(&name, &kind, &notNull, &generated, &preset, &collation, &bytes); err != nil {
+			return err
+		}
+		wrong := func(what, mend string) error {
+			return fmt.Errorf("%w: column %s of table %s %s; %s", ErrSchema, name, table, what, mend)
+		}
+		switch want := map[string]string{"k": `varchar(256) COLLATE "C"`, "v": "bytea", "n": "bigint"}[name]; {
+		case want == "" && notNull && !preset && !generated:
+			return wrong("has no default and must not be null, so nothing can be inserted", "drop it, or give it a default")
+		case want == "":
+			continue
+		case generated:
+			return wrong("is generated", "make it one of "+want)
+		case name == "k" && !wideText(kind), name != "k" && kind != want:
+			return wrong("is of type "+kind+", which does not keep what is written", alter+name+" TYPE "+want)
+		case !bytes:
+			return wrong("has the collation "+strconv.Quote(collation)+", which does not compare bytes", alter+name+" TYPE "+want)
+		case !notNull:
+			return wrong("may be null", alter+name+" SET NOT NULL")
+		}
+	}
+	return rows.Err()
+}
+
+// wideText reports whether a type holds every key, unchanged.
+func wideText(kind string) bool {
+	if kind == "text" {
+		return true
+	}
+	m := varchar.FindStringSubmatch(kind)
+	if m == nil {
+		return false
+	}
+	n, err := strconv.Atoi(m[1])
+	return m[1] == "" || err == nil && n >= 256
+}
+
+// checkIndexesPostgreSQL sees that keys are unique, and that no other column is.
+func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid int64) error {
+	rows, err := db.QueryContext(ctx, `SELECT c.relname::text,
+			i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnatts = 1
+				AND (SELECT a.attname FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = i.indkey[0]) = 'k'
+				AND `+fmt.Sprintf(bytewise, "i.indcollation[0]")+`
+		FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::oid AND i.indisunique`, oid)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	var others []string
+	found := false
+	for rows.Next() {
+		var name string
+		var ofKeys bool
+		if err := rows.Scan(&name, &ofKeys); err != nil {
+			return err
+		}
+		if found = found || ofKeys; !ofKeys {
+			others = append(others, name)
+		}
+	}
+	switch {
+	case rows.Err() != nil:
+		return rows.Err()
+	case len(others) > 0:
+		return fmt.Errorf("%w: table %s has unique indexes on more than column k, on a part of its rows, or which are deferred or not valid: drop %s", ErrSchema, table, strings.Join(others, ", "))
+	case !found:
+		return fmt.Errorf("%w: column k of table %s is not unique; ALTER TABLE %s ADD PRIMARY KEY (k)", ErrSchema, table, table)
+	}
+	return nil
+}
+
+// findingsPostgreSQL looks for replicas that may lack what was committed.
+func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
+	var names, commit string
+	var replicas int
+	err = db.QueryRowContext(ctx, `SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
+		(SELECT count(*) FROM pg_stat_replication) + (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical' AND NOT active)`).
+		Scan(&names, &commit, &replicas)
+	if err != nil {
+		return nil, err
+	}
+	const repeat = "a replica that is promoted may lack what was committed, and then IDs repeat unless they are fenced"
+	waits := names != "" && commit != "local" && commit != "remote_write" && commit != "off"
+	switch {
+	case names == "" && m.waited:
+		found = append(found, finding{what: "names", text: "synchronous_standby_names is empty now: PostgreSQL waits for no replica any more, and a failover is not safe: " + repeat})
+	case names == "" && replicas > 0:
+		found = append(found, finding{what: "names", text: "PostgreSQL has replicas and waits for none (synchronous_standby_names is empty): " + repeat})
+	case names != "" && !waits:
+		found = append(found, finding{what: "commit", text: fmt.Sprintf("synchronous_commit is %s: %s; ALTER ROLE … SET synchronous_commit = on", commit, repeat)})
+	}
+	m.waited = m.waited || waits
+	return found, nil
+}

@@ -1,0 +1,110 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A finding is something dangerous about a database that can be used.
+type finding struct {
+	what  string // the same for the same danger, though its text may have figures
+	text  string
+	event bool // it has happened, and does not last
+}
+
+// A memory is what is known of a database from the last look at it.
+type memory struct {
+	waited bool  // PostgreSQL has waited for a standby before
+	known  bool  // MySQL has said
+	alone  int64 // how many transactions did not wait for a replica
+}
+
+// Check returns what is dangerous about the database although it can be used, each in
+// a sentence: replicas that may lack what was committed when they are promoted, nodes
+// that may show what is old. What New refuses is not among it, unless it was changed
+// since.
+func (s *Store) Check(ctx context.Context) ([]string, error) {
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	found, err := s.look(call, new(memory))
+	if err != nil {
+		return nil, failed(ctx, "look at the settings", err)
+	}
+	return textsOf(found), nil
+}
+
+func textsOf(found []finding) (all []string) {
+	for _, f := range found {
+		all = append(all, f.text)
+	}
+	return all
+}
+
+// look returns what is dangerous now.
+func (s *Store) look(ctx context.Context, m *memory) (found []finding, err error) {
+	err = s.d.check(ctx, s.db)
+	switch {
+	case errors.Is(err, ErrUnfit):
+		found = append(found, finding{what: err.Error(), text: err.Error()})
+	case err != nil && !errors.Is(err, ErrReplica): // calls report that
+		return nil, err
+	}
+	more, err := s.d.findings(ctx, s.db, m)
+	return append(found, more...), err
+}
+
+// startWatch passes what is dangerous to Warn, and starts the goroutine that passes
+// on what changes. Close ends it.
+func (s *Store) startWatch(ctx context.Context) error {
+	m := new(memory)
+	found, err := s.look(ctx, m)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		s.o.Warn(f.text)
+	}
+	s.done.Go(func() { s.watch(m, found) })
+	return nil
+}
+
+// watch looks at the database every so often, until Close begins.
+func (s *Store) watch(m *memory, before []finding) {
+	for {
+		// Not all processes at the same moment.
+		timer := time.NewTimer(s.o.CheckEvery*9/10 + rand.N(s.o.CheckEvery/5+1))
+		select {
+		case <-s.ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		ctx, cancel := context.WithTimeout(s.ctx, s.o.CheckEvery)
+		found, err := s.look(ctx, m)
+		cancel()
+		if err != nil {
+			continue // the calls that members make report that
+		}
+		for _, f := range found {
+			if f.event || !has(before, f.what) {
+				s.o.Warn(f.text)
+			}
+		}
+		for _, f := range before {
+			if !f.event && !has(found, f.what) {
+				s.o.Warn("resolved: " + f.text)
+			}
+		}
+		before = found
+	}
+}
+
+func has(found []finding, what string) bool {
+	return slices.ContainsFunc(found, func(f finding) bool { return f.what == what })
+}

@@ -1,0 +1,295 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/firnid/firn/grant"
+)
+
+// A Replicated is a grant.Store in memory whose reads return values that may be
+// lost, as those of a database with a synchronous standby. It is for tests of
+// what uses stores: a conclusion that rests on a read alone goes wrong in it.
+//
+// A CAS is visible at the primary at once. It returns true when the standby has
+// it too. While the standby is down, the CAS waits for its context, or for the
+// end of the wait, and its result is unknown: the value stays visible, and
+// Failover loses it. The Replicated itself is a client of the server that is the
+// primary; Old is one that still talks to the server that was replaced.
+//
+// The zero Replicated is empty, has its standby, and is ready to use. It is
+// safe for use by many goroutines and must not be copied.
+type Replicated struct {
+	mu      sync.Mutex // guards what follows
+	primary *server
+	old     *server
+	down    bool          // the standby does not follow
+	changed chan struct{} // closed when a wait may be over
+	closed  bool
+}
+
+// A server is a log of what was applied, in order. The standby has the first
+// durable of its entries.
+type server struct {
+	log      []entry
+	values   map[string][]byte // of all of the log; a value is never changed
+	durable  int
+	replaced bool // by a failover: nothing becomes durable here any more
+	gaveUp   int  // waits for entries up to here were cut short
+}
+
+func newServer(log []entry) *server {
+	s := &server{log: slices.Clone(log), values: make(map[string][]byte), durable: len(log)}
+	for _, e := range log {
+		s.values[e.key] = e.value
+	}
+	return s
+}
+
+type entry struct {
+	key   string
+	value []byte
+}
+
+var (
+	_ grant.Store       = (*Replicated)(nil)
+	_ grant.MultiGetter = (*Replicated)(nil)
+)
+
+// errWait is of a CAS that is applied at the primary alone, as far as is known.
+var errWait = errors.New("storetest: applied at the primary, and perhaps not at the standby")
+
+// init makes the first server. It is called with r.mu held.
+func (r *Replicated) init() {
+	if r.primary == nil {
+		r.primary = newServer(nil)
+		r.changed = make(chan struct{})
+	}
+}
+
+// wake lets all waits look again. It is called with r.mu held.
+func (r *Replicated) wake() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// StopStandby makes the standby stop following the primary: from now on every
+// CAS waits.
+func (r *Replicated) StopStandby() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.init()
+	r.down = true
+}
+
+// StartStandby lets the standby follow again. It gets all that the primary has,
+// and waits end with true.
+func (r *Replicated) StartStandby() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.init()
+	r.down = false
+	r.primary.durable = len(r.primary.log)
+	r.wake()
+}
+
+// CancelWaits ends all waits for the standby, as an administrator can. The
+// results are unknown.
+func (r *Replicated) CancelWaits() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.init()
+	r.primary.gaveUp = len(r.primary.log)
+	r.wake()
+}
+
+// Failover makes the standby the primary: what it lacks is lost, and waits end
+// with an unknown result. The new primary has a standby of its own. The server
+// that was replaced continues by itself, see Old.
+func (r *Replicated) Failover() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.init()
+	r.old = r.primary
+	r.old.replaced = true
+	r.primary = newServer(r.old.log[:r.old.durable])
+	r.down = false
+	r.wake()
+}
+
+// Old is a client of the server that the last Failover replaced, and nil before
+// the first. It is cut off: its reads show what it had and what was written to
+// it since, and no CAS of it is ever durable.
+func (r *Replicated) Old() grant.Store {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.old == nil {
+		return nil
+	}
+	return &replaced{r, r.old}
+}
+
+// enter refuses what may not be done, and returns the server that a call is
+// made of: at, or the primary. It is called with r.mu held.
+func (r *Replicated) enter(ctx context.Context, at *server, keys ...string) (*server, error) {
+	for _, key := range keys {
+		if err := grant.CheckKey(key); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", grant.ErrNotSent, err)
+	}
+	if r.closed {
+		return nil, fmt.Errorf("%w: storetest: the store is closed", grant.ErrNotSent)
+	}
+	r.init()
+	if at == nil {
+		at = r.primary
+	}
+	return at, nil
+}
+
+func (r *Replicated) getMany(ctx context.Context, at *server, keys []string) ([][]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, err := r.enter(ctx, at, keys...)
+	if err != nil {
+		return nil, err
+	}
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		values[i] = bytes.Clone(at.values[key])
+	}
+	return values, nil
+}
+
+func (r *Replicated) cas(ctx context.Context, at *server, key string, old, next []byte) (bool, error) {
+	if err := grant.CheckValue(next); err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	at, err := r.enter(ctx, at, key)
+	if err != nil {
+		r.mu.Unlock()
+		return false, err
+	}
+	if !bytes.Equal(at.values[key], old) {
+		r.mu.Unlock()
+		return false, nil
+	}
+	at.values[key] = bytes.Clone(next)
+	at.log = append(at.log, entry{key, at.values[key]})
+	here := len(at.log)
+	if !r.down && !at.replaced {
+		at.durable = here
+	}
+	for at.durable < here {
+		over, changed := at.replaced || r.closed || at.gaveUp >= here, r.changed
+		r.mu.Unlock()
+		if over {
+			return false, errWait
+		}
+		select {
+		case <-ctx.Done():
+			return false, fmt.Errorf("%w: %w", errWait, ctx.Err())
+		case <-changed:
+		}
+		r.mu.Lock()
+	}
+	r.mu.Unlock()
+	return true, nil
+}
+
+func (r *Replicated) list(ctx context.Context, at *server, prefix string, yield func(string, []byte) bool) error {
+	r.mu.Lock()
+	at, err := r.enter(ctx, at)
+	if err != nil {
+		r.mu.Unlock()
+		return err
+	}
+	var found []entry
+	for key, value := range at.values {
+		if strings.HasPrefix(key, prefix) {
+			found = append(found, entry{key, value})
+		}
+	}
+	r.mu.Unlock()
+	slices.SortFunc(found, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	for _, e := range found {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !yield(e.key, bytes.Clone(e.value)) {
+			break
+		}
+	}
+	return nil
+}
+
+// Get returns the value of a key at the primary. It may be lost.
+func (r *Replicated) Get(ctx context.Context, key string) ([]byte, error) {
+	return first(r.getMany(ctx, nil, []string{key}))
+}
+
+// GetMany returns the values of all keys, as Get does.
+func (r *Replicated) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	return r.getMany(ctx, nil, keys)
+}
+
+// CAS puts next in the place of old, and waits for the standby.
+func (r *Replicated) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	return r.cas(ctx, nil, key, old, next)
+}
+
+// List calls yield for every key with the prefix. The values may be lost.
+func (r *Replicated) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	return r.list(ctx, nil, prefix, yield)
+}
+
+// Close ends the use of the store, and all waits.
+func (r *Replicated) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.init()
+	r.closed = true
+	r.wake()
+	return nil
+}
+
+// A replaced is a client of a server that was replaced.
+type replaced struct {
+	r  *Replicated
+	at *server
+}
+
+func (o *replaced) Get(ctx context.Context, key string) ([]byte, error) {
+	return first(o.r.getMany(ctx, o.at, []string{key}))
+}
+
+func (o *replaced) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	return o.r.getMany(ctx, o.at, keys)
+}
+
+func (o *replaced) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	return o.r.cas(ctx, o.at, key, old, next)
+}
+
+func (o *replaced) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	return o.r.list(ctx, o.at, prefix, yield)
+}
+
+// Close does nothing: the store is that of the Replicated.
+func (o *replaced) Close() error { return nil }
+
+func first(values [][]byte, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return values[0], nil
+}

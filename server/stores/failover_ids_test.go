@@ -1,0 +1,151 @@
+//go:build unix
+
+package stores_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/stores/sqltest"
+)
+
+// drawn are IDs of members that must not repeat.
+type drawn struct {
+	mu    sync.Mutex
+	seen  map[firn.ID]string // by whom
+	twice int
+}
+
+// draw takes IDs of a member until the context ends, and counts them.
+func (d *drawn) draw(ctx context.Context, t *testing.T, by string, q *sequencer.Sequencer) (n int) {
+	for ctx.Err() == nil {
+		call, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		id, err := q.Next(call)
+		cancel()
+		if err == nil {
+			d.mu.Lock()
+			if other, ok := d.seen[id]; ok {
+				if d.twice++; d.twice == 1 {
+					t.Errorf("%s makes %v, which %s has made", by, id, other)
+				}
+			}
+			d.seen[id] = by
+			d.mu.Unlock()
+			n++
+		}
+		select { // a thousand a second will do
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return n
+}
+
+// TestFailoverIDs: members of a PostgreSQL whose standby is away make no ID beyond what
+// the standby knows of, whatever ends the waits of their renewals; so after a failover to
+// it nothing repeats, also when the old primary comes back and does not know.
+// With FIRN_SOAK=1h it is done again for an hour.
+func TestFailoverIDs(t *testing.T) {
+	t.Parallel()
+	soak, err := time.ParseDuration(os.Getenv("FIRN_SOAK"))
+	if err != nil && os.Getenv("FIRN_SOAK") != "" {
+		soak = 10 * time.Minute
+	}
+	for begin, round := time.Now(), 1; !t.Failed() && (round == 1 || time.Since(begin) < soak); round++ {
+		t.Run(fmt.Sprintf("round %d", round), failoverIDs)
+	}
+}
+
+func failoverIDs(t *testing.T) {
+	const window = 3 * time.Second
+	primary, standby := synchronous(t)
+	layout := firn.MustParseLayout("bits=time:44.node:8.seq:4,unit=1ms,epoch=0")
+	ahead := 100 * time.Millisecond
+	member := func(by string, server *sqltest.Server) *sequencer.Sequencer {
+		q, err := sequencer.Open(t.Context(), open(t, server.URL("create=true")), "orders", &sequencer.Config{
+			Layout: layout, MaxAhead: &ahead, Window: window, Nodes: &sequencer.Range{Lo: 7, Hi: 7}, WaitForNode: true, Host: by})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = q.Close(ctx)
+		})
+		return q
+	}
+	all := drawn{seen: make(map[firn.ID]string)}
+	during := func(lasts time.Duration, by string, q *sequencer.Sequencer) int {
+		ctx, cancel := context.WithTimeout(t.Context(), lasts)
+		defer cancel()
+		return all.draw(ctx, t, by, q)
+	}
+
+	a := member("a", primary)
+	if n := during(window, "a", a); n == 0 {
+		t.Fatal("a makes no IDs")
+	}
+	// From here on nothing is replicated. Waits end by timeout, by an administrator, and
+	// by a crash of the primary, after which the commits that waited are visible.
+	standby.Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), window+3*time.Second)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		all.draw(ctx, t, "a", a)
+	}()
+	for i := 0; ctx.Err() == nil; i++ {
+		// The first are left alone, so that a timeout ends them.
+		if i > 10 {
+			primary.Exec(cuts[1+i%2].sql)
+		}
+		if i == 25 {
+			primary.Kill()
+			primary.Start()
+			primary.Wait()
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	<-ended
+	if stats := a.Stats().Keeper; stats.Unknown == 0 {
+		t.Errorf("no result was unknown: %+v", stats)
+	}
+
+	primary.Stop() // it is cut off
+	standby.Start()
+	standby.Wait()
+	standby.Exec("SELECT pg_promote();\n")
+	value, err := open(t, standby.URL()).Get(t.Context(), "v1/orders/n/007")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record struct{ Until int64 }
+	if err := json.Unmarshal(value, &record); err != nil {
+		t.Fatal(err)
+	}
+	known := time.UnixMilli(record.Until)
+	if until := a.State().Until; until.After(known) {
+		t.Errorf("a has a window until %v, and the standby knows of one until %v", until, known)
+	}
+	b := member("b", standby)
+	if n := during(2*time.Second, "b", b); n == 0 {
+		t.Error("b makes no IDs after the failover")
+	}
+	primary.Go() // it is back, and believes that it is the primary
+	var both sync.WaitGroup
+	both.Go(func() { during(window+time.Second, "a", a) })
+	both.Go(func() { during(window+time.Second, "b", b) })
+	both.Wait()
+	if until := a.State().Until; until.After(known) {
+		t.Errorf("a has a window until %v from a primary that was replaced", until)
+	}
+	t.Logf("report: failover of postgres: %d IDs, %d of them twice; %d results were unknown", len(all.seen), all.twice, a.Stats().Keeper.Unknown)
+}

@@ -1,0 +1,393 @@
+//go:build unix
+
+package stores_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/stores"
+	"github.com/firnid/firn/server/stores/sqltest"
+)
+
+// TestMain lets the tests of failovers run side by side on a machine with few processors
+// too: they wait most of the time, each for servers of its own.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "5"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for begin := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// synchronous starts a PostgreSQL that waits for a standby, and the standby.
+func synchronous(t *testing.T) (primary, standby *sqltest.Server) {
+	primary = sqltest.PostgreSQL(t)
+	standby = primary.Standby()
+	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*';\nSELECT pg_reload_conf();\n")
+	eventually(t, "the standby is synchronous", func() bool {
+		return primary.Query("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
+	})
+	return primary, standby
+}
+
+// waiting are the processes of a PostgreSQL in which a commit of Firn's waits.
+const waiting = "FROM pg_stat_activity WHERE usename = 'firn' AND wait_event = 'SyncRep'"
+
+// A cut ends a commit's wait for the standby.
+type cut struct {
+	name string
+	sql  string // at the primary, as often as it takes; "" where the context ends it
+}
+
+var cuts = []cut{
+	{"timeout", ""},
+	{"pg_cancel_backend", "SELECT pg_cancel_backend(pid) " + waiting},
+	{"pg_terminate_backend", "SELECT pg_terminate_backend(pid) " + waiting},
+}
+
+// TestCutWaits: a commit whose wait for the standby is cut short, in any way, has an
+// unknown result, is visible, and is lost by a failover. What a CAS settles is not.
+func TestCutWaits(t *testing.T) {
+	t.Parallel()
+	primary, standby := synchronous(t)
+	primary.Exec("ALTER ROLE firn SET client_min_messages = error;\n") // which would hide the warning
+	s := open(t, primary.URL("create=true"))
+	cas := func(s grant.Store, key, old, next string) {
+		t.Helper()
+		var from []byte
+		if old != "" {
+			from = []byte(old)
+		}
+		if ok, err := s.CAS(t.Context(), key, from, []byte(next)); !ok || err != nil {
+			t.Fatalf("CAS(%q, %q, %q) = %v, %v", key, old, next, ok, err)
+		}
+	}
+	value := func(s grant.Store, key string) string {
+		t.Helper()
+		v, err := s.Get(t.Context(), key)
+		if err != nil {
+			t.Fatalf("Get(%q) = %v", key, err)
+		}
+		return string(v)
+	}
+	for _, c := range cuts {
+		for _, what := range []string{"settled", "read"} {
+			cas(s, what+"/"+c.name, "", "0")
+		}
+	}
+
+	cutShort := func(c cut, key, old, next string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			ok, err := s.CAS(ctx, key, []byte(old), []byte(next))
+			if ok || err == nil || errors.Is(err, grant.ErrNotSent) {
+				t.Errorf("%s: CAS = %v, %v, want an unknown result", c.name, ok, err)
+			}
+		}()
+		eventually(t, "the commit waits", func() bool { return primary.Query("SELECT count(*) "+waiting) == "1" })
+		if c.sql == "" {
+			cancel()
+		} else {
+			primary.Exec(c.sql)
+		}
+		<-done
+		// The server shows it once it has noticed that the client is gone.
+		eventually(t, "the value is visible", func() bool { return value(s, key) == next })
+	}
+	standby.Kill()
+	for _, c := range cuts {
+		cutShort(c, "settled/"+c.name, "0", "1")
+	}
+	standby.Start()
+	for _, c := range cuts {
+		cas(s, "settled/"+c.name, "1", "2")
+	}
+	standby.Kill()
+	for _, c := range cuts {
+		cutShort(c, "read/"+c.name, "0", "1")
+	}
+
+	primary.Stop()
+	standby.Start()
+	standby.Wait()
+	standby.Exec("SELECT pg_promote();\n")
+	promoted := open(t, standby.URL())
+	for _, c := range cuts {
+		if got := value(promoted, "settled/"+c.name); got != "2" {
+			t.Errorf("%s: the promoted server has %q, want 2: a CAS has settled it", c.name, got)
+		}
+		if got := value(promoted, "read/"+c.name); got != "0" {
+			t.Errorf("%s: the promoted server has %q, want 0: it is what the test is about", c.name, got)
+		}
+		cas(promoted, "read/"+c.name, "0", "3")
+	}
+
+	// The old primary comes back and does not know. What it shows is old, and what it is
+	// asked to write is never known to be durable.
+	primary.Go()
+	for _, c := range cuts {
+		eventually(t, "the old primary answers", func() bool { _, err := s.Get(t.Context(), "read/"+c.name); return err == nil })
+		if got := value(s, "read/"+c.name); got != "1" {
+			t.Errorf("%s: the old primary has %q, want 1", c.name, got)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if ok, err := s.CAS(ctx, "read/timeout", []byte("1"), []byte("4")); ok || err == nil || errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS at the old primary = %v, %v, want an unknown result", ok, err)
+	}
+	mixed(t, primary, standby)
+}
+
+// mixed: a Store behind an address that leads to the old primary and to the new one, as
+// after a failover of which a proxy has kept connections, believes the new one once it
+// has spoken with it.
+func mixed(t *testing.T, old, promoted *sqltest.Server) {
+	p := newProxy(t, old.Address())
+	s := open(t, strings.Replace(old.URL(), old.Address(), p.address, 1))
+	read := func() string {
+		v, err := s.Get(t.Context(), "read/timeout")
+		if err != nil {
+			t.Errorf("Get = %v", err)
+		}
+		return string(v)
+	}
+	if got := read(); got == "3" {
+		t.Fatalf("the old primary has %q", got)
+	}
+	p.target.Store(promoted.Address())
+	// More at once than there are connections to the old one.
+	reads := func(is func(value string)) {
+		var readers sync.WaitGroup
+		for range 8 {
+			readers.Go(func() {
+				for range 50 {
+					is(read())
+				}
+			})
+		}
+		readers.Wait()
+	}
+	var seen, stale atomic.Int64
+	for begin := time.Now(); seen.Load() == 0; {
+		reads(func(value string) {
+			if value == "3" {
+				seen.Add(1)
+			}
+		})
+		if time.Since(begin) > time.Minute {
+			t.Fatal("all reads go to the old primary")
+		}
+	}
+	reads(func(value string) {
+		if value != "3" {
+			stale.Add(1)
+		}
+	})
+	if n := stale.Load(); n > 0 {
+		t.Errorf("%d reads were answered by the old primary, after another server was seen to be promoted", n)
+	}
+}
+
+// A proxy passes connections on to an address that may change; those that are there stay.
+type proxy struct {
+	address string
+	target  atomic.Value
+}
+
+func newProxy(t *testing.T, target string) *proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{address: l.Addr().String()}
+	p.target.Store(target)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
+	t.Cleanup(func() {
+		_ = l.Close()
+		mu.Lock()
+		for _, c := range open {
+			_ = c.Close()
+		}
+		mu.Unlock()
+		all.Wait()
+	})
+	all.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", p.target.Load().(string))
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			mu.Lock()
+			open = append(open, in, out)
+			mu.Unlock()
+			for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
+				all.Go(func() {
+					_, _ = io.Copy(way[0], way[1])
+					_ = way[0].Close()
+				})
+			}
+		}
+	})
+	return p
+}
+
+// A hearer has all that a Store has warned of.
+type hearer struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (h *hearer) warn(text string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, text)
+}
+
+func (h *hearer) heard(words string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range h.all {
+		if strings.Contains(w, words) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *hearer) open(t *testing.T, url string) grant.Store {
+	t.Helper()
+	s, err := stores.Open(t.Context(), url, stores.Options{Warn: h.warn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// TestStandbysForgotten: a list of standbys that is emptied lets commits through that no
+// standby has, without a word. The Store notices, and says so.
+func TestStandbysForgotten(t *testing.T) {
+	t.Parallel()
+	primary, standby := synchronous(t)
+	var h hearer
+	s := h.open(t, primary.URL("create=true"))
+	if len(h.all) > 0 {
+		t.Errorf("warned of %q, want nothing", h.all)
+	}
+	standby.Kill()
+	done := make(chan bool)
+	go func() {
+		ok, err := s.CAS(t.Context(), "a", nil, []byte("1"))
+		done <- ok && err == nil
+	}()
+	eventually(t, "the commit waits", func() bool { return primary.Query("SELECT count(*) "+waiting) == "1" })
+	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '';\nSELECT pg_reload_conf();\n")
+	if !<-done {
+		t.Error("a CAS was not let through")
+	}
+	eventually(t, "it is warned of", func() bool { return h.heard("synchronous_standby_names is empty now") })
+	primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '*';\nALTER SYSTEM SET fsync = off;\nSELECT pg_reload_conf();\n")
+	eventually(t, "it is no longer warned of", func() bool { return h.heard("resolved: synchronous_standby_names") && h.heard("fsync is off") })
+}
+
+// TestCommitsLater: Firn's statements wait for the disk, even if the role is set not to
+// after the store was opened.
+func TestCommitsLater(t *testing.T) {
+	t.Parallel()
+	server := sqltest.PostgreSQL(t, "wal_writer_delay=10s") // or the log would be on disk soon all the same
+	s := open(t, server.URL("create=true", "timeout=30s"))
+	server.Exec("ALTER ROLE firn SET synchronous_commit = off;\nSELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'firn';\n")
+	for i := range 3 {
+		var old []byte
+		if i > 0 {
+			old = fmt.Append(nil, i)
+		}
+		next := fmt.Append(nil, i+1)
+		eventually(t, "it is applied", func() bool {
+			ok, err := s.CAS(t.Context(), "a", old, next)
+			return ok && err == nil
+		})
+		server.Kill()
+		server.Start()
+		server.Wait()
+		eventually(t, "the server answers", func() bool { _, err := s.Get(t.Context(), "a"); return err == nil })
+		if value, err := s.Get(t.Context(), "a"); string(value) != string(next) || err != nil {
+			t.Fatalf("after a crash the value is %q (%v), want %s", value, err, next)
+		}
+	}
+}
+
+// TestSemiSync: a MariaDB that waits for a replica gives it up after a while, without a
+// word, and a failover then loses what was acknowledged. The Store says so at once, and
+// again when it happens.
+func TestSemiSync(t *testing.T) {
+	t.Parallel()
+	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)
+	replica := primary.Standby()
+	eventually(t, "the replica is semi-synchronous", func() bool {
+		return strings.HasSuffix(primary.Query("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients';"), "\t1")
+	})
+	var h hearer
+	s := h.open(t, primary.URL("create=true"))
+	if !h.heard("stops waiting for a replica after 500 ms") {
+		t.Errorf("warned of %q, want what semi-synchronous replication does", h.all)
+	}
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if h.heard("did not wait") || h.heard("has stopped waiting") {
+		t.Errorf("warned of %q, and the replica is there", h.all)
+	}
+	eventually(t, "the replica has applied what it got", func() bool {
+		return replica.Query("SELECT COUNT(*) FROM ids.firn_grants WHERE k = 'a';") == "1"
+	})
+	replica.Kill()
+	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
+		t.Errorf("CAS without the replica = %v, %v", ok, err)
+	}
+	eventually(t, "it is warned of", func() bool {
+		return h.heard("has stopped waiting for a replica") && h.heard("did not wait for a replica in ")
+	})
+	primary.Kill()
+	replica.Start()
+	replica.Wait()
+	replica.Exec("STOP SLAVE; SET GLOBAL read_only = 0;")
+	value, err := open(t, replica.URL()).Get(t.Context(), "a")
+	if string(value) != "1" || err != nil {
+		t.Errorf("the promoted replica has %q, %v, want 1: it is what the warning is about", value, err)
+	}
+}

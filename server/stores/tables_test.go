@@ -1,0 +1,293 @@
+//go:build unix
+
+package stores_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/server/stores"
+	"github.com/firnid/firn/server/stores/sqltest"
+)
+
+// A handmade is a table that Firn has not made. In its statements T stands for its name,
+// and ID for inserting the row that names it.
+type handmade struct {
+	name  string
+	make  string
+	want  error  // nil if it will do
+	words string // of the error, with T; what to do among them
+}
+
+const (
+	usualPostgreSQL = `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID; `
+	usualMySQL      = "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL) ENGINE=InnoDB; ID; "
+)
+
+var handmadePostgreSQL = []handmade{
+	{"as it is", usualPostgreSQL, nil, ""},
+	{"text", `CREATE TABLE T (k text COLLATE "POSIX" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, nil, ""},
+	{"long text", `CREATE TABLE T (k varchar(1000) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, nil, ""},
+	{"collation of the database", `CREATE TABLE T (k varchar PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, nil, ""}, // it is C
+	{"a column more", usualPostgreSQL + `ALTER TABLE T ADD at timestamptz DEFAULT now()`, nil, ""},
+	{"an index more", usualPostgreSQL + `CREATE INDEX ON T (n)`, nil, ""},
+	{"a trigger that is off", usualPostgreSQL + `CREATE TRIGGER x BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION nothing(); ALTER TABLE T DISABLE TRIGGER x`, nil, ""},
+
+	{"collation of a language", `CREATE TABLE T (k varchar(256) COLLATE "en-x-icu" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`,
+		sqlstore.ErrSchema, `collation "en-x-icu", which does not compare bytes; ALTER TABLE public.T ALTER COLUMN k TYPE varchar(256) COLLATE "C"`},
+	{"collation without case", `CREATE TABLE T (k varchar(256) COLLATE nocase PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrSchema, `"nocase"`},
+	{"a collation called C", `CREATE TABLE T (k varchar(256) COLLATE public."C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrSchema, `"C"`},
+	{"index of another collation", `CREATE TABLE T (k varchar(256) COLLATE "C" NOT NULL, v bytea NOT NULL, n bigint NOT NULL); CREATE UNIQUE INDEX T_ix ON T (k COLLATE nocase); ID`, sqlstore.ErrSchema, "drop T_ix"},
+	{"short key", `CREATE TABLE T (k varchar(100) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrSchema, "character varying(100)"},
+	{"padded key", `CREATE TABLE T (k char(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrSchema, "character(256)"},
+	{"key of a domain", `CREATE DOMAIN T_small AS varchar(256) COLLATE "C" CHECK (value = lower(value)); CREATE TABLE T (k T_small PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrSchema, "T_small"},
+	{"key of bytes", `CREATE TABLE T (k bytea PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrSchema, "bytea"},
+	{"values of text", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v text NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrSchema, "column v of table public.T is of type text"},
+	{"values of JSON", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v jsonb NOT NULL, n bigint NOT NULL)`, sqlstore.ErrSchema, "jsonb"},
+	{"values that may be null", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea, n bigint NOT NULL); ID`, sqlstore.ErrSchema, "ALTER COLUMN v SET NOT NULL"},
+	{"small counter", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n int NOT NULL); ID`, sqlstore.ErrSchema, "column n"},
+	{"generated counter", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL GENERATED ALWAYS AS (1) STORED)`, sqlstore.ErrSchema, "generated"},
+	{"another column", usualPostgreSQL + `ALTER TABLE T ADD who text NOT NULL DEFAULT ''; ALTER TABLE T ALTER who DROP DEFAULT`, sqlstore.ErrSchema, "column who"},
+	{"keys twice", `CREATE TABLE T (k varchar(256) COLLATE "C" NOT NULL, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrSchema, "ADD PRIMARY KEY (k)"},
+	{"keys of some rows", `CREATE TABLE T (k varchar(256) COLLATE "C" NOT NULL, v bytea NOT NULL, n bigint NOT NULL); CREATE UNIQUE INDEX T_ix ON T (k) WHERE n > 1; ID`, sqlstore.ErrSchema, "drop T_ix"},
+	{"keys at the end of the transaction", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY DEFERRABLE, v bytea NOT NULL, n bigint NOT NULL); ID`, sqlstore.ErrSchema, "T_pkey"},
+	{"two columns", `CREATE TABLE T (k varchar(256) COLLATE "C" NOT NULL, v bytea NOT NULL, n bigint NOT NULL, PRIMARY KEY (k, n)); ID`, sqlstore.ErrSchema, "T_pkey"},
+	{"unique values", usualPostgreSQL + `CREATE UNIQUE INDEX T_ix ON T (v)`, sqlstore.ErrSchema, "drop T_ix"},
+	{"unlogged", usualPostgreSQL + `ALTER TABLE T SET UNLOGGED`, sqlstore.ErrUnfit, "SET LOGGED"},
+	{"a view", `CREATE TABLE T_of (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); CREATE VIEW T AS SELECT * FROM T_of; ID`, sqlstore.ErrSchema, "view"},
+	{"partitions", `CREATE TABLE T (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL) PARTITION BY LIST (k); CREATE TABLE T_all PARTITION OF T DEFAULT; ID`, sqlstore.ErrSchema, "partitioned"},
+	{"heirs", usualPostgreSQL + `CREATE TABLE T_heir () INHERITS (T)`, sqlstore.ErrSchema, "inherit"},
+	{"a trigger", usualPostgreSQL + `CREATE TRIGGER x BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION nothing()`, sqlstore.ErrSchema, "drop x"},
+	{"a rule", usualPostgreSQL + `CREATE RULE x AS ON UPDATE TO T DO INSTEAD NOTHING`, sqlstore.ErrSchema, "drop x"},
+	{"row security", usualPostgreSQL + `ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON T USING (k > 'v')`, sqlstore.ErrSchema, "DISABLE ROW LEVEL SECURITY"},
+	{"a foreign key", usualPostgreSQL + `CREATE TABLE T_of (n bigint PRIMARY KEY); INSERT INTO T_of VALUES (1); ALTER TABLE T ADD CONSTRAINT T_fk FOREIGN KEY (n) REFERENCES T_of ON DELETE CASCADE`, sqlstore.ErrSchema, "drop T_fk"},
+	{"a check", usualPostgreSQL + `ALTER TABLE T ADD CHECK (length(v) < 1000)`, nil, "T_v_check"}, // the database's own error
+	{"in two schemas", usualPostgreSQL + `CREATE SCHEMA IF NOT EXISTS firn AUTHORIZATION firn; ` + strings.NewReplacer("TABLE T", "TABLE firn.T", "ID", "ID firn").Replace(usualPostgreSQL) + `GRANT ALL ON firn.T TO firn`,
+		sqlstore.ErrSchema, "firn and public"},
+
+	{"emptied", usualPostgreSQL + "TRUNCATE T", sqlstore.ErrDamaged, "restore the table and fence"},
+	{"nameless", usualPostgreSQL + "INSERT INTO T VALUES ('v1/a/config', 'x', 1); DELETE FROM T WHERE k = '!identity'", sqlstore.ErrDamaged, "INSERT INTO"},
+	{"an empty name", usualPostgreSQL + "UPDATE T SET v = '' WHERE k = '!identity'", sqlstore.ErrDamaged, "INSERT INTO"},
+	{"nothing", "SELECT 1", sqlstore.ErrNoTable, "T"},
+}
+
+var handmadeMySQL = []handmade{
+	{"as it is", usualMySQL, nil, ""},
+	{"long key", "CREATE TABLE T (k VARBINARY(500) PRIMARY KEY, v VARBINARY(5000) NOT NULL, n BIGINT UNSIGNED NOT NULL); ID", nil, ""},
+	{"blob", "CREATE TABLE T (K VARBINARY(256) PRIMARY KEY, V BLOB NOT NULL, N BIGINT NOT NULL); ID", nil, ""},
+	{"a column more", usualMySQL + "ALTER TABLE T ADD at TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP", nil, ""},
+	{"an index more", usualMySQL + "CREATE INDEX T_ix ON T (n)", nil, ""},
+
+	{"keys without case", "CREATE TABLE T (k VARCHAR(256) CHARACTER SET latin1 PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); ID",
+		sqlstore.ErrSchema, "column k of table ids.T is of type varchar(256), which does not keep what is written; ALTER TABLE ids.T MODIFY k VARBINARY(256) NOT NULL"},
+	{"keys of text", "CREATE TABLE T (k VARCHAR(256) CHARACTER SET ascii COLLATE ascii_bin PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrSchema, "varchar"},
+	{"short key", "CREATE TABLE T (k VARBINARY(100) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrSchema, "varbinary(100)"},
+	{"padded key", "CREATE TABLE T (k BINARY(255) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrSchema, "binary(255)"},
+	{"values of text", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v TEXT NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrSchema, "column v of table ids.T is of type text"},
+	{"values of JSON", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v JSON NOT NULL, n BIGINT NOT NULL)", sqlstore.ErrSchema, "column v"},
+	{"short values", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v VARBINARY(1000) NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrSchema, "varbinary(1000)"},
+	{"tiny values", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v TINYBLOB NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrSchema, "tinyblob"},
+	{"values that may be null", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096), n BIGINT NOT NULL); ID", sqlstore.ErrSchema, "may be null"},
+	{"small counter", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n INT NOT NULL); ID", sqlstore.ErrSchema, "column n"},
+	{"generated counter", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT AS (1) STORED)", sqlstore.ErrSchema, "column n"},
+	{"another column", usualMySQL + "ALTER TABLE T ADD who INT NOT NULL", sqlstore.ErrSchema, "column who"},
+	{"keys twice", "CREATE TABLE T (k VARBINARY(256) NOT NULL, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); ID", sqlstore.ErrSchema, "ADD PRIMARY KEY (k)"},
+	{"the beginning of keys", "CREATE TABLE T (k VARBINARY(256) NOT NULL, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (k(10))); ID", sqlstore.ErrSchema, "PRIMARY"},
+	{"two columns", "CREATE TABLE T (k VARBINARY(256) NOT NULL, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL, PRIMARY KEY (k, n)); ID", sqlstore.ErrSchema, "PRIMARY"},
+	{"unique counters", usualMySQL + "CREATE UNIQUE INDEX T_ix ON T (n)", sqlstore.ErrSchema, "drop T_ix"},
+	{"no transactions", usualMySQL + "ALTER TABLE T ENGINE=MyISAM", sqlstore.ErrUnfit, "ENGINE=InnoDB"},
+	{"crash-safe and no transactions", usualMySQL + "ALTER TABLE T ENGINE=Aria", sqlstore.ErrUnfit, "ENGINE=InnoDB"},
+	{"in memory", "CREATE TABLE T (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL) ENGINE=MEMORY; ID", sqlstore.ErrUnfit, "ENGINE=InnoDB"},
+	{"a view", "CREATE TABLE T_of (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL); CREATE VIEW T AS SELECT * FROM T_of; ID", sqlstore.ErrSchema, "view"},
+	{"a trigger", usualMySQL + "CREATE TRIGGER T_x BEFORE UPDATE ON T FOR EACH ROW SET NEW.v = TRIM(NEW.v)", sqlstore.ErrSchema, "drop T_x"},
+	{"a foreign key", usualMySQL + "CREATE TABLE T_of (n BIGINT PRIMARY KEY); INSERT INTO T_of VALUES (1); ALTER TABLE T ADD CONSTRAINT T_fk FOREIGN KEY (n) REFERENCES T_of (n) ON DELETE CASCADE", sqlstore.ErrSchema, "drop T_fk"},
+
+	{"emptied", usualMySQL + "TRUNCATE T", sqlstore.ErrDamaged, "restore the table and fence"},
+	{"nameless", usualMySQL + "INSERT INTO T VALUES ('v1/a/config', 'x', 1); DELETE FROM T WHERE k = '!identity'", sqlstore.ErrDamaged, "INSERT INTO"},
+	{"an empty name", usualMySQL + "UPDATE T SET v = '' WHERE k = '!identity'", sqlstore.ErrDamaged, "INSERT INTO"},
+	{"nothing", "SELECT 1", sqlstore.ErrNoTable, "T"},
+}
+
+// handmadeTables: a table is used if it keeps keys and values as they are, and is refused
+// otherwise, with what to do.
+func handmadeTables(t *testing.T, kind string, server *sqltest.Server) {
+	all, use := handmadePostgreSQL, "\\c ids\n"
+	if kind == "mysql" {
+		all, use = handmadeMySQL, "USE ids;\n"
+	} else {
+		server.Exec(use + `CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+			CREATE COLLATION public."C" FROM "en-x-icu";
+			CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+			ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO firn;`)
+		defer server.Exec("\\c ids\nDROP SCHEMA firn CASCADE;") // it comes first for the user of that name
+	}
+	name := func(i int) string { return fmt.Sprintf("t%d", i) }
+	for i, test := range all {
+		insert := "INSERT INTO T (k, v, n) VALUES ('!identity', 'table T', 1)"
+		text := strings.NewReplacer("ID firn", strings.ReplaceAll(insert, "INTO T", "INTO firn.T"), "ID", insert).Replace(test.make)
+		use += named(text, name(i)) + ";\n"
+	}
+	server.Exec(use)
+	for i, test := range all {
+		t.Run(test.name, func(t *testing.T) {
+			table := name(i)
+			s, err := stores.Open(t.Context(), server.URL("table="+table), stores.Options{})
+			if err == nil {
+				defer s.Close()
+			}
+			words := named(test.words, table)
+			switch {
+			case test.want == nil && test.words == "":
+				if err != nil {
+					t.Fatalf("%v, want it to be used", err)
+				}
+				works(t, s)
+			case err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), words):
+				t.Errorf("%v, want %v with %q", err, test.want, words)
+			default:
+				var e *stores.Error
+				if !errors.As(err, &e) || e.Hint == "" && test.want != nil && !errors.Is(err, sqlstore.ErrUnfit) {
+					t.Errorf("%v has no hint", err)
+				}
+			}
+		})
+	}
+}
+
+// otherLocale: a column has the collation of its database where it names none.
+func otherLocale(t *testing.T, server *sqltest.Server) {
+	if version, err := strconv.Atoi(server.Query("SHOW server_version_num")); err != nil || version < 150000 {
+		t.Skip("SKIPPED: this PostgreSQL makes no database with a locale of ICU")
+	}
+	server.Exec("CREATE DATABASE other TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en' OWNER firn;\n\\c other\n" +
+		"CREATE TABLE firn_grants (k varchar(256) PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL); GRANT ALL ON firn_grants TO firn;\n")
+	url := strings.Replace(server.URL("create=true"), "/"+sqltest.Database+"?", "/other?", 1)
+	s, err := stores.Open(t.Context(), url, stores.Options{})
+	if err == nil {
+		_ = s.Close()
+	}
+	if !errors.Is(err, sqlstore.ErrSchema) || !strings.Contains(err.Error(), `collation "default"`) {
+		t.Errorf("%v, want ErrSchema for the collation", err)
+	}
+	works(t, open(t, url+"&table=made"))
+}
+
+// named puts the name of a table in the place of T where it is a word, or its beginning.
+func named(text, table string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		word := func(j int) bool {
+			return j >= 0 && j < len(text) && (text[j] >= 'A' && text[j] <= 'Z' || text[j] >= 'a' && text[j] <= 'z')
+		}
+		if text[i] == 'T' && !word(i-1) && !word(i+1) {
+			b.WriteString(table)
+		} else {
+			b.WriteByte(text[i])
+		}
+	}
+	return b.String()
+}
+
+// works: keys that differ in case are two, and are listed.
+func works(t *testing.T, s grant.Store) {
+	t.Helper()
+	for _, key := range []string{"v1/a", "v1/A"} {
+		if ok, err := s.CAS(t.Context(), key, nil, []byte("1 ")); !ok || err != nil {
+			t.Fatalf("CAS(%q) = %v, %v", key, ok, err)
+		}
+	}
+	var keys []string
+	err := s.List(t.Context(), "v1/", func(key string, value []byte) bool {
+		keys = append(keys, key+"="+string(value))
+		return true
+	})
+	if got := strings.Join(keys, ","); err != nil || got != "v1/A=1 ,v1/a=1 " {
+		t.Errorf("List = %q, %v", got, err)
+	}
+}
+
+// readers: a user who may only read the table opens it; one who sees a table under the
+// same name elsewhere, made after the store was opened, changes nothing.
+func readers(t *testing.T, kind string, server *sqltest.Server) {
+	s := open(t, server.URL("create=true", "table=readers"))
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	url := func(user string) string { return strings.Replace(server.URL("table=readers"), "firn:", user+":", 1) }
+	if kind == "postgres" {
+		server.Exec("CREATE ROLE reader LOGIN PASSWORD '" + sqltest.Password + "';\n\\c ids\nGRANT SELECT ON readers TO reader;\n")
+	} else {
+		server.Exec("CREATE USER reader@'127.0.0.1' IDENTIFIED BY '" + sqltest.Password + "'; GRANT SELECT ON ids.readers TO reader@'127.0.0.1';")
+	}
+	reader := open(t, url("reader"))
+	if value, err := reader.Get(t.Context(), "a"); string(value) != "1" || err != nil {
+		t.Errorf("Get = %q, %v, want 1", value, err)
+	}
+	if ok, err := reader.CAS(t.Context(), "a", []byte("1"), []byte("2")); ok || !errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS = %v, %v, want ErrNotSent", ok, err)
+	}
+	if kind != "postgres" {
+		return
+	}
+	server.Exec("\\c ids\nCREATE SCHEMA firn AUTHORIZATION firn; CREATE TABLE firn.readers AS SELECT * FROM public.readers WHERE false; ALTER TABLE firn.readers OWNER TO firn;")
+	if value, err := s.Get(t.Context(), "a"); string(value) != "1" || err != nil {
+		t.Errorf("Get = %q, %v, want 1: the other table is another", value, err)
+	}
+	server.Exec("\\c ids\nDROP SCHEMA firn CASCADE;")
+}
+
+// hiddenTrigger: a trigger that the user may not see is found by what it does.
+func hiddenTrigger(t *testing.T, server *sqltest.Server) {
+	open(t, server.URL("create=true", "table=hidden"))
+	server.Exec("CREATE USER writer@'127.0.0.1' IDENTIFIED BY '" + sqltest.Password + "'; GRANT SELECT, INSERT, UPDATE ON ids.hidden TO writer@'127.0.0.1';\n" +
+		"CREATE TRIGGER ids.x BEFORE INSERT ON ids.hidden FOR EACH ROW SET NEW.v = TRIM(NEW.v);")
+	s, err := stores.Open(t.Context(), strings.Replace(server.URL("table=hidden"), "firn:", "writer:", 1), stores.Options{})
+	if err == nil {
+		_ = s.Close()
+	}
+	if !errors.Is(err, sqlstore.ErrSchema) || !strings.Contains(err.Error(), "trigger") {
+		t.Errorf("%v, want ErrSchema", err)
+	}
+}
+
+// cutValues: a server that cuts values, because the table was changed while it was in use
+// and the server is not strict, warns of it, and the CAS is not taken for applied.
+func cutValues(t *testing.T, server *sqltest.Server) {
+	server.Exec("SET GLOBAL sql_mode = '';")
+	defer server.Exec("SET GLOBAL sql_mode = DEFAULT;")
+	s := open(t, server.URL("create=true", "table=cut"))
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	server.Exec("ALTER TABLE ids.cut MODIFY v VARBINARY(30) NOT NULL;")
+	ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte(strings.Repeat("2", 40)))
+	if ok || err == nil || errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "1265") {
+		t.Errorf("CAS that is cut = %v, %v, want an unknown result with the server's warning", ok, err)
+	}
+}
+
+// documented: the statements of docs/operations.md make the table.
+func documented(t *testing.T, kind string, server *sqltest.Server) {
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Skip("the module stands alone, without the docs")
+	}
+	_, text, _ := strings.Cut(string(page), "```sql\n-- PostgreSQL\n")
+	text, _, _ = strings.Cut(text, "```")
+	postgres, mysql, ok := strings.Cut(text, "-- MySQL\n")
+	if !ok {
+		t.Fatal("docs/operations.md has no statements for both databases")
+	}
+	script := "\\c ids\n" + postgres
+	if kind == "mysql" {
+		script = "USE ids;\n" + strings.ReplaceAll(mysql, "TO firn;", "TO firn@'127.0.0.1';")
+	}
+	server.Exec(script)
+	works(t, open(t, server.URL()))
+}
