@@ -130,7 +130,7 @@ func (a *app) machinePath() (string, error) {
 // share.
 func makeShared(path string) string {
 	if runtime.GOOS == "windows" {
-		return fmt.Sprintf(`mkdir "%[1]s" && icacls "%[1]s" /grant *S-1-5-32-545:(OI)(CI)M`, path) // Users
+		return fmt.Sprintf(`mkdir "%[1]s" && icacls "%[1]s" /grant "*S-1-5-32-545:(OI)(CI)M"`, path) // Users
 	}
 	return "sudo install -d -m 2770 -g GROUP " + path
 }
@@ -139,7 +139,7 @@ func makeShared(path string) string {
 // directory; info is nil where it is not known.
 func howToShare(path string, info fs.FileInfo) string {
 	if runtime.GOOS == "windows" {
-		return fmt.Sprintf(`an administrator lets all users write it: icacls "%s" /grant *S-1-5-32-545:(OI)(CI)M /T`, path)
+		return fmt.Sprintf(`an administrator lets all users write it: icacls "%s" /grant "*S-1-5-32-545:(OI)(CI)M" /T`, path)
 	}
 	if info != nil && info.Mode()&0o070 == 0o070 && info.Mode()&fs.ModeSetgid != 0 {
 		if group, missing := groupOf(info); missing {
