@@ -143,7 +143,7 @@ func howToShare(path string, info fs.FileInfo) string {
 	}
 	if info != nil && info.Mode()&0o070 == 0o070 && info.Mode()&fs.ModeSetgid != 0 {
 		if group, missing := groupOf(info); missing {
-			me := "this user"
+			me := "USER"
 			if u, err := user.Current(); err == nil {
 				me = u.Username
 			}
