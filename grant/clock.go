@@ -2,6 +2,7 @@ package grant
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -23,6 +24,7 @@ type clocks struct {
 	// Records of others, read again and again to see who renews.
 	watching bool
 	since    int64             // Mono: when it began
+	listed   bool              // all records were read since
 	read     int64             // Mono: when they were read last
 	records  map[string][]byte // by key
 	leads    map[string]lead   // of our clock over those of members that wrote since
@@ -105,6 +107,11 @@ func (m *Machine) mayClaim(l look) bool {
 		// The store alone disagrees with members that agree with each other.
 		m.tellClocks(StoreClockOff, store.least)
 		return true
+	case known && !c.listed && len(c.records) < 2:
+		// The store says so, and few of many numbers were read: others may know better.
+		c.listed = true
+		m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
+		return false
 	case known:
 		err := m.aheadError(store, known)
 		err.Comparing = m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2
@@ -143,11 +150,15 @@ func (m *Machine) looksAhead(l look) bool {
 func (m *Machine) watch(l look) {
 	c := &m.clocks
 	if !c.watching {
-		c.watching, c.since, c.read = true, m.mono, m.mono
+		c.watching, c.listed, c.since, c.read = true, false, m.mono, m.mono
 		c.records, c.leads = make(map[string][]byte), make(map[string]lead)
 	}
 	elapsed := m.mono - c.read
 	c.read = m.mono
+	// Where there are too many, those whose clocks may agree with ours.
+	slices.SortStableFunc(l.others, func(a, b other) int {
+		return cmp.Compare(max(m.wall-a.wall, a.wall-m.wall), max(m.wall-b.wall, b.wall-m.wall))
+	})
 	for _, o := range l.others {
 		before, ok := c.records[o.key]
 		switch {

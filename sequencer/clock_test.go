@@ -112,12 +112,16 @@ func TestHostAhead(t *testing.T) {
 // TestStoreClockWrong: a store's clock that is wrong keeps nobody from working,
 // where members agree with each other.
 func TestStoreClockWrong(t *testing.T) {
-	for _, offset := range []time.Duration{-time.Hour, time.Hour} {
+	// In a small layout, and in one where members are few among many numbers.
+	for _, c := range []struct {
+		offset time.Duration
+		layout firn.Layout
+	}{{-time.Hour, sixteen}, {time.Hour, sixteen}, {-time.Hour, firn.Default()}, {time.Hour, firn.Default()}} {
 		in2026(t, func(t *testing.T) {
 			mem := new(memstore.Store)
 			var good []*sequencer.Sequencer
 			for range 3 {
-				good = append(good, open(t, timedStore{mem, 0}, &sequencer.Config{Layout: sixteen}))
+				good = append(good, open(t, timedStore{mem, 0}, &sequencer.Config{Layout: c.layout}))
 			}
 			stop := make(chan struct{})
 			go func() {
@@ -133,11 +137,11 @@ func TestStoreClockWrong(t *testing.T) {
 				}
 			}()
 			ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
-			q, err := sequencer.Open(ctx, timedStore{mem, offset}, "orders", &sequencer.Config{WaitForNode: true})
+			q, err := sequencer.Open(ctx, timedStore{mem, c.offset}, "orders", &sequencer.Config{WaitForNode: true})
 			cancel()
 			close(stop)
 			if err != nil {
-				t.Fatalf("with the store's clock off by %v: %v", offset, err)
+				t.Fatalf("with the store's clock off by %v: %v", c.offset, err)
 			}
 			for _, q := range append(good, q) {
 				_ = q.Close(t.Context())
