@@ -86,7 +86,7 @@ func (g *Generator) Fill(ctx context.Context, dst []ID) error {
 // look at how far the clock went back. It takes nothing where the grant or the
 // layout ends before the batch (ErrGrantOver, ErrTimeOver), while a NextBatch has
 // its turn (*WaitError), and beyond what a static grant allows (ErrBatchTooLarge,
-// *WaitError; see StaticGrant).
+// or *WaitError or *ClockError for as long as that lasts; see StaticGrant).
 //
 // The hold is Hazelcast's: whole ticks from the clock's tick to the end of the
 // batch, exclusive, less MaxAhead.

@@ -812,6 +812,34 @@ func TestHoldOfAStoppedClock(t *testing.T) {
 	})
 }
 
+// A clock that goes back while a batch waits does not make it wait for the clock to
+// come back, where no ID was made that would be ahead: it begins at the new time.
+func TestClockGoesBackUnderABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		synctestNow()
+		var step atomic.Int64
+		now := func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
+		g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{Node: 1, From: noon.Add(-time.Hour)}, &Options{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			step.Store(int64(-5 * time.Second))
+		}()
+		b, err := g.NextBatch(t.Context(), 2000*4)
+		// It notices within a second, and then needs two, less a tick.
+		if took := time.Since(noon); err != nil || took < 2499*time.Millisecond || took > 3*time.Second {
+			t.Errorf("NextBatch of 2s: %v after %v, want at most 3s", err, took)
+		}
+		for id := range b.All() {
+			if p, _ := g.Layout().Decompose(id); now().Sub(p.Time) > 3*time.Second || p.Time.After(now()) {
+				t.Errorf("an ID of %v, where the clock is %v", p.Time, now())
+			}
+		}
+	})
+}
+
 // IDs are counted exactly, though nobody counts them: also those of terms that
 // ended while the clock was moving the word.
 func TestStatsOverManySwitches(t *testing.T) {
@@ -1004,6 +1032,16 @@ func TestStaticGrantBoundsABatch(t *testing.T) {
 			if s := g.Stats(); s != (Stats{}) || time.Since(start) != 0 {
 				t.Errorf("%+v: %v and %+v after refusals, want nothing", test, time.Since(start), s)
 			}
+			// Also where it would have to stand in line first.
+			ctx, cancel := context.WithCancel(t.Context())
+			waiting := make(chan error)
+			go func() { _, err := g.Next(ctx); waiting <- err }()
+			synctest.Wait()
+			if _, err := g.NextBatch(ctx, test.most+1); !errors.Is(err, ErrBatchTooLarge) {
+				t.Errorf("%+v: a batch that is too large, behind another call: %v, want ErrBatchTooLarge", test, err)
+			}
+			cancel()
+			<-waiting
 			// It begins a tick after MaxAhead, so MaxAhead does not help the first.
 			b, err := g.NextBatch(t.Context(), test.most)
 			if took := time.Since(start); err != nil || b.Len() != test.most || took > wait+l.unit || took < wait {
@@ -1032,8 +1070,6 @@ func TestStaticGrantBoundsABatch(t *testing.T) {
 			if _, _, err := g.Reserve(2 * test.most); err != nil {
 				t.Errorf("%+v: a reservation under a grant with a beginning: %v", test, err)
 			}
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
 			if _, err := g.NextBatch(ctx, 2*test.most); !errors.Is(err, context.Canceled) {
 				t.Errorf("%+v: a batch under a grant with a beginning: %v, want that it waits", test, err)
 			}
