@@ -19,7 +19,21 @@
 // that goes for a primary that was replaced, too, once the Store has used a server with
 // a later timeline. Otherwise it is for the database to keep its primary single.
 //
-// The package needs no driver: bring one that is registered with database/sql.
+// The package needs no driver: bring one that is registered with database/sql. With
+// pgx, a connection keeps its warnings like this, and Options.Warnings takes them:
+//
+//	config.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+//		if n.SeverityUnlocalized == "WARNING" {
+//			kept, _ := c.CustomData()["warnings"].([]string)
+//			c.CustomData()["warnings"] = append(kept, n.Message)
+//		}
+//	}
+//	options.Warnings = func(driverConn any) []string {
+//		data := driverConn.(*stdlib.Conn).Conn().PgConn().CustomData()
+//		kept, _ := data["warnings"].([]string)
+//		delete(data, "warnings")
+//		return kept
+//	}
 //
 // # The table
 //
