@@ -115,7 +115,10 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 		// The log has what the store said; that may name hosts.
 		p.kind, p.retry, p.cause = unavailable, time.Second, err
 		p.detail = "node numbers are kept in a store that could not be reached or read; the server's log says more"
-		if errors.Is(err, context.DeadlineExceeded) {
+		switch silent := (*silentError)(nil); {
+		case errors.As(err, &silent):
+			p.detail = fmt.Sprintf("node numbers are kept in a store that has not answered for %v; the server keeps trying, and its log says more", silent.silent.Round(time.Second))
+		case errors.Is(err, context.DeadlineExceeded):
 			p.detail = "node numbers are kept in a store that did not answer in time; the server's log says more"
 		}
 	case errors.Is(err, grant.ErrMismatch):

@@ -308,7 +308,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		return nil, nil, err
 	}
 	store = stores.Wrap(s.tracer.Store(store), stores.Tell(log, s.answers.Begin))
-	config := httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template}
+	config := httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template, Silent: s.answers.Silent}
 	var forwarder *rpcapi.Forwarder
 	var cluster *httpapi.Cluster
 	if s.forward {
