@@ -157,6 +157,7 @@ func TestNextFaults(t *testing.T) {
 		reason string
 	}{
 		{grant.ErrNodesExhausted, codes.ResourceExhausted, "nodes-exhausted"},
+		{&grant.ExhaustedError{Ahead: true, Free: time.Now().Add(time.Minute)}, codes.Unavailable, "not-yet"},
 		{grant.ErrDetached, codes.FailedPrecondition, "detached"},
 		{grant.ErrDestroyed, codes.FailedPrecondition, "destroyed"},
 		{grant.ErrRolledBack, codes.Unavailable, "store-rolled-back"},
