@@ -381,6 +381,22 @@ func (c *Cluster) opened() (map[string]*opening, *grant.ExhaustedError) {
 	return open, c.lacks
 }
 
+// State is what this server has of a sequencer; ok is false if it is not open.
+func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
+	c.mu.RLock()
+	o := c.byName[name]
+	c.mu.RUnlock()
+	if o == nil {
+		return s, false
+	}
+	select {
+	case <-o.ready:
+		return o.state(), true
+	default:
+		return s, false
+	}
+}
+
 // noteLack notes whether there was a node number for a name.
 func (c *Cluster) noteLack(name string, err error) {
 	c.mu.Lock()
