@@ -99,6 +99,7 @@ var problemHints = map[string]string{
 	"clock":              "set the server's clock right",
 	"no-grant":           "",
 	"nodes-exhausted":    "stop a server, or choose a layout with more node bits",
+	"not-yet":            "",
 	"store-unavailable":  "the server's log says more",
 	"store-rolled-back":  "firn node fence",
 	"detached":           "firn sequencer attach",

@@ -94,6 +94,24 @@ func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err
 	})
 }
 
+// LookupNode returns what the store has of one node ID of a sequencer that Lookup
+// found. The zero NodeInfo with that number means that it was never used.
+func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, error) {
+	key := nodeKey(i.Name, node, i.Config.Layout.MaxNode())
+	value, err := s.Get(ctx, key)
+	if err != nil {
+		return NodeInfo{}, fmt.Errorf("grant: sequencer %s: node ID %d: %w", i.Name, node, err)
+	}
+	if value == nil {
+		return NodeInfo{Node: node}, nil
+	}
+	r, err := decodeNode(key, value)
+	if err != nil {
+		return NodeInfo{Node: node}, err
+	}
+	return r.info(node), nil
+}
+
 // getConfig reads the record of a sequencer, and its bytes.
 func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte, error) {
 	key := configKey(name)

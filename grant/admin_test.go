@@ -135,6 +135,20 @@ func TestRecordsOfOthers(t *testing.T) {
 	}); err != nil || strings.Join(nodes, ", ") != "1 true, 2 false" {
 		t.Errorf("Nodes: %v, %v", nodes, err)
 	}
+	good, err := grant.Lookup(ctx, s, "good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node, want := range map[uint64]string{1: "damaged", 2: `"o" of 1`, 3: `"" of 0`} {
+		n, err := grant.LookupNode(ctx, s, good, node)
+		got := fmt.Sprintf("%q of %d", n.Owner, max(0, n.Until.UnixMilli()))
+		if errors.Is(err, grant.ErrDamaged) {
+			got = "damaged"
+		}
+		if got != want || n.Node != node || n.Held {
+			t.Errorf("LookupNode(%d) = %+v, %v, want %s", node, n, err, want)
+		}
+	}
 	report, err := grant.Fence(ctx, s, "good", &grant.FenceOptions{DryRun: true, AnyClock: true})
 	if err != nil || report.Nodes != 1 || len(report.Damaged) != 1 {
 		t.Errorf("Fence = %+v, %v", report, err)

@@ -105,6 +105,7 @@ type Status struct {
 	Phase Phase
 	Node  uint64 // of Holding, Losing and Leaving
 	Until int64  // exclusive end of its window
+	Owner string // of Holding and Losing: as in NodeInfo
 	Err   error  // why no number could be had or renewed just now; nil if nothing is amiss
 }
 

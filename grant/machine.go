@@ -488,12 +488,12 @@ func (m *Machine) report() {
 		case !m.attached || h.closing || h.sealing || h.sealed:
 			s.Phase = Leaving
 		case h.lost:
-			s.Phase = Losing
+			s.Phase, s.Owner = Losing, m.owner
 		default:
-			s.Phase = Holding
+			s.Phase, s.Owner = Holding, m.owner
 		}
 	}
-	if s.Phase != m.status.Phase || s.Node != m.status.Node || s.Until != m.status.Until || !sameError(s.Err, m.told) {
+	if s.Phase != m.status.Phase || s.Node != m.status.Node || s.Until != m.status.Until || s.Owner != m.status.Owner || !sameError(s.Err, m.told) {
 		m.told = s.Err
 		m.do(Action{Kind: Report, Status: s})
 	}

@@ -386,7 +386,7 @@ func (m *member[G]) State() State {
 	status, _ := m.keeper.Status()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := State{Node: status.Node, Until: time.UnixMilli(status.Until), Err: status.Err}
+	s := State{Node: status.Node, Until: time.UnixMilli(status.Until), Owner: status.Owner, Err: status.Err}
 	if s.Err == nil {
 		s.Err = m.unusable
 	}

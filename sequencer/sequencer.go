@@ -112,6 +112,7 @@ type State struct {
 	Phase Phase
 	Node  uint64    // of Attached, Losing and Detaching
 	Until time.Time // exclusive end of the window; it is renewed as long as IDs are made
+	Owner string    // of Attached and Losing: the owner in the node ID's record, see grant.NodeInfo
 	Err   error     // what keeps it from going on, or nil
 }
 

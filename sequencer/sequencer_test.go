@@ -790,3 +790,31 @@ func ExampleOpen() {
 	// true attached
 	// true
 }
+
+// TestOwner: the owner that a process says it is is the one that the record of its node ID
+// names, and no other process has the same.
+func TestOwner(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		seen := make(map[string]bool)
+		for range 3 {
+			q := open(t, s, nil)
+			info, err := grant.Lookup(t.Context(), s, "orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			state := q.State()
+			n, err := grant.LookupNode(t.Context(), s, info, state.Node)
+			if err != nil || !n.Held || n.Owner == "" || n.Owner != state.Owner || seen[n.Owner] {
+				t.Errorf("the state has owner %q and the record %+v, %v", state.Owner, n, err)
+			}
+			seen[n.Owner] = true
+			if err := q.Detach(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if state := q.State(); state.Owner != "" {
+				t.Errorf("detached, it has owner %q", state.Owner)
+			}
+			closeIt(t, q)
+		}
+	})
+}

@@ -1,17 +1,20 @@
-// Package forwarding lets a server that holds no node number answer all the same: it
-// asks one that does.
+// Package forwarding lets a server that holds no node ID answer all the same: it asks
+// one that does. Call that one the peer.
+//
+// Where a peer is comes from a record in the store, and addresses are reused. So each
+// call says which server is meant, and proves which store the caller uses; a Receiver
+// refuses the others. The caller then checks in its own store that the IDs lie in a
+// window of the owner that made them. docs/protocol.md has the argument.
 //
 // The caller's rights are checked by the server that it has asked. A call is forwarded
 // once: the server that gets it answers it or fails.
 package forwarding
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,35 +22,31 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi"
 )
 
 // A Backend is a Cluster whose sequencers are asked of other servers where this one has
-// no node number for them. It must be made by New, and is safe for use by many
-// goroutines at once.
+// no node ID for them. It must be made by New, and is safe for use by many goroutines
+// at once.
 type Backend struct {
 	*httpapi.Cluster
-	f    *rpcapi.Forwarder
-	self func() string // this server's ID as a member
-	log  *slog.Logger
-
-	forwarded, failed atomic.Uint64
-	some              atomic.Bool  // there was an absence
-	warned            atomic.Int64 // when the log was last told that others do not help, in nanoseconds of Unix
+	f       *rpcapi.Forwarder
+	self    *members.Announcer
+	log     *slog.Logger
+	peers   *peers
+	windows *windows
+	counts  counts
+	some    atomic.Bool  // there was an absence
+	warned  atomic.Int64 // when the log was last told that a peer does not help, in nanoseconds of Unix
+	helped  atomic.Int64 // when a call was last answered, if none has failed since; 0 if one has
 
 	mu   sync.Mutex // guards what follows
 	away map[string]absence
-	list []members.Member
-	read time.Time // when list was
-
-	seenAnswered, seenFailed uint64    // what Forwarded said when helped was last asked
-	helpedAt                 time.Time // when helped last saw that a call was answered
 }
 
-// An absence is a sequencer that this server had no number for.
+// An absence is a sequencer that this server had no node ID for.
 type absence struct {
 	layout firn.Layout
 	until  time.Time // when it is tried again
@@ -55,28 +54,29 @@ type absence struct {
 }
 
 const (
-	retry   = 2 * time.Second // how long it is not tried to have a number
-	fresh   = 2 * time.Second // how long a list of members is good
-	targets = 3               // how many servers are asked for one call
+	retry   = 2 * time.Second // how long it is not tried to have a node ID
 	mostOut = 10_000          // names that are remembered
 )
 
-// New makes a Backend over a Cluster of this configuration, whose Wrap and Elsewhere it sets. self
-// returns this server's ID as a member, which is not asked.
-func New(c httpapi.ClusterConfig, f *rpcapi.Forwarder, self func() string) *Backend {
+// New makes a Backend over a Cluster of this configuration, whose Wrap and Elsewhere it
+// sets. self announces this server in the store.
+func New(c httpapi.ClusterConfig, f *rpcapi.Forwarder, self *members.Announcer) *Backend {
 	b := &Backend{f: f, self: self, log: c.Config.Logger, away: make(map[string]absence)}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
-	c.Wrap, c.Elsewhere = b.orElsewhere, b.helped
+	c.Wrap, c.Elsewhere = b.orElsewhere, b.canHelp
 	b.Cluster = httpapi.NewCluster(c)
+	b.peers = newPeers(b.Members, self.ID())
+	b.windows = newWindows(c.Store, b.Lookup)
 	return b
 }
 
-// Forwarded is how many calls were answered by others, and how many by nobody.
-func (b *Backend) Forwarded() (answered, failed uint64) {
-	return b.forwarded.Load(), b.failed.Load()
-}
+// Forwards is how often another server was asked, by result.
+func (b *Backend) Forwards() map[string]uint64 { return b.counts.all() }
+
+// Forwarded is how many calls other servers have answered.
+func (b *Backend) Forwarded() uint64 { return b.counts[gave].Load() }
 
 // Sequencer returns the sequencer of a name: this server's, or that of another one.
 func (b *Backend) Sequencer(ctx context.Context, name string) (httpapi.Sequencer, error) {
@@ -124,28 +124,24 @@ type source struct {
 }
 
 func (s source) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
-	return ask(ctx, s.b, s.name, s.a.err, func(t rpcapi.Target) (firn.Batch, error) {
-		return s.b.f.Forward(ctx, t, s.name, s.a.layout, n)
-	})
+	return ask(ctx, s.b, s.name, s.a, n, s.b.f.Forward, s.a.layout.Decompose)
 }
 
 type source128 source
 
 func (s source128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) {
-	return ask(ctx, s.b, s.name, s.a.err, func(t rpcapi.Target) (firn.Batch128, error) {
-		return s.b.f.Forward128(ctx, t, s.name, s.a.layout, n)
-	})
+	return ask(ctx, s.b, s.name, s.a, n, s.b.f.Forward128, s.a.layout.Decompose128)
 }
 
 // orElsewhere is a sequencer of this server's that others have too, should it lose its
-// number. It is this server's alone for calls that another one has forwarded.
+// node ID. It is this server's alone for calls that another one has forwarded.
 func (b *Backend) orElsewhere(name string, s httpapi.Sequencer) httpapi.Sequencer {
 	a := absence{layout: s.Layout}
 	if s.Source != nil {
-		s.Source = both[firn.ID]{s.Source, func(err error) firn.Source { a.err = err; return source{b, name, a} }}
+		s.Source = both[firn.ID]{s.Source, func(err error) firn.Source { a := a; a.err = err; return source{b, name, a} }}
 	}
 	if s.Source128 != nil {
-		s.Source128 = both[firn.ID128]{s.Source128, func(err error) firn.Source128 { a.err = err; return source128{b, name, a} }}
+		s.Source128 = both[firn.ID128]{s.Source128, func(err error) firn.Source128 { a := a; a.err = err; return source128{b, name, a} }}
 	}
 	return s
 }
@@ -168,125 +164,156 @@ func (s both[I]) TryNext() (I, error) {
 	return s.here.(interface{ TryNext() (I, error) }).TryNext()
 }
 
-// ask asks servers that may have a number, one after the other, while they do not answer.
-func ask[I firn.AnyID[I]](ctx context.Context, b *Backend, name string, why error, forward func(rpcapi.Target) (firn.BatchOf[I], error)) (batch firn.BatchOf[I], err error) {
+// A call asks so many servers, until so many have answered that they cannot help.
+const (
+	mostAsked    = 16
+	mostAnswered = 3
+)
+
+// ask asks servers that may have a node ID, one after the other, until one answers.
+func ask[I firn.AnyID[I]](ctx context.Context, b *Backend, name string, a absence, n int, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
 	if ctx.Err() != nil {
 		return batch, ctx.Err() // it was only seen whether there is one without waiting
 	}
-	all, err := b.candidates(ctx, name)
+	proof, err := b.self.Proof(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return batch, ctx.Err()
+	case err != nil:
+		b.counts.add(unlisted)
+		return batch, b.gaveUp(a, []result{unlisted})
+	}
+	list, err := b.peers.forCall(ctx, name)
 	if err != nil {
-		b.failed.Add(1)
+		b.counts.add(failed)
+		b.helped.Store(0)
 		return batch, err
 	}
-	err = why // with nobody to ask
-	for _, m := range all[:min(targets, len(all))] {
-		batch, err = forward(rpcapi.Target{Address: m.Address, TLS: m.TLS})
-		if err == nil {
-			b.forwarded.Add(1)
-			return batch, nil
+	var results []result
+	asked, answered := 0, 0
+	for _, p := range list {
+		if p.shunned != gave {
+			results = append(results, p.shunned)
+			continue
 		}
+		if asked == mostAsked || answered == mostAnswered {
+			break
+		}
+		asked++
+		batch, err := hop(ctx, b, p.Member, proof, name, a.layout, n, forward, decompose)
+		r := resultOf(ctx, err)
+		b.counts.add(r)
 		switch {
-		case ctx.Err() != nil:
-		case errors.Is(err, rpcapi.ErrUnreachable), errors.Is(err, grant.ErrNodesExhausted):
-			continue
-		case ofTheHop(err):
-			// Who asks this server has done nothing wrong: what it lacks is a number.
-			b.warn(name, m.Address, err)
-			err = why
-			continue
+		case r == gave:
+			b.helped.Store(time.Now().UnixNano())
+			return batch, nil
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return batch, b.gaveUp(a, append(results, unreachable))
+		case !r.ofPeer():
+			b.helped.Store(0)
+			return batch, err
+		case !errors.Is(err, errHasty):
+			b.peers.shun(p.ID, r)
 		}
-		break
+		b.warn(name, p.Address, r, err)
+		results = append(results, r)
+		if r != unreachable {
+			answered++
+		}
 	}
-	b.failed.Add(1)
-	return batch, err
+	if len(results) == 0 {
+		b.counts.add(none)
+		results = []result{none}
+	}
+	return batch, b.gaveUp(a, results)
 }
 
-// ofTheHop reports whether an error says nothing of the sequencer: the other server does
-// not know this one, or is not well.
-func ofTheHop(err error) bool {
-	var e *rpcapi.ForwardError
-	if errors.As(err, &e) {
-		return errors.Unwrap(e) == nil
+// A forwardFunc is rpcapi.Forwarder.Forward, for one size of IDs.
+type forwardFunc[I firn.AnyID[I]] = func(context.Context, rpcapi.Target, members.Proof, string, firn.Layout, int) (rpcapi.AnswerOf[I], error)
+
+// hop asks one server.
+func hop[I firn.AnyID[I]](ctx context.Context, b *Backend, m members.Member, p members.Proof, name string, l firn.Layout, n int, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
+	most := patience(ctx, l, n)
+	limited, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	sent := time.Now()
+	answer, err := forward(limited, rpcapi.Target{Member: m.ID, Address: m.Address, TLS: m.TLS}, p, name, l, n)
+	if err != nil {
+		switch {
+		case ctx.Err() != nil || limited.Err() == nil:
+		case most < time.Second:
+			err = errHasty
+		default:
+			err = fmt.Errorf("%w within %v", rpcapi.ErrUnreachable, most.Round(time.Millisecond))
+		}
+		return batch, err
 	}
-	return !errors.Is(err, sequencer.ErrClosed)
+	made, err := spanOf(answer.Batch, decompose)
+	if err == nil {
+		err = b.windows.check(ctx, name, l, answer.Owner, made, sent, time.Now())
+	}
+	if err != nil {
+		return batch, err
+	}
+	return answer.Batch, nil
+}
+
+// errHasty means that a server did not answer in so little time that nothing is known
+// against it. It matches rpcapi.ErrUnreachable.
+var errHasty = fmt.Errorf("%w in the little time that the client has left", rpcapi.ErrUnreachable)
+
+// patience is how long one server may take, so that others can be asked: three seconds, or
+// half of what is left if that is less, and twice the time in which the layout has so
+// many IDs.
+func patience(ctx context.Context, l firn.Layout, n int) time.Duration {
+	d := 3 * time.Second
+	if deadline, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(deadline)/2)
+	}
+	return d + time.Duration(2*float64(n)/l.IDsPerSecond()*float64(time.Second))
+}
+
+// gaveUp is the error of a call that no other server has answered: what this server lacks,
+// and why none could help.
+func (b *Backend) gaveUp(a absence, results []result) error {
+	b.helped.Store(0)
+	return fmt.Errorf("%w; %s", a.err, summary(results))
 }
 
 // warnEvery is how often the log is told that others do not help, at most.
 const warnEvery = 10 * time.Second
 
-func (b *Backend) warn(name, address string, err error) {
+func (b *Backend) warn(name, address string, r result, err error) {
 	now, last := time.Now().UnixNano(), b.warned.Load()
-	if now-last < int64(warnEvery) || !b.warned.CompareAndSwap(last, now) {
+	if r == exhausted || now-last < int64(warnEvery) || !b.warned.CompareAndSwap(last, now) {
 		return
 	}
-	b.log.Warn("this server has no node number, and one that was asked does not help", "sequencer", name, "server", address, "error", err,
-		"hint", "servers ask each other with --member-token, or with certificates of one authority")
+	with := []any{"sequencer", name, "server", address, "result", r.String(), "error", err}
+	if hint := resultTable[r].hint; hint != "" {
+		with = append(with, "hint", hint)
+	}
+	b.log.Warn("this server has no node ID, and another server that was asked cannot help", with...)
 }
 
-// candidates are the servers to ask, by chance, those that say that they have a number
-// for the name first.
-func (b *Backend) candidates(ctx context.Context, name string) ([]members.Member, error) {
-	b.mu.Lock()
-	list, read := b.list, b.read
-	b.mu.Unlock()
-	if now := time.Now(); now.Sub(read) > fresh {
-		var err error
-		if list, err = b.Members(ctx); err != nil {
-			return nil, err
-		}
-		b.mu.Lock()
-		b.list, b.read = list, now
-		b.mu.Unlock()
-	}
-	self := b.self()
-	var all []members.Member
-	for _, m := range list {
-		if m.Address != "" && m.ID != self {
-			all = append(all, m)
-		}
-	}
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	has := func(m members.Member) int {
-		if lists(m, name) {
-			return 0
-		}
-		return 1
-	}
-	slices.SortStableFunc(all, func(x, y members.Member) int { return cmp.Compare(has(x), has(y)) })
-	return all, nil
-}
-
-// forwardedLately is how long a call that another server has answered says that it can be
+// helpedLately is how long a call that another server has answered says that it can be
 // asked: longer than servers take to write what they hold.
-const forwardedLately = 15 * time.Second
+const helpedLately = 15 * time.Second
 
-// helped reports whether another server of the store can be asked for IDs of a sequencer.
-// One was where calls were forwarded and answered a while ago, and none has failed since;
-// else it is one that says where it is and that it has a node number, or has more than it
-// can list. What servers say of themselves is some seconds old.
-func (b *Backend) helped(ctx context.Context, name string) bool {
-	now := time.Now()
-	answered, failed := b.Forwarded()
-	b.mu.Lock()
-	switch {
-	case answered > b.seenAnswered:
-		b.helpedAt = now
-	case failed > b.seenFailed:
-		b.helpedAt = time.Time{}
-	}
-	b.seenAnswered, b.seenFailed = answered, failed
-	recent := !b.helpedAt.IsZero() && now.Sub(b.helpedAt) < forwardedLately
-	b.mu.Unlock()
-	if recent {
+// canHelp reports whether another server of the store can be asked for IDs of a sequencer.
+// One can if the last call was answered, and not long ago, or if one says where it is and
+// that it holds a node ID, or more than it can list, and has not failed lately.
+func (b *Backend) canHelp(ctx context.Context, name string) bool {
+	if at := b.helped.Load(); at != 0 && time.Since(time.Unix(0, at)) < helpedLately {
 		return true
 	}
-	all, err := b.candidates(ctx, name)
-	return err == nil && slices.ContainsFunc(all, func(m members.Member) bool {
-		return len(m.Holds) >= members.MaxHeld || lists(m, name)
-	})
-}
-
-// lists reports whether a server says that it has a node number of a sequencer.
-func lists(m members.Member, name string) bool {
-	return slices.ContainsFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == name })
+	list, err := b.peers.forCall(ctx, name)
+	if err != nil {
+		return false
+	}
+	for _, p := range list {
+		if p.shunned == gave && (len(p.Holds) >= members.MaxHeld || lists(p.Member, name)) {
+			return true
+		}
+	}
+	return false
 }

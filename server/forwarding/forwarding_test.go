@@ -1,10 +1,14 @@
 package forwarding
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,53 +24,152 @@ import (
 // A server is a Backend with its gRPC, announced in the store.
 type server struct {
 	*Backend
-	stop func()
+	id      string
+	address string
+	store   *cuttable
+	stop    func() // gives its node IDs back
 }
 
-func start(t *testing.T, s grant.Store, layout string, guards ...rpcapi.Guard) *server {
+// kill stops a server so that its record and its node IDs stay as they are.
+func (s *server) kill() {
+	s.store.cut.Store(true)
+	s.stop()
+}
+
+// A setup says how a server is started. Only the store is needed.
+type setup struct {
+	store  grant.Store
+	layout string
+	nodes  sequencer.Range
+	at     net.Listener
+	guard  rpcapi.Guard
+	peer   func(*Receiver) rpcapi.Peer // in its place
+	every  time.Duration               // between its records; 0 is a minute
+	log    *slog.Logger
+}
+
+// start starts a server with the node ID 0, which it takes when it is first asked.
+func start(t *testing.T, s grant.Store, layout string) *server {
+	return setup{store: s, layout: layout}.start(t)
+}
+
+func (o setup) start(t *testing.T) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	if o.at == nil {
+		o.at = listener(t, "127.0.0.1:0")
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	var b *Backend
-	announcer := members.New(s, func() members.Member {
-		m := members.Member{Host: "h", Address: l.Addr().String()}
-		b.Stats(func(name string, q sequencer.Stats) {
-			m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until})
-		})
-		return m
-	}, members.Options{Every: 50 * time.Millisecond})
+	v := &server{address: o.at.Addr().String(), store: &cuttable{Store: o.store}}
+	announcer := members.New(v.store, members.Options{Every: cmp.Or(o.every, time.Minute)})
 	f := rpcapi.NewForwarder(rpcapi.ForwarderConfig{})
-	b = New(httpapi.ClusterConfig{Store: s, Config: sequencer.Config{
-		Layout: firn.MustParseLayout(layout), Nodes: &sequencer.Range{Lo: 0, Hi: 0}, // one number for all
-	}}, f, announcer.ID)
-	config := rpcapi.Config{Backend: b}
-	for _, g := range guards {
-		config.Guard = g
+	v.id = announcer.ID()
+	v.Backend = New(httpapi.ClusterConfig{Store: v.store, Config: sequencer.Config{
+		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")), Nodes: &o.nodes, Logger: o.log, Timeout: time.Second,
+	}}, f, announcer)
+	receiver := NewReceiver(v.Cluster, announcer)
+	config := rpcapi.Config{Backend: v.Backend, Peer: receiver, Guard: o.guard}
+	if o.peer != nil {
+		config.Peer = o.peer(receiver)
 	}
 	rpc := rpcapi.NewServer(config)
+	ctx, stop := context.WithCancel(context.Background())
 	served, announced := make(chan struct{}), make(chan struct{})
-	go func() { defer close(served); _ = rpc.Serve(l) }()
-	go func() { defer close(announced); announcer.Run(ctx) }()
-	done := false
-	v := &server{Backend: b, stop: func() {
-		if done {
-			return
-		}
-		done = true
+	go func() { defer close(served); _ = rpc.Serve(o.at) }()
+	go func() {
+		defer close(announced)
+		announcer.Run(ctx, func() members.Member {
+			m := members.Member{Host: "h", Address: v.address}
+			v.Stats(func(name string, q sequencer.Stats) {
+				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until})
+			})
+			return m
+		})
+	}()
+	v.stop = sync.OnceFunc(func() {
 		late, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
+		if v.store.cut.Load() {
+			cancel()
+		}
 		_ = rpc.Shutdown(late)
 		<-served
 		stop()
 		<-announced
 		_ = f.Close()
-		_ = b.Close(late)
-	}}
+		_ = v.Close(late)
+	})
 	t.Cleanup(v.stop)
+	if _, err := announcer.Proof(t.Context()); err != nil { // it is listed
+		t.Fatal(err)
+	}
 	return v
+}
+
+func listener(t *testing.T, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// A cuttable store does not answer while it is cut.
+type cuttable struct {
+	grant.Store
+	cut atomic.Bool
+}
+
+var errCut = errors.New("the store is cut off")
+
+func (c *cuttable) Get(ctx context.Context, key string) ([]byte, error) {
+	if c.cut.Load() {
+		return nil, errCut
+	}
+	return c.Store.Get(ctx, key)
+}
+
+func (c *cuttable) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if c.cut.Load() {
+		return false, errCut
+	}
+	return c.Store.CAS(ctx, key, old, next)
+}
+
+func (c *cuttable) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	if c.cut.Load() {
+		return errCut
+	}
+	return c.Store.List(ctx, prefix, yield)
+}
+
+// mustTake takes IDs, and is for a server that has them.
+func mustTake(t *testing.T, b *server, n int) []string {
+	t.Helper()
+	ids, err := take(t, t.Context(), b, n)
+	if err != nil || len(ids) != n {
+		t.Fatalf("%d IDs, want %d: %v", len(ids), n, err)
+	}
+	return ids
+}
+
+// wantNone asks a server that has no node ID and cannot be helped, and returns its error.
+func wantNone(t *testing.T, b *server) error {
+	t.Helper()
+	ids, err := take(t, t.Context(), b, 10)
+	if len(ids) != 0 || !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
+		t.Errorf("%d IDs and %v, want none and %v", len(ids), err, grant.ErrNodesExhausted)
+	}
+	return err
+}
+
+// wantForwards compares how often other servers were asked, with what came of it.
+func wantForwards(t *testing.T, b *server, want map[result]uint64) {
+	t.Helper()
+	for r := range numResults {
+		if got := b.Forwards()[r.String()]; got != want[r] {
+			t.Errorf("%d times %v, want %d", got, r, want[r])
+		}
+	}
 }
 
 func take(t *testing.T, ctx context.Context, b *server, n int) (ids []string, err error) {
@@ -116,36 +219,24 @@ func TestForwarding(t *testing.T) {
 				t.Fatal(err)
 			}
 			note(ids, 10)
-			for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) { // until a is listed
-				if ids, err = take(t, ctx, b, 5000); err == nil {
-					break
-				}
-				if !errors.Is(err, grant.ErrNodesExhausted) || time.Since(begin) > 20*time.Second {
-					t.Fatal(err)
-				}
+			if ids, err = take(t, ctx, b, 5000); err != nil {
+				t.Fatal(err)
 			}
 			note(ids, 5000)
-			if answered, _ := b.Forwarded(); answered != 1 {
-				t.Errorf("%d calls were forwarded, want one", answered)
-			}
-			if answered, _ := a.Forwarded(); answered != 0 {
-				t.Errorf("the other one forwarded %d calls", answered)
-			}
+			wantForwards(t, b, map[result]uint64{gave: 1})
+			wantForwards(t, a, nil)
 			// A call that must not wait asks nobody, and that is no failure.
-			_, failed := b.Forwarded()
 			done, cancelNow := context.WithCancel(ctx)
 			cancelNow()
 			if _, err := take(t, done, b, 1); !errors.Is(err, context.Canceled) {
 				t.Errorf("%v, want %v", err, context.Canceled)
 			}
-			if _, now := b.Forwarded(); now != failed {
-				t.Errorf("%d calls failed, want %d", now, failed)
-			}
+			wantForwards(t, b, map[result]uint64{gave: 1})
 			a.stop() // gives its number back
 			for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-				before, _ := b.Forwarded()
+				before := b.Forwarded()
 				ids, err = take(t, ctx, b, 100)
-				if after, _ := b.Forwarded(); err == nil && after == before {
+				if after := b.Forwarded(); err == nil && after == before {
 					break
 				}
 				note(ids, len(ids))
@@ -169,25 +260,10 @@ func (nobody) CheckToken(string, *tls.ConnectionState, httpapi.Need, string) err
 // asks. The answer is what this one lacks.
 func TestRefusedHop(t *testing.T) {
 	store := new(memstore.Store)
-	a, b := start(t, store, "default", nobody{}), start(t, store, "default")
-	if _, err := take(t, t.Context(), a, 1); err != nil {
-		t.Fatal(err)
-	}
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) { // until a is listed
-		all, err := b.Members(t.Context())
-		if err != nil || time.Since(begin) > 20*time.Second {
-			t.Fatalf("%d members, %v", len(all), err)
-		}
-		if len(all) == 2 {
-			break
-		}
-	}
-	if _, err := take(t, t.Context(), b, 1); !errors.Is(err, grant.ErrNodesExhausted) {
-		t.Errorf("%v, want %v", err, grant.ErrNodesExhausted)
-	}
-	if answered, failed := b.Forwarded(); answered != 0 || failed != 1 {
-		t.Errorf("%d calls answered, %d failed, want 0 and 1", answered, failed)
-	}
+	a, b := setup{store: store, guard: nobody{}}.start(t), start(t, store, "default")
+	mustTake(t, a, 1)
+	wantNone(t, b)
+	wantForwards(t, b, map[result]uint64{unauthorized: 1})
 }
 
 // TestNoLoop: of two servers that both have no number, neither asks the other again and
@@ -200,20 +276,7 @@ func TestNoLoop(t *testing.T) {
 	}
 	defer q.Close(context.Background())
 	a, b := start(t, store, "default"), start(t, store, "default")
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if all, err := a.Members(t.Context()); err == nil && len(all) == 2 {
-			break
-		}
-		if time.Since(begin) > 20*time.Second {
-			t.Fatal("they do not see each other")
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if _, err := take(t, ctx, a, 1); !errors.Is(err, grant.ErrNodesExhausted) {
-		t.Errorf("%v, want ErrNodesExhausted", err)
-	}
-	if _, failed := b.Forwarded(); failed != 0 {
-		t.Errorf("the second server forwarded %d calls that were forwarded to it", failed)
-	}
+	wantNone(t, a)
+	wantForwards(t, a, map[result]uint64{exhausted: 1})
+	wantForwards(t, b, nil)
 }

@@ -17,11 +17,11 @@ import (
 func TestElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memstore.Store)
-		self := ""
+		self := members.New(store, members.Options{})
 		f := rpcapi.NewForwarder(rpcapi.ForwarderConfig{})
 		defer f.Close()
-		b := New(httpapi.ClusterConfig{Store: store}, f, func() string { return self })
-		ask := b.helped
+		b := New(httpapi.ClusterConfig{Store: store}, f, self)
+		ask := b.canHelp
 		want := func(what string, want bool) {
 			t.Helper()
 			if got := ask(t.Context(), "orders"); got != want {
@@ -29,16 +29,14 @@ func TestElsewhere(t *testing.T) {
 			}
 		}
 		want("nobody", false)
-		b.forwarded.Add(1)
+		b.helped.Store(time.Now().UnixNano())
 		want("a call was answered", true)
-		time.Sleep(forwardedLately - time.Second)
+		time.Sleep(helpedLately - time.Second)
 		want("a while ago", true)
-		b.failed.Add(1)
+		_ = b.gaveUp(absence{}, []result{none})
 		want("and the next failed", false)
-		b.forwarded.Add(1)
-		b.failed.Add(1)
-		want("one of each", true)
-		time.Sleep(forwardedLately)
+		b.helped.Store(time.Now().UnixNano())
+		time.Sleep(helpedLately)
 		want("long ago", false)
 
 		for _, row := range []struct {
@@ -53,16 +51,20 @@ func TestElsewhere(t *testing.T) {
 			{members.Member{Address: "h:1", Holds: make([]members.Held, members.MaxHeld)}, false, true},
 		} {
 			time.Sleep(fresh + time.Second) // the list is read again
-			a := members.New(store, func() members.Member { return row.m }, members.Options{})
-			if id := a.ID(); row.self {
-				self = id
+			a := members.New(store, members.Options{})
+			if row.self {
+				a = self
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan struct{})
-			go func() { a.Run(ctx); close(done) }()
+			go func() { a.Run(ctx, func() members.Member { return row.m }); close(done) }()
 			synctest.Wait()
 			if got := ask(t.Context(), "orders"); got != row.want {
 				t.Errorf("%+v: %t, want %t", row, got, row.want)
+			}
+			b.peers.shun(a.ID(), unreachable)
+			if ask(t.Context(), "orders") {
+				t.Errorf("%+v: it can be asked, and did not answer just now", row)
 			}
 			stop()
 			<-done

@@ -377,15 +377,28 @@ func writeJSON(w http.ResponseWriter, status int, v any) *problem {
 	return nil
 }
 
+// ask asks the store, unless it has been silent for too long.
+func (c *Cluster) ask(ctx context.Context, n need, call func(context.Context) error) error {
+	return ofStore(ctx, c.patience.during(ctx, n, call))
+}
+
+// askInfo is ask for what a sequencer is.
+func (c *Cluster) askInfo(ctx context.Context, n need, call func(context.Context) (grant.Info, error)) (info grant.Info, err error) {
+	err = c.ask(ctx, n, func(ctx context.Context) (err error) {
+		info, err = call(ctx)
+		return err
+	})
+	return info, err
+}
+
 // Sequencers of a Cluster are those of its store; so are all that follow.
 func (c *Cluster) Sequencers(ctx context.Context, yield func(string, grant.Info, error) bool) error {
-	return ofStore(ctx, grant.Sequencers(ctx, c.c.Store, yield))
+	return c.ask(ctx, need{}, func(ctx context.Context) error { return grant.Sequencers(ctx, c.c.Store, yield) })
 }
 
 // Lookup returns one sequencer.
 func (c *Cluster) Lookup(ctx context.Context, name string) (grant.Info, error) {
-	info, err := grant.Lookup(ctx, c.c.Store, name)
-	return info, ofStore(ctx, err)
+	return c.askInfo(ctx, need{}, func(ctx context.Context) (grant.Info, error) { return grant.Lookup(ctx, c.c.Store, name) })
 }
 
 // Configure is the configuration of one that is to be created.
@@ -398,35 +411,36 @@ func (c *Cluster) Create(ctx context.Context, name string, config grant.Config) 
 	if err := config.Check(); err != nil {
 		return grant.Info{}, err // which is none of the store's
 	}
-	info, err := grant.Create(ctx, c.c.Store, name, config, time.Now())
-	return info, ofStore(ctx, err)
+	return c.askInfo(ctx, need{writes: true}, func(ctx context.Context) (grant.Info, error) {
+		return grant.Create(ctx, c.c.Store, name, config, time.Now())
+	})
 }
 
 // Attach makes a detached sequencer usable again.
 func (c *Cluster) Attach(ctx context.Context, name string) (grant.Info, error) {
-	info, err := grant.AttachAll(ctx, c.c.Store, name)
-	return info, ofStore(ctx, err)
+	return c.askInfo(ctx, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.AttachAll(ctx, c.c.Store, name) })
 }
 
 // Detach has all members give their numbers back.
 func (c *Cluster) Detach(ctx context.Context, name string) (grant.Info, error) {
-	info, err := grant.DetachAll(ctx, c.c.Store, name, nil)
-	return info, ofStore(ctx, err)
+	return c.askInfo(ctx, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.DetachAll(ctx, c.c.Store, name, nil) })
 }
 
 // Destroy has all members give their numbers back, for good.
 func (c *Cluster) Destroy(ctx context.Context, name string) (grant.Info, error) {
-	info, err := grant.Destroy(ctx, c.c.Store, name, nil)
-	return info, ofStore(ctx, err)
+	return c.askInfo(ctx, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.Destroy(ctx, c.c.Store, name, nil) })
 }
 
 // Nodes calls yield for each node number of a sequencer.
 func (c *Cluster) Nodes(ctx context.Context, name string, yield func(grant.NodeInfo, error) bool) error {
-	return ofStore(ctx, grant.Nodes(ctx, c.c.Store, name, yield))
+	return c.ask(ctx, need{}, func(ctx context.Context) error { return grant.Nodes(ctx, c.c.Store, name, yield) })
 }
 
 // Members are the servers that have announced themselves in the store.
-func (c *Cluster) Members(ctx context.Context) ([]members.Member, error) {
-	all, err := members.List(ctx, c.c.Store, time.Now())
-	return all, ofStore(ctx, err)
+func (c *Cluster) Members(ctx context.Context) (all []members.Member, err error) {
+	err = c.ask(ctx, need{}, func(ctx context.Context) (err error) {
+		all, err = members.List(ctx, c.c.Store, time.Now())
+		return err
+	})
+	return all, err
 }

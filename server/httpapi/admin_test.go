@@ -153,9 +153,12 @@ func TestMembers(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	ctx := t.Context()
-	a := members.New(store, func() members.Member { return members.Member{Host: "h1", Address: "10.0.0.1:3476"} }, members.Options{})
+	a := members.New(store, members.Options{})
 	done := make(chan struct{})
-	go func() { a.Run(ctx); close(done) }()
+	go func() {
+		a.Run(ctx, func() members.Member { return members.Member{Host: "h1", Address: "10.0.0.1:3476"} })
+		close(done)
+	}()
 	t.Cleanup(func() { <-done })
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		w := do(h, "GET", "/v1/members")
@@ -192,8 +195,11 @@ func TestListsAreOfWhoAsks(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	a := members.New(store, func() members.Member { return members.Member{Host: "h1", Holds: held} }, members.Options{})
-	go func() { a.Run(ctx); close(done) }()
+	a := members.New(store, members.Options{})
+	go func() {
+		a.Run(ctx, func() members.Member { return members.Member{Host: "h1", Holds: held} })
+		close(done)
+	}()
 	t.Cleanup(func() { cancel(); <-done })
 	for begin := time.Now(); !strings.Contains(do(h, "GET", "/v1/members").Body.String(), `"host":"h1"`); time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {

@@ -30,6 +30,8 @@ type Cluster struct {
 	lacks  *grant.ExhaustedError // of a name that could not be opened last; nil if none
 
 	retiring sync.WaitGroup // of what was retired, until it is closed
+	patience *patience
+	done     context.Context // which is done: a call with it takes what is free, and does not wait
 }
 
 var _ Backend = (*Cluster)(nil)
@@ -52,6 +54,12 @@ type ClusterConfig struct {
 	// Elsewhere reports whether another server may have a node number of a sequencer, and
 	// can be asked for its IDs; nil means that none is asked. It is for Ready.
 	Elsewhere func(ctx context.Context, name string) bool
+
+	// Silent is how long the store has answered no read and no write, 0 if it does.
+	// Calls for IDs that have no window left do not wait for a store that has been
+	// silent for five seconds. nil means that it is not known, so that they wait under
+	// their contexts.
+	Silent func() (reads, writes time.Duration)
 
 	// Wrap changes what Sequencer returns for a name, if it is not nil. It is called
 	// once, when the sequencer is open.
@@ -84,6 +92,7 @@ type opening struct {
 	q     Sequencer
 	close func(context.Context) error
 	stats func() sequencer.Stats
+	state func() sequencer.State
 }
 
 // NewCluster makes a Cluster. It opens nothing yet.
@@ -94,7 +103,9 @@ func NewCluster(c ClusterConfig) *Cluster {
 	if c.MaxNames == 0 {
 		c.MaxNames = DefaultMaxNames
 	}
-	return &Cluster{c: c, byName: make(map[string]*opening)}
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	return &Cluster{c: c, byName: make(map[string]*opening), patience: newPatience(c.Store, c.Silent), done: done}
 }
 
 // Sequencer returns the sequencer of a name, which it opens at the first call.
@@ -127,7 +138,7 @@ func (c *Cluster) Sequencer(ctx context.Context, name string) (Sequencer, error)
 		return o.q, nil
 	default:
 	}
-	err = c.open(ctx, strings.Clone(name), o)
+	err = c.patience.during(ctx, need{writes: true}, func(ctx context.Context) error { return c.open(ctx, strings.Clone(name), o) })
 	c.noteLack(name, err)
 	if err != nil {
 		return Sequencer{}, err
@@ -212,14 +223,14 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 			return ofStore(ctx, err)
 		}
 		source := firn.Source128(&reopening[firn.ID128]{q, c, name, o})
-		o.q, o.close, o.stats = Sequencer{Layout: q.Layout(), Source128: source}, q.Close, q.Stats
+		o.q, o.close, o.stats, o.state = Sequencer{Layout: q.Layout(), Source128: source}, q.Close, q.Stats, q.State
 	} else {
 		q, err := sequencer.Open(ctx, c.c.Store, name, &open)
 		if err != nil {
 			return ofStore(ctx, err)
 		}
 		source := firn.Source(&reopening[firn.ID]{q, c, name, o})
-		o.q, o.close, o.stats = Sequencer{Layout: q.Layout(), Source: source}, q.Close, q.Stats
+		o.q, o.close, o.stats, o.state = Sequencer{Layout: q.Layout(), Source: source}, q.Close, q.Stats, q.State
 	}
 	if c.c.Wrap != nil {
 		o.q = c.c.Wrap(name, o.q)
@@ -288,11 +299,31 @@ type reopening[I firn.AnyID[I]] struct {
 }
 
 func (r *reopening[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
-	b, err := r.member.NextBatch(ctx, n)
+	b, err := r.nextBatch(ctx, n)
 	if errors.Is(err, grant.ErrMismatch) {
 		r.c.retire(r.name, r.o)
 	}
 	return b, err
+}
+
+// nextBatch takes what is free, and else waits, for the store no longer than is of use.
+func (r *reopening[I]) nextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
+	if ctx.Err() == nil {
+		if b, err = r.member.NextBatch(r.c.done, n); !errors.Is(err, context.Canceled) {
+			return b, err
+		}
+	}
+	err = r.c.patience.during(ctx, need{writes: true, over: r.o.lapsed}, func(ctx context.Context) error {
+		b, err = r.member.NextBatch(ctx, n)
+		return err
+	})
+	return b, err
+}
+
+// lapsed reports whether no window is open.
+func (o *opening) lapsed() bool {
+	s := o.state()
+	return s.Phase != sequencer.Attached && s.Phase != sequencer.Losing || !s.Until.After(time.Now())
 }
 
 // TryNext is that of the sequencer, for one ID that is free.
@@ -348,6 +379,22 @@ func (c *Cluster) opened() (map[string]*opening, *grant.ExhaustedError) {
 		}
 	}
 	return open, c.lacks
+}
+
+// State is what this server has of a sequencer; ok is false if it is not open.
+func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
+	c.mu.RLock()
+	o := c.byName[name]
+	c.mu.RUnlock()
+	if o == nil {
+		return s, false
+	}
+	select {
+	case <-o.ready:
+		return o.state(), true
+	default:
+		return s, false
+	}
 }
 
 // noteLack notes whether there was a node number for a name.
@@ -463,6 +510,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 		}
 	}
 	c.mu.Unlock()
+	c.patience.close()
 	errs := make([]error, len(open))
 	var closing sync.WaitGroup
 	for i, o := range open {

@@ -57,6 +57,7 @@ var (
 	clockWrong       = kind{"clock", http.StatusServiceUnavailable, "The server's clock is wrong"}
 	noGrant          = kind{"no-grant", http.StatusServiceUnavailable, "The server holds no node number now"}
 	exhausted        = kind{"nodes-exhausted", http.StatusServiceUnavailable, "All node numbers are held by others"}
+	notYet           = kind{"not-yet", http.StatusServiceUnavailable, "No node ID may be used yet"}
 	unavailable      = kind{"store-unavailable", http.StatusServiceUnavailable, "The store does not answer"}
 	rolledBack       = kind{"store-rolled-back", http.StatusServiceUnavailable, "The store went back to an earlier state"}
 	detached         = kind{"detached", http.StatusConflict, "The sequencer is detached"}
@@ -93,12 +94,17 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 	var (
 		wait  *firn.WaitError
 		clock *firn.ClockError
+		none  *grant.ExhaustedError
 	)
 	switch {
 	case errors.Is(err, context.Canceled):
 		p.kind = cancelled
 
-	// Before the deadline that may have ended the wait for it.
+	// Before the deadline that may have ended the wait for it. A node ID that another
+	// server holds may be given back at any moment; one that was fenced is free when its
+	// time has come, and not before.
+	case errors.As(err, &none) && none.Ahead:
+		p.kind, p.retry = notYet, max(time.Until(none.Free), time.Second)
 	case errors.Is(err, grant.ErrNodesExhausted):
 		p.kind, p.retry = exhausted, time.Second
 	case errors.Is(err, grant.ErrRolledBack):
@@ -115,7 +121,10 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 		// The log has what the store said; that may name hosts.
 		p.kind, p.retry, p.cause = unavailable, time.Second, err
 		p.detail = "node numbers are kept in a store that could not be reached or read; the server's log says more"
-		if errors.Is(err, context.DeadlineExceeded) {
+		switch silent := (*silentError)(nil); {
+		case errors.As(err, &silent):
+			p.detail = fmt.Sprintf("node numbers are kept in a store that has not answered for %v; the server keeps trying, and its log says more", silent.silent.Round(time.Second))
+		case errors.Is(err, context.DeadlineExceeded):
 			p.detail = "node numbers are kept in a store that did not answer in time; the server's log says more"
 		}
 	case errors.Is(err, grant.ErrMismatch):

@@ -52,17 +52,17 @@ func TestClockOffset(t *testing.T) {
 				store := slow{new(memstore.Store)}
 				ctx, stop := context.WithCancel(t.Context())
 				var all sync.WaitGroup
-				self := New(store, func() Member { return Member{Host: "self"} }, Options{})
-				all.Go(func() { self.Run(ctx) })
+				self := New(store, Options{})
+				all.Go(func() { self.Run(ctx, host("self")) })
 				var set sync.Map // of others: how far their clocks were set
 				for i, ahead := range tt.others {
 					time.Sleep(time.Duration(rand.IntN(10_000)) * time.Millisecond)
 					set.Store(i, ahead)
-					other := New(store, func() Member { return Member{Host: "other"} }, Options{Now: func() time.Time {
+					other := New(store, Options{Now: func() time.Time {
 						ahead, _ := set.Load(i)
 						return time.Now().Add(ahead.(time.Duration))
 					}})
-					all.Go(func() { other.Run(ctx) })
+					all.Go(func() { other.Run(ctx, host("other")) })
 				}
 				c := NewComparer(store, self.ID, nil)
 				all.Go(func() { c.Run(ctx) })
@@ -100,8 +100,8 @@ func TestClockAlone(t *testing.T) {
 			store := new(memstore.Store)
 			ctx, stop := context.WithCancel(t.Context())
 			var all sync.WaitGroup
-			self := New(store, func() Member { return Member{Host: "self"} }, Options{})
-			all.Go(func() { self.Run(ctx) })
+			self := New(store, Options{})
+			all.Go(func() { self.Run(ctx, host("self")) })
 			c := NewComparer(store, self.ID, nil)
 			all.Go(func() { c.Run(ctx) })
 			time.Sleep(10 * time.Minute)
@@ -110,8 +110,8 @@ func TestClockAlone(t *testing.T) {
 			}
 			there, gone := context.WithCancel(ctx)
 			var last sync.WaitGroup
-			other := New(leaving{store, there, silent}, func() Member { return Member{Host: "other"} }, Options{})
-			last.Go(func() { other.Run(there) })
+			other := New(leaving{store, there, silent}, Options{})
+			last.Go(func() { other.Run(there, host("other")) })
 			time.Sleep(10 * time.Minute)
 			if _, known := c.Offset(); !known {
 				t.Error("with another one it knows nothing")

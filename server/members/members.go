@@ -1,9 +1,9 @@
 // Package members lets the servers of one store know of each other. Each writes who it
 // is into the store, again and again, and anybody can read it.
 //
-// It is for people and for finding a server to ask. Nothing that keeps IDs unique
-// depends on it: a member may be there and not listed, or listed and gone for half a
-// minute.
+// It is for people, for finding a server to ask, and for showing that two servers use
+// the same store. A member may be there and not listed, or listed and gone for half a
+// minute, and then another program may have its address: an address proves nothing.
 package members
 
 import (
@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/firnid/firn/grant"
@@ -92,19 +93,25 @@ type Options struct {
 
 // An Announcer writes who a server is. It must be made by New.
 type Announcer struct {
-	store    grant.Store
-	describe func() Member
-	o        Options
-	id       string
-	slot     int // -1 if none
-	value    []byte
-	ids      uint64
-	wrote    time.Time
+	store grant.Store
+	o     Options
+	id    string
+	tried chan struct{} // closed when it has tried to write once
+
+	// Of Run alone.
+	slot   int // -1 if none
+	value  []byte
+	ids    uint64
+	wrote  time.Time
+	nonces nonces
+
+	mu     sync.Mutex // guards what follows
+	proof  Proof      // as it was written last
+	proved time.Time  // when, by the steady clock
 }
 
-// New makes an Announcer. It calls describe before it writes, and fills in ID, Seen,
-// Until and Rate.
-func New(s grant.Store, describe func() Member, o Options) *Announcer {
+// New makes an Announcer, which writes nothing before Run.
+func New(s grant.Store, o Options) *Announcer {
 	if o.Every <= 0 {
 		o.Every = 10 * time.Second
 	}
@@ -114,21 +121,26 @@ func New(s grant.Store, describe func() Member, o Options) *Announcer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Announcer{store: s, describe: describe, o: o, id: rand.Text(), slot: -1}
+	return &Announcer{store: s, o: o, id: rand.Text(), tried: make(chan struct{}), slot: -1}
 }
 
 // ID is what the member is listed as.
 func (a *Announcer) ID() string { return a.id }
 
-// Run writes until ctx is done, and then, within a second, that the member is gone.
-func (a *Announcer) Run(ctx context.Context) {
+// Run writes until ctx is done, and then, within a second, that the member is gone. It
+// calls describe before it writes, and fills in ID, Seen, Until and Rate. It is called
+// once.
+func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
 	var failing time.Time // since when; zero where it does not
-	for {
+	for first := true; ; first = false {
 		call, cancel := context.WithTimeout(ctx, a.o.Every)
-		err := a.write(call, 3*a.o.Every)
+		err := a.write(call, describe(), 3*a.o.Every)
 		cancel()
+		if first {
+			close(a.tried)
+		}
 		switch {
 		case err == nil && !failing.IsZero():
 			a.o.Log.Info("this server is listed again", "after", time.Since(failing).Round(time.Millisecond).String())
@@ -142,7 +154,7 @@ func (a *Announcer) Run(ctx context.Context) {
 		case <-ctx.Done():
 			if a.slot >= 0 {
 				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-				_ = a.write(last, 0) // else it is gone a little later
+				_ = a.write(last, describe(), 0) // else it is gone a little later
 				cancel()
 			}
 			return
@@ -151,8 +163,10 @@ func (a *Announcer) Run(ctx context.Context) {
 }
 
 // write writes the member, which is there for so long.
-func (a *Announcer) write(ctx context.Context, long time.Duration) error {
-	m := a.describe()
+func (a *Announcer) write(ctx context.Context, described Member, long time.Duration) error {
+	begin := time.Now()
+	next := a.nonces.next(begin)
+	m := record{described, next.now, next.before}
 	now := a.o.Now().Truncate(time.Millisecond)
 	m.ID, m.Seen, m.Until = a.id, now, now.Add(long)
 	if len(m.Holds) > MaxHeld {
@@ -192,7 +206,10 @@ func (a *Announcer) write(ctx context.Context, long time.Duration) error {
 			return err
 		}
 	}
-	a.value, a.ids, a.wrote = value, m.IDs, now
+	a.value, a.ids, a.wrote, a.nonces = value, m.IDs, now, next
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.proof, a.proved = Proof{Member: a.id, Record: a.slot, Nonce: next.now}, begin
 	return nil
 }
 

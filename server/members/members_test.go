@@ -26,6 +26,9 @@ func list(t *testing.T, s grant.Store) []Member {
 	return all
 }
 
+// host describes a member of which nothing else is known.
+func host(name string) func() Member { return func() Member { return Member{Host: name} } }
+
 // TestMembers: many that start at once are all listed, with their rates; who ends is
 // gone at once, who crashes a little later, and their records are used again.
 func TestMembers(t *testing.T) {
@@ -35,11 +38,13 @@ func TestMembers(t *testing.T) {
 		var running sync.WaitGroup
 		start := func(ctx context.Context, i int) {
 			ids := uint64(0)
-			a := New(s, func() Member {
-				ids += 1000
-				return Member{Host: fmt.Sprintf("h%02d", i), IDs: ids, Holds: make([]Held, 100)}
-			}, Options{})
-			running.Go(func() { a.Run(ctx) })
+			a := New(s, Options{})
+			running.Go(func() {
+				a.Run(ctx, func() Member {
+					ids += 1000
+					return Member{Host: fmt.Sprintf("h%02d", i), IDs: ids, Holds: make([]Held, 100)}
+				})
+			})
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		for i := range size {
@@ -100,10 +105,10 @@ func TestListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		s := new(cutStore)
-		a := New(s, func() Member { return Member{Host: "h"} }, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		a := New(s, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		running.Go(func() { a.Run(ctx) })
+		running.Go(func() { a.Run(ctx, host("h")) })
 		for _, want := range []string{
 			"",
 			`level=WARN msg="this server is not listed: the store does not take it" error=cut`,
@@ -129,8 +134,8 @@ func TestListedAgain(t *testing.T) {
 func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
-		stalled := New(s, func() Member { return Member{Host: "stalled"} }, Options{})
-		if err := stalled.write(t.Context(), 30*time.Second); err != nil {
+		stalled := New(s, Options{})
+		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(29 * time.Second)
@@ -142,12 +147,12 @@ func TestCrash(t *testing.T) {
 			t.Errorf("%d members, want none", n)
 		}
 		for i := range 12 { // until one has taken its record
-			other := New(s, func() Member { return Member{Host: fmt.Sprint(i)} }, Options{})
-			if err := other.write(t.Context(), 30*time.Second); err != nil {
+			other := New(s, Options{})
+			if err := other.write(t.Context(), Member{Host: fmt.Sprint(i)}, 30*time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := stalled.write(t.Context(), 30*time.Second); err != nil {
+		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(list(t, s)); n != 13 {
@@ -164,8 +169,8 @@ func TestDamage(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 	}
-	a := New(s, func() Member { return Member{Host: "a"} }, Options{})
-	if err := a.write(t.Context(), time.Minute); err != nil {
+	a := New(s, Options{})
+	if err := a.write(t.Context(), Member{Host: "a"}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if all := list(t, s); len(all) != 1 || all[0].ID != a.ID() {

@@ -121,7 +121,7 @@ func All() []Metric {
 		{"firn_alarms_total", Counter, "alarms", ofSequencer, "Alarms: a clone of this process, or a store that went back. The log says more.", stored(func(s *Sequencer) float64 { return float64(s.Alarms) }), nil},
 		{"firn_store_up", Gauge, "", nil, "1 if the last request to the store was answered, else 0. It is not there with a static node number.", nil, nil},
 		{"firn_clock_offset_seconds", Gauge, "seconds", nil, "How far this server's clock is ahead of those of other servers of the store; below 0 behind. It is not there where there is no other one, and in the first minutes.", nil, nil},
-		{"firn_forwards_total", Counter, "calls", []string{"result"}, "Calls that another server was asked for, as this one had no node number: ok or failed.", nil, nil},
+		{"firn_forwards_total", Counter, "calls", []string{"result"}, "How often another server was asked for IDs, as this one had no node number, by what came of it.", nil, nil},
 		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"}, "Requests by their outcome: ok, refused (the client's fault) or failed (the server's).", nil, nil},
 		{"firn_request_seconds", Histogram, "seconds", ofProtocol, "How long requests took.", nil, nil},
 		{"firn_connections", Gauge, "connections", ofProtocol, "Connections that are open.", nil, nil},
@@ -158,9 +158,9 @@ type Config struct {
 	// Sequencers returns what each sequencer has done. It is called at every scrape.
 	Sequencers func() []Sequencer
 
-	// Forwards is how many calls others have answered, and how many nobody; nil where none
-	// is forwarded.
-	Forwards func() (answered, failed uint64)
+	// Forwards is how often another server was asked, by result, with all results that
+	// there are; nil where none is asked.
+	Forwards func() map[string]uint64
 
 	// Connections is how many of a protocol are open; nil if that is not known.
 	Connections func(protocol string) int64
@@ -221,15 +221,9 @@ func New(c Config) *Set {
 			if c.Forwards == nil {
 				continue
 			}
-			for _, result := range []string{"ok", "failed"} {
+			for result := range c.Forwards() {
 				s.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: m.Name, Help: m.Help, ConstLabels: prometheus.Labels{"result": result}},
-					func() float64 {
-						answered, failed := c.Forwards()
-						if result == "ok" {
-							return float64(answered)
-						}
-						return float64(failed)
-					}))
+					func() float64 { return float64(c.Forwards()[result]) }))
 			}
 		case m.Name == "firn_connections":
 			if c.Connections == nil {

@@ -225,6 +225,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{context.Canceled, "-UNAVAILABLE cancelled: ", false},
 		{grant.ErrNodesExhausted, "-TRYAGAIN nodes-exhausted: ", false},
+		{&grant.ExhaustedError{Sequencer: "orders", Hi: 7, Ahead: true, Free: time.Now().Add(time.Minute)}, "-UNAVAILABLE not-yet: no node number 0..7 of sequencer orders may be used before ", false},
 		{grant.ErrRolledBack, "-UNAVAILABLE store-rolled-back: ", true},
 		{grant.ErrDetached, "-ERR detached: ", false},
 		{grant.ErrDestroyed, "-ERR destroyed: ", false},

@@ -3,6 +3,7 @@ package respapi
 import (
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
@@ -46,8 +47,10 @@ func failureOf(err error, limit time.Duration, late bool) failure {
 	switch fault.Kind {
 	case "busy", "nodes-exhausted", "no-grant", "recreated":
 		f.code = codeTryAgain
-	case "cancelled", "clock", "draining", "store-rolled-back", "store-unavailable":
-		f.code = codeUnavailable
+	default:
+		if fault.Status == http.StatusServiceUnavailable {
+			f.code = codeUnavailable
+		}
 	}
 	return f
 }

@@ -1,7 +1,9 @@
 package rpcapi
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -25,15 +27,20 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/request"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
-// Errors of a Forwarder that no server has answered with.
+// Errors of a Forwarder.
 var (
 	// ErrUnreachable means that a target did not answer, or is about to stop:
-	// another one may. It matches sequencer.ErrUnavailable.
-	ErrUnreachable = fmt.Errorf("%w: another server that was asked does not answer", sequencer.ErrUnavailable)
+	// another one may. It says nothing about the store.
+	ErrUnreachable = errors.New("another server that was asked does not answer")
+
+	// ErrRefused means that a target is not the server that was meant: it has
+	// another member ID, or another store or none, or another version.
+	ErrRefused = errors.New("another server that was asked is not the one that was meant")
 
 	// ErrForwarded means that the call came from another server, so that it is
 	// not given to a third one. It matches grant.ErrNodesExhausted, which is why
@@ -41,11 +48,32 @@ var (
 	ErrForwarded = fmt.Errorf("%w: and the call was forwarded here already, so that it goes no further", grant.ErrNodesExhausted)
 )
 
-// A Target is a server to forward to.
+// A Target is a server to forward to, as its members.Member describes it.
 type Target struct {
-	Address string // HOST:PORT, as in members.Member
+	Member  string // its ID: only that server answers
+	Address string // HOST:PORT
 	TLS     bool
 }
+
+// place is where a Target is: several may be behind one address.
+func (t Target) place() place { return place{t.Address, t.TLS} }
+
+type place struct {
+	address string
+	tls     bool
+}
+
+// An AnswerOf is what a Target has given.
+type AnswerOf[I firn.AnyID[I]] struct {
+	Batch firn.BatchOf[I]
+	Owner string // the owner that the store's record of the node ID should have
+}
+
+// Answers of both sizes of IDs.
+type (
+	Answer    = AnswerOf[firn.ID]
+	Answer128 = AnswerOf[firn.ID128]
+)
 
 // ForwarderConfig says how a Forwarder reaches other servers. Its zero value means
 // what the fields say.
@@ -67,8 +95,8 @@ type ForwarderConfig struct {
 	// before; 0 means httpapi.DefaultLimit.
 	Limit time.Duration
 
-	// MaxTargets is how many targets a connection is kept to; 0 means
-	// DefaultMaxTargets. That of the target that was not used for longest is closed.
+	// MaxTargets is how many addresses a connection is kept to; 0 means
+	// DefaultMaxTargets. The one that was not used for longest is closed.
 	MaxTargets int
 
 	// Dial opens connections; nil means TCP, and no proxy.
@@ -95,8 +123,9 @@ const (
 // A Forwarder takes IDs from other servers, for a server that has no node number
 // itself. It keeps one connection for each, which all calls share.
 //
-// A call that was forwarded is not forwarded again (see Forwarded). IDs of an answer
-// that is lost on its way are never used; none is given twice.
+// A call that was forwarded is not forwarded again (see Forwarded). A target answers
+// only if it is the server that is meant and uses the same store (see Peer). IDs of an
+// answer that is lost on its way are never used; none is given twice.
 //
 // It is safe for use by many goroutines at once. It must be made by NewForwarder, and
 // ends with Close.
@@ -104,12 +133,12 @@ type Forwarder struct {
 	c ForwarderConfig
 
 	mu     sync.Mutex // guards what follows, and all links
-	links  map[Target]*link
+	links  map[place]*link
 	calls  uint64 // so far: the time of a link's last use
 	closed bool
 }
 
-// A link is the connection to a target.
+// A link is the connection to an address.
 type link struct {
 	conn  *grpc.ClientConn
 	users int    // calls under way
@@ -127,7 +156,7 @@ func NewForwarder(c ForwarderConfig) *Forwarder {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Forwarder{c: c, links: make(map[Target]*link)}
+	return &Forwarder{c: c, links: make(map[place]*link)}
 }
 
 // Close closes all connections. Calls under way fail.
@@ -144,37 +173,15 @@ func (f *Forwarder) Close() error {
 	return errors.Join(errs...)
 }
 
-// Sequencer is a sequencer whose IDs come from a target. The layout is that of the
-// store: IDs of another are an error.
-func (f *Forwarder) Sequencer(t Target, name string, l firn.Layout) httpapi.Sequencer {
-	if l.Bits() == 128 {
-		return httpapi.Sequencer{Layout: l, Source128: forwarding128{f, t, name, l}}
-	}
-	return httpapi.Sequencer{Layout: l, Source: forwarding{f, t, name, l}}
-}
-
-type forwarding struct {
-	f    *Forwarder
-	t    Target
-	name string
-	l    firn.Layout
-}
-
-func (s forwarding) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
-	return s.f.Forward(ctx, s.t, s.name, s.l, n)
-}
-
-type forwarding128 forwarding
-
-func (s forwarding128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) {
-	return s.f.Forward128(ctx, s.t, s.name, s.l, n)
-}
-
-// Forward takes n IDs, 1 to httpapi.MaxCount, of a sequencer from a target. An error
-// that the target has answered with is a *ForwardError; errors.Is sees in it what it
-// is at the target. If the target did not answer it is ErrUnreachable.
-func (f *Forwarder) Forward(ctx context.Context, t Target, name string, l firn.Layout, n int) (firn.Batch, error) {
-	return forward(ctx, f, t, name, l, n, 64, func(r *firnv1.NextResponse) ([]firn.Run, error) {
+// Forward takes n IDs, 1 to httpapi.MaxCount, of a sequencer from a target. p is the
+// proof of this server's store. The layout is that of the store: IDs of another are an
+// error. Whether the IDs can be the target's is for the caller to check.
+//
+// An error that the target has answered with is a *ForwardError; errors.Is sees in it
+// what it is at the target, or ErrRefused. If the target did not answer it is
+// ErrUnreachable.
+func (f *Forwarder) Forward(ctx context.Context, t Target, p members.Proof, name string, l firn.Layout, n int) (Answer, error) {
+	return forward(ctx, f, t, p, name, l, n, 64, func(r *firnv1.NextResponse) ([]firn.Run, error) {
 		if len(r.GetIds128()) > 0 {
 			return nil, errors.New("it sent IDs of 128 bits")
 		}
@@ -194,8 +201,8 @@ func (f *Forwarder) Forward(ctx context.Context, t Target, name string, l firn.L
 }
 
 // Forward128 is Forward for IDs of 128 bits.
-func (f *Forwarder) Forward128(ctx context.Context, t Target, name string, l firn.Layout, n int) (firn.Batch128, error) {
-	return forward(ctx, f, t, name, l, n, 128, func(r *firnv1.NextResponse) ([]firn.Run128, error) {
+func (f *Forwarder) Forward128(ctx context.Context, t Target, p members.Proof, name string, l firn.Layout, n int) (Answer128, error) {
+	return forward(ctx, f, t, p, name, l, n, 128, func(r *firnv1.NextResponse) ([]firn.Run128, error) {
 		packed := r.GetIds128()
 		if len(r.GetIds()) > 0 || len(packed)%16 != 0 {
 			return nil, errors.New("it sent IDs that do not have 128 bits")
@@ -231,48 +238,60 @@ func wayOf(q *firnv1.Run) (over bool, way uint64) {
 }
 
 // forward is Forward for one size of IDs; read reads them.
-func forward[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, name string, l firn.Layout, n, size int, read func(*firnv1.NextResponse) ([]firn.RunOf[I], error)) (b firn.BatchOf[I], err error) {
+func forward[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p members.Proof, name string, l firn.Layout, n, size int, read func(*firnv1.NextResponse) ([]firn.RunOf[I], error)) (a AnswerOf[I], err error) {
 	if l.Bits() != size {
-		return b, fmt.Errorf("layout %s has %d bits, not %d", l, l.Bits(), size)
+		return a, fmt.Errorf("layout %s has %d bits, not %d", l, l.Bits(), size)
 	}
 	if n < 1 || n > httpapi.MaxCount {
-		return b, fmt.Errorf("%d IDs cannot be forwarded at once: 1 to %d can", n, httpapi.MaxCount)
+		return a, fmt.Errorf("%d IDs cannot be forwarded at once: 1 to %d can", n, httpapi.MaxCount)
 	}
-	r, err := f.next(ctx, t, name, l, n)
+	q := &firnv1.ForwardRequest{
+		Version: hopVersion, Sequencer: name, Count: uint32(n), Form: firnv1.Form_FORM_IDS,
+		Member: t.Member, Caller: p.Member, Record: uint32(p.Record), Nonce: p.Nonce, Call: make([]byte, 16),
+	}
+	_, _ = rand.Read(q.Call) // never fails
+	if n > 1 && l.HasRuns() {
+		q.Form = firnv1.Form_FORM_RUNS
+	}
+	answer, err := f.call(ctx, t, q)
 	if err != nil {
-		return b, err
+		return a, err
 	}
+	wrong := func(format string, args ...any) (AnswerOf[I], error) {
+		return AnswerOf[I]{}, &ForwardError{Target: t, Code: codes.Internal, Kind: "internal", Detail: fmt.Sprintf(format, args...)}
+	}
+	if !bytes.Equal(answer.GetCall(), q.Call) {
+		return wrong("it sent the answer to another call")
+	}
+	r := answer.GetNext()
 	if text := r.GetLayout(); text != l.String() {
 		// A text of another version can be of the same layout.
 		if have, err := firn.ParseLayout(text); err != nil || have != l {
-			return b, &ForwardError{Target: t, Kind: "recreated", cause: grant.ErrMismatch,
+			return a, &ForwardError{Target: t, Kind: "recreated", cause: grant.ErrMismatch,
 				Detail: fmt.Sprintf("it has layout %.100q for sequencer %s, not %s", text, name, l)}
 		}
 	}
 	runs, err := read(r)
-	if b = firn.BatchFromRuns(runs...); err == nil && b.Len() != n {
-		err = fmt.Errorf("it sent %d IDs, not %d", b.Len(), n)
-	}
 	if err != nil {
-		return firn.BatchOf[I]{}, &ForwardError{Target: t, Code: codes.Internal, Kind: "internal", Detail: err.Error()}
+		return wrong("%v", err)
 	}
-	return b, nil
+	a = AnswerOf[I]{Batch: firn.BatchFromRuns(runs...), Owner: answer.GetOwner()}
+	if a.Batch.Len() != n {
+		return wrong("it sent %d IDs, not %d", a.Batch.Len(), n)
+	}
+	return a, nil
 }
 
-// next calls IDs.Next of a target.
-func (f *Forwarder) next(ctx context.Context, t Target, name string, l firn.Layout, n int) (*firnv1.NextResponse, error) {
+// call makes a call to a target.
+func (f *Forwarder) call(ctx context.Context, t Target, q *firnv1.ForwardRequest) (*firnv1.ForwardResponse, error) {
 	if Forwarded(ctx) {
 		return nil, ErrForwarded
-	}
-	q := &firnv1.NextRequest{Sequencer: name, Count: uint32(n), Form: firnv1.Form_FORM_IDS}
-	if n > 1 && l.HasRuns() {
-		q.Form = firnv1.Form_FORM_RUNS
 	}
 	id := request.ID(ctx)
 	if id == "" {
 		id = request.NewID()
 	}
-	headers := []string{hopKey, "1", request.Metadata, id}
+	headers := []string{request.Metadata, id}
 	if f.c.Token != nil {
 		if token := f.c.Token(); token != "" {
 			if !t.TLS && !f.c.PlainToken {
@@ -281,7 +300,7 @@ func (f *Forwarder) next(ctx context.Context, t Target, name string, l firn.Layo
 			headers = append(headers, "authorization", "Bearer "+token)
 		}
 	}
-	k, err := f.link(t)
+	k, err := f.link(t.place())
 	if err != nil {
 		return nil, err
 	}
@@ -289,9 +308,9 @@ func (f *Forwarder) next(ctx context.Context, t Target, name string, l firn.Layo
 	limited, cancel := context.WithTimeout(ctx, f.c.Limit)
 	defer cancel()
 	begin := time.Now()
-	r, err := firnv1.NewIDsClient(k.conn).Next(metadata.NewOutgoingContext(limited, metadata.Pairs(headers...)), q)
+	r, err := firnv1.NewForwardingClient(k.conn).Forward(metadata.NewOutgoingContext(limited, metadata.Pairs(headers...)), q)
 	if f.c.Log.Enabled(ctx, slog.LevelDebug) {
-		f.c.Log.LogAttrs(ctx, slog.LevelDebug, "forwarded", slog.String("sequencer", name), slog.Int("count", n), slog.String("to", t.Address),
+		f.c.Log.LogAttrs(ctx, slog.LevelDebug, "forwarded", slog.String("sequencer", q.GetSequencer()), slog.Uint64("count", uint64(q.GetCount())), slog.String("to", t.Address),
 			slog.String("status", status.Code(err).String()), slog.Duration("took", time.Since(begin)))
 	}
 	if err != nil {
@@ -300,8 +319,8 @@ func (f *Forwarder) next(ctx context.Context, t Target, name string, l firn.Layo
 	return r, nil
 }
 
-// link returns the connection to a target; unlink must follow.
-func (f *Forwarder) link(t Target) (*link, error) {
+// link returns the connection to an address; unlink must follow.
+func (f *Forwarder) link(t place) (*link, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -333,7 +352,7 @@ func (f *Forwarder) unlink(k *link) {
 // holds f.mu.
 func (f *Forwarder) makeRoom() {
 	for len(f.links) >= f.c.MaxTargets {
-		var oldest Target
+		var oldest place
 		var found *link
 		for t, k := range f.links {
 			if k.users == 0 && (found == nil || k.last < found.last) {
@@ -349,9 +368,9 @@ func (f *Forwarder) makeRoom() {
 }
 
 // dial makes a connection, which connects when it is first used.
-func (f *Forwarder) dial(t Target) (*grpc.ClientConn, error) {
+func (f *Forwarder) dial(t place) (*grpc.ClientConn, error) {
 	creds := insecure.NewCredentials()
-	if t.TLS {
+	if t.tls {
 		c := f.c.TLS.Clone()
 		if c == nil {
 			c = new(tls.Config)
@@ -373,7 +392,7 @@ func (f *Forwarder) dial(t Target) (*grpc.ClientConn, error) {
 		options = append(options, grpc.WithContextDialer(f.c.Dial))
 	}
 	options = append(options, f.c.Options...)
-	return grpc.NewClient("passthrough:///"+t.Address, options...)
+	return grpc.NewClient("passthrough:///"+t.address, options...)
 }
 
 // A ForwardError is what another server has answered with. errors.Is and As see in it
@@ -398,8 +417,12 @@ func (e *ForwardError) Unwrap() error { return e.cause }
 // tokens, has none: clients can do nothing about it.
 func causeOf(kind string, retry time.Duration) error {
 	switch kind {
+	case kindHopVersion, kindOtherMember, kindOtherStore, kindNoStore:
+		return ErrRefused
 	case "nodes-exhausted":
 		return grant.ErrNodesExhausted
+	case "not-yet":
+		return &grant.ExhaustedError{Ahead: true, Free: time.Now().Add(retry)}
 	case "store-rolled-back":
 		return grant.ErrRolledBack
 	case "detached":
@@ -453,8 +476,11 @@ func failedAt(ctx context.Context, t Target, err error) error {
 		switch e.Code {
 		case codes.DeadlineExceeded:
 			return fmt.Errorf("%w: %w", ErrUnreachable, context.DeadlineExceeded)
-		case codes.Unavailable, codes.Unimplemented, codes.Canceled:
+		case codes.Unavailable, codes.Canceled:
 			return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		case codes.Unimplemented:
+			e.Kind, e.Detail, e.cause = kindHopVersion, "it knows no forwarded calls of this version: run the same release on all servers of a store", ErrRefused
+			return e
 		}
 		return fmt.Errorf("%s: %w", t.Address, err)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/request"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
@@ -73,31 +74,41 @@ func newForwarder(t *testing.T, c ForwarderConfig) *Forwarder {
 	return f
 }
 
+// A lenient peer answers every hop.
+type lenient struct{}
+
+func (lenient) Admit(context.Context, Hop) error { return nil }
+func (lenient) Owner(string) string              { return "owner" }
+
+// proof is the one of a server that a lenient peer does not look for.
+var proof = members.Proof{Member: "caller", Record: 7, Nonce: "nonce"}
+
 // TestForward: what another server gives is what it would have given itself, for all
 // forms and sizes of IDs.
 func TestForward(t *testing.T) {
 	f := newForwarder(t, ForwarderConfig{})
 	for _, text := range []string{"default", "hazelcast", "boundary", "uuidv7"} {
 		l := firn.MustParseLayout(text)
-		s := f.Sequencer(start(t, Config{Backend: static(t, text)}, nil), "orders", l)
+		at := start(t, Config{Backend: static(t, text), Peer: lenient{}}, nil)
 		seen := make(map[string]bool)
 		for _, n := range []int{1, 2, 1000} {
 			if l.Bits() == 128 {
-				takeFrom(t, s.Source128, n, seen)
+				a, err := f.Forward128(t.Context(), at, proof, "orders", l, n)
+				wantNew(t, a, err, n, seen)
 			} else {
-				takeFrom(t, s.Source, n, seen)
+				a, err := f.Forward(t.Context(), at, proof, "orders", l, n)
+				wantNew(t, a, err, n, seen)
 			}
 		}
 	}
 }
 
-func takeFrom[I firn.AnyID[I]](t *testing.T, s firn.SourceOf[I], n int, seen map[string]bool) {
+func wantNew[I firn.AnyID[I]](t *testing.T, a AnswerOf[I], err error, n int, seen map[string]bool) {
 	t.Helper()
-	b, err := s.NextBatch(t.Context(), n)
-	if err != nil || b.Len() != n {
-		t.Fatalf("%d of %d IDs: %v", b.Len(), n, err)
+	if err != nil || a.Batch.Len() != n || a.Owner != "owner" {
+		t.Fatalf("%d of %d IDs of %q: %v", a.Batch.Len(), n, a.Owner, err)
 	}
-	for id := range b.All() {
+	for id := range a.Batch.All() {
 		if text := fmt.Sprint(id); seen[text] {
 			t.Fatalf("%s a second time", text)
 		} else {
@@ -119,7 +130,9 @@ func (a *assisted) Sequencer(ctx context.Context, name string) (httpapi.Sequence
 	s, err := a.Backend.Sequencer(ctx, name)
 	if errors.Is(err, grant.ErrNodesExhausted) {
 		a.asks.Add(1)
-		return a.f.Sequencer(a.to, name, a.l), nil // the layout is that of the store
+		return httpapi.Sequencer{Layout: a.l, Source: sourceFunc(func(ctx context.Context, n int) (firn.Batch, error) {
+			return a.forward(ctx, name, n)
+		})}, nil
 	}
 	if err != nil {
 		return s, err
@@ -129,11 +142,16 @@ func (a *assisted) Sequencer(ctx context.Context, name string) (httpapi.Sequence
 		b, err := own.NextBatch(ctx, n)
 		if errors.Is(err, grant.ErrNodesExhausted) {
 			a.asks.Add(1)
-			return a.f.Forward(ctx, a.to, name, a.l, n)
+			return a.forward(ctx, name, n)
 		}
 		return b, err
 	})
 	return s, nil
+}
+
+func (a *assisted) forward(ctx context.Context, name string, n int) (firn.Batch, error) {
+	answer, err := a.f.Forward(ctx, a.to, proof, name, a.l, n)
+	return answer.Batch, err
 }
 
 type sourceFunc func(context.Context, int) (firn.Batch, error)
@@ -150,24 +168,24 @@ func TestForwardBetweenServers(t *testing.T) {
 		return c
 	}
 	f := newForwarder(t, ForwarderConfig{})
-	one := start(t, Config{Backend: cluster()}, nil)
+	one := start(t, Config{Backend: cluster(), Peer: lenient{}}, nil)
 	has := func(at Target) []uint64 {
-		b, err := f.Forward(t.Context(), at, "orders", firn.Default(), 10)
+		b, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var ids []uint64
-		for id := range b.All() {
+		for id := range b.Batch.All() {
 			ids = append(ids, uint64(id))
 		}
 		return ids
 	}
 	all := has(one) // it has the number now
 	asking := &assisted{Backend: cluster(), f: f, to: one, l: firn.Default()}
-	two := start(t, Config{Backend: asking}, nil)
+	two := start(t, Config{Backend: asking, Peer: lenient{}}, nil)
 
 	// A call that is forwarded already goes no further.
-	if _, err := f.Forward(t.Context(), two, "orders", firn.Default(), 1); !errors.Is(err, grant.ErrNodesExhausted) {
+	if _, err := f.Forward(t.Context(), two, proof, "orders", firn.Default(), 1); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Errorf("forwarded twice: %v, want ErrNodesExhausted", err)
 	}
 	conn := dialTo(t, two)
@@ -206,7 +224,7 @@ func TestForwardLoop(t *testing.T) {
 	nobody := sourceBackend{func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, grant.ErrNodesExhausted }}
 	a := &assisted{Backend: nobody, f: f, l: firn.Default()}
 	b := &assisted{Backend: nobody, f: f, l: firn.Default()}
-	at, bt := start(t, Config{Backend: a}, nil), start(t, Config{Backend: b}, nil)
+	at, bt := start(t, Config{Backend: a, Peer: lenient{}}, nil), start(t, Config{Backend: b, Peer: lenient{}}, nil)
 	a.to, b.to = bt, at
 	_, err := firnv1.NewIDsClient(dialTo(t, at)).Next(t.Context(), &firnv1.NextRequest{})
 	wantCode(t, "loop", err, codes.ResourceExhausted, "nodes-exhausted")
@@ -225,7 +243,7 @@ func (b sourceBackend) Sequencer(context.Context, string) (httpapi.Sequencer, er
 func dialTo(t *testing.T, to Target) *grpc.ClientConn {
 	t.Helper()
 	f := newForwarder(t, ForwarderConfig{})
-	k, err := f.link(to)
+	k, err := f.link(to.place())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,13 +255,13 @@ func dialTo(t *testing.T, to Target) *grpc.ClientConn {
 func TestForwardErrors(t *testing.T) {
 	f := newForwarder(t, ForwarderConfig{})
 	for _, err := range []error{
-		grant.ErrNodesExhausted, grant.ErrRolledBack, grant.ErrDetached, grant.ErrDestroyed, grant.ErrDamaged,
+		grant.ErrNodesExhausted, &grant.ExhaustedError{Ahead: true, Free: time.Now().Add(40 * time.Minute)}, grant.ErrRolledBack, grant.ErrDetached, grant.ErrDestroyed, grant.ErrDamaged,
 		grant.ErrMismatch, sequencer.ErrUnavailable, sequencer.ErrClosed, firn.ErrBatchTooLarge, firn.ErrExhausted,
 		&firn.WaitError{Wait: 1500 * time.Millisecond}, &firn.ClockError{Wait: time.Minute}, firn.ErrGrantOver, firn.ErrTimeOver,
 		httpapi.ErrTooManyNames, errors.New("the disk is on fire"),
 	} {
-		at := start(t, Config{Backend: sourceBackend{func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, err }}}, nil)
-		_, got := f.Forward(t.Context(), at, "orders", firn.Default(), 1)
+		at := start(t, Config{Backend: sourceBackend{func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, err }}, Peer: lenient{}}, nil)
+		_, got := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1)
 		var e *ForwardError
 		if !errors.As(got, &e) {
 			t.Errorf("%v: %T %v, want a ForwardError", err, got, got)
@@ -254,12 +272,12 @@ func TestForwardErrors(t *testing.T) {
 		}
 		want, have := httpapi.FaultOf(err, time.Second, false), httpapi.FaultOf(got, time.Second, false)
 		if want.Kind == "draining" {
-			want.Kind, want.Status, want.Retry = "store-unavailable", 503, have.Retry // another one may be asked
+			want = have // another one is asked
 			if !errors.Is(got, ErrUnreachable) {
 				t.Errorf("draining is %v, want ErrUnreachable", got)
 			}
 		}
-		if have.Kind != want.Kind || have.Status != want.Status || have.Retry != want.Retry {
+		if have.Kind != want.Kind || have.Status != want.Status || (have.Retry-want.Retry).Abs() > time.Second {
 			t.Errorf("%v: %s %d %v, want %s %d %v", err, have.Kind, have.Status, have.Retry, want.Kind, want.Status, want.Retry)
 		}
 	}
@@ -273,8 +291,8 @@ func TestForwardUnreachable(t *testing.T) {
 	f := newForwarder(t, ForwarderConfig{Limit: 300 * time.Millisecond})
 	for what, l := range map[string]net.Listener{"silent": silent, "gone": gone} {
 		begin := time.Now()
-		_, err := f.Forward(t.Context(), Target{Address: l.Addr().String()}, "orders", firn.Default(), 1)
-		if !errors.Is(err, ErrUnreachable) || !errors.Is(err, sequencer.ErrUnavailable) {
+		_, err := f.Forward(t.Context(), Target{Address: l.Addr().String()}, proof, "orders", firn.Default(), 1)
+		if !errors.Is(err, ErrUnreachable) || errors.Is(err, sequencer.ErrUnavailable) { // which would be the store
 			t.Errorf("%s: %v, want ErrUnreachable", what, err)
 		}
 		if d := time.Since(begin); d > 5*time.Second {
@@ -283,32 +301,37 @@ func TestForwardUnreachable(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := f.Forward(ctx, Target{Address: silent.Addr().String()}, "orders", firn.Default(), 1); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnreachable) {
+	if _, err := f.Forward(ctx, Target{Address: silent.Addr().String()}, proof, "orders", firn.Default(), 1); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnreachable) {
 		t.Errorf("%v, want the context's error", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.Forward(t.Context(), Target{}, "orders", firn.Default(), 1); !errors.Is(err, sequencer.ErrClosed) {
+	if _, err := f.Forward(t.Context(), Target{}, proof, "orders", firn.Default(), 1); !errors.Is(err, sequencer.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
 
 // A liar answers what it likes.
 type liar struct {
-	firnv1.UnimplementedIDsServer
-	r *firnv1.NextResponse
+	firnv1.UnimplementedForwardingServer
+	r    *firnv1.NextResponse
+	call []byte // in place of the request's
 }
 
-func (l *liar) Next(context.Context, *firnv1.NextRequest) (*firnv1.NextResponse, error) {
-	return l.r, nil
+func (l *liar) Forward(_ context.Context, q *firnv1.ForwardRequest) (*firnv1.ForwardResponse, error) {
+	call := q.GetCall()
+	if l.call != nil {
+		call = l.call
+	}
+	return &firnv1.ForwardResponse{Call: call, Owner: "owner", Next: l.r}, nil
 }
 
 // TestForwardDistrusts: answers that are not what was asked for are errors.
 func TestForwardDistrusts(t *testing.T) {
 	lies := new(liar)
 	s := grpc.NewServer()
-	firnv1.RegisterIDsServer(s, lies)
+	firnv1.RegisterForwardingServer(s, lies)
 	l := newListener(t)
 	go s.Serve(l)
 	defer s.Stop()
@@ -338,8 +361,8 @@ func TestForwardDistrusts(t *testing.T) {
 		"both":     runs(def, &firnv1.Run{First: 1, First128: make([]byte, 16), Step: 1, Count: 2}),
 	} {
 		lies.r = r
-		if b, err := f.Forward(t.Context(), to, "orders", def, 2); err == nil {
-			t.Errorf("%s: %d IDs, want an error", what, b.Len())
+		if b, err := f.Forward(t.Context(), to, proof, "orders", def, 2); err == nil {
+			t.Errorf("%s: %d IDs, want an error", what, b.Batch.Len())
 		}
 	}
 	for what, r := range map[string]*firnv1.NextResponse{
@@ -349,21 +372,28 @@ func TestForwardDistrusts(t *testing.T) {
 		"overflow": runs(wide, &firnv1.Run{First128: last, Step: 1, Count: 2}),
 	} {
 		lies.r = r
-		if b, err := f.Forward128(t.Context(), to, "orders", wide, 2); err == nil {
-			t.Errorf("%s: %d IDs of 128 bits, want an error", what, b.Len())
+		if b, err := f.Forward128(t.Context(), to, proof, "orders", wide, 2); err == nil {
+			t.Errorf("%s: %d IDs of 128 bits, want an error", what, b.Batch.Len())
 		}
 	}
 	lies.r = runs(def, &firnv1.Run{First: 7, Step: 4096, Count: 2})
-	b, err := f.Forward(t.Context(), to, "orders", def, 2)
-	if err != nil || b.Len() != 2 || b.Runs()[0] != (firn.Run{First: 7, Step: 4096, Count: 2}) {
-		t.Errorf("%v, %v", b.Runs(), err)
+	b, err := f.Forward(t.Context(), to, proof, "orders", def, 2)
+	if err != nil || b.Batch.Len() != 2 || b.Batch.Runs()[0] != (firn.Run{First: 7, Step: 4096, Count: 2}) {
+		t.Errorf("%v, %v", b.Batch.Runs(), err)
 	}
+	for _, call := range [][]byte{{}, make([]byte, 16)} { // such as an answer that came before
+		lies.call = call
+		if b, err := f.Forward(t.Context(), to, proof, "orders", def, 2); err == nil {
+			t.Errorf("the answer to another call: %d IDs, want an error", b.Batch.Len())
+		}
+	}
+	lies.call = nil
 	for _, n := range []int{0, -1, httpapi.MaxCount + 1} {
-		if _, err := f.Forward(t.Context(), to, "orders", def, n); err == nil {
+		if _, err := f.Forward(t.Context(), to, proof, "orders", def, n); err == nil {
 			t.Errorf("%d IDs: no error", n)
 		}
 	}
-	if _, err := f.Forward(t.Context(), to, "orders", wide, 1); err == nil {
+	if _, err := f.Forward(t.Context(), to, proof, "orders", wide, 1); err == nil {
 		t.Error("64 bits of a layout with 128: no error")
 	}
 }
@@ -377,11 +407,11 @@ func TestForwardConnections(t *testing.T) {
 	}})
 	var to []Target
 	for range 3 {
-		to = append(to, start(t, Config{Backend: static(t, "default")}, nil))
+		to = append(to, start(t, Config{Backend: static(t, "default"), Peer: lenient{}}, nil))
 	}
 	ask := func(at Target) {
 		t.Helper()
-		if _, err := f.Forward(t.Context(), at, "orders", firn.Default(), 1); err != nil {
+		if _, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1); err != nil {
 			t.Error(err)
 		}
 	}
@@ -396,7 +426,7 @@ func TestForwardConnections(t *testing.T) {
 	for _, at := range []Target{to[1], to[0], to[2], to[0]} {
 		ask(at)
 	}
-	if n := dials.Load(); n != 3 || len(f.links) != 2 || f.links[to[1]] != nil {
+	if n := dials.Load(); n != 3 || len(f.links) != 2 || f.links[to[1].place()] != nil {
 		t.Errorf("%d connections made and %d kept, want 3 and 2", n, len(f.links))
 	}
 }
@@ -404,7 +434,7 @@ func TestForwardConnections(t *testing.T) {
 // TestForwardMetadata: what is sent beside a call.
 func TestForwardMetadata(t *testing.T) {
 	got := make(chan metadata.MD, 1)
-	at := start(t, Config{Backend: sourceBackend{func(ctx context.Context, n int) (firn.Batch, error) {
+	at := start(t, Config{Peer: lenient{}, Backend: sourceBackend{func(ctx context.Context, n int) (firn.Batch, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
 		got <- md
 		if !Forwarded(ctx) {
@@ -414,14 +444,14 @@ func TestForwardMetadata(t *testing.T) {
 	}}}, nil)
 	token := ""
 	f := newForwarder(t, ForwarderConfig{Token: func() string { return token }})
-	if _, err := f.Forward(t.Context(), at, "orders", firn.Default(), 1); err != nil {
+	if _, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1); err != nil {
 		t.Fatal(err)
 	}
 	if md := <-got; md.Get("authorization") != nil || len(md.Get(request.Metadata)) != 1 || !request.IsID(md.Get(request.Metadata)[0]) {
 		t.Errorf("%v", md)
 	}
 	token = "firn_secret"
-	_, err := f.Forward(t.Context(), at, "orders", firn.Default(), 1)
+	_, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1)
 	if e := new(ForwardError); !errors.As(err, &e) || e.Kind != "unauthorized" {
 		t.Errorf("a token without TLS: %v", err)
 	}
@@ -430,7 +460,7 @@ func TestForwardMetadata(t *testing.T) {
 	}
 	f = newForwarder(t, ForwarderConfig{Token: func() string { return token }, PlainToken: true})
 	incoming := request.WithID(t.Context(), "order-17")
-	if _, err := f.Forward(incoming, at, "orders", firn.Default(), 1); err != nil {
+	if _, err := f.Forward(incoming, at, proof, "orders", firn.Default(), 1); err != nil {
 		t.Fatal(err)
 	}
 	if md := <-got; md.Get("authorization")[0] != "Bearer firn_secret" || md.Get(request.Metadata)[0] != "order-17" {
@@ -444,7 +474,7 @@ func TestForwardTLS(t *testing.T) {
 	peers := make(chan string, 1)
 	secure := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"}}
 	at := start(t, Config{
-		Backend: static(t, "default"),
+		Backend: static(t, "default"), Peer: lenient{},
 		TLSState: func(c net.Conn) *tls.ConnectionState {
 			if err := c.(*tls.Conn).Handshake(); err != nil {
 				return nil
@@ -462,14 +492,14 @@ func TestForwardTLS(t *testing.T) {
 	}, tls.NewListener(newListener(t), secure))
 	at.TLS = true
 	f := newForwarder(t, ForwarderConfig{TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, Token: func() string { return "+token" }})
-	if _, err := f.Forward(t.Context(), at, "orders", firn.Default(), 3); err != nil {
+	if _, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 3); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-peers; got != "member+token" {
 		t.Errorf("the peer is %q", got)
 	}
 	stranger := newForwarder(t, ForwarderConfig{TLS: &tls.Config{Certificates: []tls.Certificate{pair}}})
-	if _, err := stranger.Forward(t.Context(), at, "orders", firn.Default(), 1); !errors.Is(err, ErrUnreachable) {
+	if _, err := stranger.Forward(t.Context(), at, proof, "orders", firn.Default(), 1); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("an authority that is not known: %v, want ErrUnreachable", err)
 	}
 }

@@ -63,7 +63,7 @@ func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_Servi
 
 // services are those that can be asked for; "" is the server.
 func services() []string {
-	return []string{"", firnv1.IDs_ServiceDesc.ServiceName, firnv1.Sequencers_ServiceDesc.ServiceName}
+	return []string{"", firnv1.IDs_ServiceDesc.ServiceName, firnv1.Sequencers_ServiceDesc.ServiceName, firnv1.Forwarding_ServiceDesc.ServiceName}
 }
 
 func isService(name string) bool {

@@ -2,25 +2,113 @@ package rpcapi
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
-// hopKey is the metadata of a call that a server sends for one of its clients. Such a
-// call is answered by the server that gets it, or by nobody, so that no call goes in
-// circles.
+// A Hop is what a server that forwards a call says about the two servers.
+type Hop struct {
+	Member string        // the server that is meant: its ID as a member
+	Proof  members.Proof // of the store of the server that calls
+}
+
+// A Peer answers hops, for the servers of one store. It must be safe for use by many
+// goroutines at once.
+type Peer interface {
+	// Admit returns nil if this server is the member that is meant and the proof is
+	// found in its store, ErrOtherMember or members.ErrOtherStore if not, and another
+	// error if the store does not answer.
+	Admit(ctx context.Context, h Hop) error
+
+	// Owner is the owner that the store's record names for this server's node ID of a
+	// sequencer; "" if it holds none.
+	Owner(name string) string
+}
+
+// ErrOtherMember means that a hop was meant for another server: one that had this
+// one's address before, or that a proxy has in its place.
+var ErrOtherMember = errors.New("this is not the server that was meant: it has another member ID")
+
+// hopVersion is that of ForwardRequest.
+const hopVersion = 2
+
+// hopKey is the metadata by which version 1 marked a call of IDs as a hop. Its server
+// could be any that happened to have the address, so such calls are refused.
 const hopKey = "firn-hop"
+
+// Kinds of hops that are refused. No client sees them.
+const (
+	kindHopVersion  = "hop-version"
+	kindOtherMember = "other-member"
+	kindOtherStore  = "other-store"
+	kindNoStore     = "no-store"
+)
+
+func refuseVersion(version uint32) error {
+	return fail(codes.FailedPrecondition, kindHopVersion, fmt.Sprintf("this server answers forwarded calls of version %d, and this one is of version %d: run the same release on all servers of a store", hopVersion, version), 0)
+}
+
+// refuseOld refuses a call of IDs that is a hop of version 1.
+func refuseOld(ctx context.Context) error {
+	if len(metadata.ValueFromIncomingContext(ctx, hopKey)) > 0 {
+		return refuseVersion(1)
+	}
+	return nil
+}
 
 type forwarded struct{}
 
-// withHop notes in the context whether a call was forwarded.
-func withHop(ctx context.Context) context.Context {
-	if len(metadata.ValueFromIncomingContext(ctx, hopKey)) > 0 {
-		return context.WithValue(ctx, forwarded{}, true)
+// Forwarded reports whether the call of a context was sent by another server, for one of
+// its clients. It is answered by this server or not at all, so that no call goes in
+// circles.
+func Forwarded(ctx context.Context) bool { return ctx.Value(forwarded{}) != nil }
+
+// Forward makes some IDs for a client of another server.
+func (s *Server) Forward(ctx context.Context, r *firnv1.ForwardRequest) (*firnv1.ForwardResponse, error) {
+	name := r.GetSequencer()
+	if err := s.check(ctx, httpapi.Generate, name); err != nil {
+		return nil, err
 	}
-	return ctx
+	if err := s.admit(ctx, r); err != nil {
+		return nil, err
+	}
+	if name == "" || r.GetCount() == 0 {
+		return nil, invalid("sequencer", "the sequencer and the count are needed")
+	}
+	next, err := s.next(context.WithValue(ctx, forwarded{}, true), "Forward", name, r.GetForm(), int64(r.GetCount()))
+	if err != nil {
+		return nil, err
+	}
+	// After the IDs: what is said of a node ID that was lost meanwhile does not fit them, and
+	// the server that called finds that out.
+	return &firnv1.ForwardResponse{Call: r.GetCall(), Owner: s.c.Peer.Owner(name), Next: next}, nil
 }
 
-// Forwarded reports whether the call of a context was sent by another server, for one of
-// its clients.
-func Forwarded(ctx context.Context) bool { return ctx.Value(forwarded{}) != nil }
+// admit returns nil if a hop is for this server and of its store.
+func (s *Server) admit(ctx context.Context, r *firnv1.ForwardRequest) error {
+	if r.GetVersion() != hopVersion {
+		return refuseVersion(r.GetVersion())
+	}
+	if s.c.Peer == nil {
+		return fail(codes.FailedPrecondition, kindNoStore, "this server has no store that another server could share", 0)
+	}
+	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+	defer cancel()
+	err := s.c.Peer.Admit(limited, Hop{Member: r.GetMember(), Proof: members.Proof{Member: r.GetCaller(), Record: int(r.GetRecord()), Nonce: r.GetNonce()}})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrOtherMember):
+		return fail(codes.FailedPrecondition, kindOtherMember, err.Error(), 0)
+	case errors.Is(err, members.ErrOtherStore):
+		return fail(codes.FailedPrecondition, kindOtherStore, "this server and the one that calls use different stores", 0)
+	}
+	return s.failed(ctx, "Forward", err)
+}

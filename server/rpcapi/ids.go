@@ -1,6 +1,7 @@
 package rpcapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,16 +36,18 @@ type want struct {
 	s    httpapi.Sequencer
 }
 
-// find sees who asks, and for what, and finds the sequencer. n is how many IDs are to be
+// mayTake sees who asks for IDs of a sequencer, and that it is not another server.
+func (s *Server) mayTake(ctx context.Context, name string) error {
+	if err := s.check(ctx, httpapi.Generate, name); err != nil {
+		return err
+	}
+	return refuseOld(ctx)
+}
+
+// find sees what a call asks for, and finds the sequencer. n is how many IDs are to be
 // taken at once.
 func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form, n int64) (want, error) {
-	if name == "" {
-		name = defaultName
-	}
 	w := want{name: name}
-	if err := s.check(ctx, httpapi.Generate, name); err != nil {
-		return w, err
-	}
 	if n > int64(s.c.Limits.Count) {
 		return w, invalid("count", fmt.Sprintf("count is %d: it is a number from 1 to %d", n, s.c.Limits.Count))
 	}
@@ -125,12 +128,16 @@ func takeOf[I firn.AnyID[I]](ctx context.Context, source firn.SourceOf[I], n int
 
 // Next makes some IDs at once.
 func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
-	n := int64(r.GetCount()) // also where int has 32 bits
-	if n == 0 {
-		n = 1
+	name := cmp.Or(r.GetSequencer(), defaultName)
+	if err := s.mayTake(ctx, name); err != nil {
+		return nil, err
 	}
-	ctx = withHop(ctx)
-	w, err := s.find(ctx, "Next", r.GetSequencer(), r.GetForm(), n)
+	return s.next(ctx, "Next", name, r.GetForm(), max(1, int64(r.GetCount()))) // also where int has 32 bits
+}
+
+// next makes n IDs, once it is known who asks.
+func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form, n int64) (*firnv1.NextResponse, error) {
+	w, err := s.find(ctx, method, name, form, n)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +148,7 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 		}
 		defer done()
 	}
-	a, err := s.take(ctx, "Next", w, int(n))
+	a, err := s.take(ctx, method, w, int(n))
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +223,7 @@ func (c *credit) take(ctx context.Context, stops <-chan struct{}, n uint64) (uin
 
 // Stream makes as many IDs as there is credit for.
 func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, firnv1.StreamResponse]) error {
-	ctx := withHop(stream.Context())
+	ctx := stream.Context()
 	first, err := stream.Recv()
 	if errors.Is(err, io.EOF) {
 		return invalid("sequencer", "there was no request: the first names the sequencer and gives credit")
@@ -224,6 +231,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	if err != nil {
 		return err
 	}
+	name := cmp.Or(first.GetSequencer(), defaultName)
 	batch := uint64(first.GetBatch())
 	switch {
 	case batch == 0:
@@ -231,7 +239,10 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	case batch > uint64(min(maxBatch, s.c.Limits.Count)):
 		return invalid("batch", fmt.Sprintf("batch is %d: it is a number from 1 to %d", batch, min(maxBatch, s.c.Limits.Count)))
 	}
-	w, err := s.find(ctx, "Stream", first.GetSequencer(), first.GetForm(), 0)
+	if err := s.mayTake(ctx, name); err != nil {
+		return err
+	}
+	w, err := s.find(ctx, "Stream", name, first.GetForm(), 0)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Package rpcapi serves IDs over gRPC: the services firn.v1.IDs and firn.v1.Sequencers
-// of server/proto, health and reflection.
+// Package rpcapi serves IDs over gRPC: the services firn.v1.IDs, firn.v1.Sequencers and
+// firn.v1.Forwarding of server/proto, health and reflection.
 //
 // It makes no IDs itself, and knows no store: see package httpapi for what is behind it.
 package rpcapi
@@ -47,6 +47,10 @@ type Config struct {
 	// administered.
 	Backend httpapi.Backend
 
+	// Peer answers calls that other servers of the store forward; nil refuses all of
+	// them, as a server without a store must.
+	Peer Peer
+
 	// Limit is how long a call may wait for its IDs, where its deadline is not before;
 	// 0 means httpapi.DefaultLimit.
 	Limit time.Duration
@@ -88,6 +92,7 @@ const (
 type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
+	firnv1.UnimplementedForwardingServer
 	c    Config
 	grpc *grpc.Server
 	h    healthy
@@ -124,6 +129,7 @@ func NewServer(c Config) *Server {
 	}, c.Options...)...)
 	firnv1.RegisterIDsServer(s.grpc, s)
 	firnv1.RegisterSequencersServer(s.grpc, s)
+	firnv1.RegisterForwardingServer(s.grpc, s)
 	healthpb.RegisterHealthServer(s.grpc, &s.h)
 	reflection.Register(s.grpc)
 	return s

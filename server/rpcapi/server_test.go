@@ -157,6 +157,7 @@ func TestNextFaults(t *testing.T) {
 		reason string
 	}{
 		{grant.ErrNodesExhausted, codes.ResourceExhausted, "nodes-exhausted"},
+		{&grant.ExhaustedError{Ahead: true, Free: time.Now().Add(time.Minute)}, codes.Unavailable, "not-yet"},
 		{grant.ErrDetached, codes.FailedPrecondition, "detached"},
 		{grant.ErrDestroyed, codes.FailedPrecondition, "destroyed"},
 		{grant.ErrRolledBack, codes.Unavailable, "store-rolled-back"},
@@ -495,7 +496,7 @@ func TestReflection(t *testing.T) {
 	for _, s := range r.GetListServicesResponse().GetService() {
 		names = append(names, s.Name)
 	}
-	for _, want := range []string{"firn.v1.IDs", "firn.v1.Sequencers", "grpc.health.v1.Health"} {
+	for _, want := range []string{"firn.v1.IDs", "firn.v1.Sequencers", "firn.v1.Forwarding", "grpc.health.v1.Health"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%v has no %s", names, want)
 		}
@@ -503,15 +504,15 @@ func TestReflection(t *testing.T) {
 	_ = stream.CloseSend()
 }
 
-// TestForwarded: a call of another server is known.
+// TestForwarded: a call of another server is known, and a client's is not taken for one.
 func TestForwarded(t *testing.T) {
 	var known atomic.Bool
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: seeing(func(ctx context.Context) { known.Store(Forwarded(ctx)) })}))
-	_, _ = ids.Next(t.Context(), &firnv1.NextRequest{})
+	conn := serve(t, Config{Peer: lenient{}, Backend: seeing(func(ctx context.Context) { known.Store(Forwarded(ctx)) })})
+	_, _ = firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{})
 	if known.Load() {
 		t.Error("a client's call is taken for a server's")
 	}
-	_, _ = ids.Next(metadata.AppendToOutgoingContext(t.Context(), hopKey, "1"), &firnv1.NextRequest{})
+	_, _ = firnv1.NewForwardingClient(conn).Forward(t.Context(), &firnv1.ForwardRequest{Version: hopVersion, Sequencer: "orders", Count: 1})
 	if !known.Load() {
 		t.Error("a server's call is not known")
 	}

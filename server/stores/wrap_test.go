@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -239,4 +240,65 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("step %d: up %t, known %t", i, up, known)
 		}
 	}
+}
+
+// TestSilent: how long a store has been silent is what calls have shown, apart for reads and
+// writes.
+func TestSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a Answers
+		fail := errors.New("away")
+		call := func(what string, took time.Duration, err error) {
+			_, end := a.Begin(t.Context(), what, "k")
+			time.Sleep(took)
+			end(false, err)
+		}
+		want := func(what string, reads, writes time.Duration) {
+			t.Helper()
+			if r, w := a.Silent(); r != reads || w != writes {
+				t.Errorf("%s: silent for %v and %v, want %v and %v", what, r, w, reads, writes)
+			}
+		}
+		want("no call", 0, 0)
+		call(Get, time.Second, nil)
+		want("one that was answered", 0, 0)
+		call(List, 5*time.Second, fail)
+		want("one that was not", 5*time.Second, 0)
+		call(CAS, 2*time.Second, fail)
+		call(Lineage, time.Second, fail)
+		want("three", 8*time.Second, 2*time.Second)
+		call(Get, 0, nil)
+		want("it is there again, and may take writes", 0, 0)
+		call(CAS, 2*time.Second, fail)
+		call(Get, 0, nil)
+		want("it takes none", 0, 2*time.Second)
+		_, end := a.Begin(t.Context(), GetMany, "")
+		time.Sleep(3 * time.Second)
+		want("one is under way", 3*time.Second, 2*time.Second)
+		call(Get, 0, nil)
+		want("another was answered meanwhile", 0, 2*time.Second)
+		time.Sleep(2 * time.Second)
+		want("none since", 2*time.Second, 2*time.Second)
+		end(false, fail)
+		want("it has failed", 2*time.Second, 2*time.Second)
+		time.Sleep(silentFor)
+		want("nothing is known any more of writes", 2*time.Second, 0)
+		time.Sleep(time.Second)
+		want("nor of reads", 0, 0)
+		gone, cancel := context.WithCancel(t.Context())
+		_, end = a.Begin(gone, CAS, "k")
+		time.Sleep(time.Second)
+		cancel()
+		end(false, fail)
+		want("one that was given up", 0, 0)
+		call(CAS, time.Second, nil)
+		want("all well", 0, 0)
+		call(Get, time.Second, fail)
+		call(CAS, 0, nil)
+		want("what it writes it can read", 0, 0)
+		call(Get, time.Second, fail)
+		time.Sleep(time.Minute)
+		call(Get, time.Second, fail)
+		want("what failed long ago does not count", time.Second, 0)
+	})
 }

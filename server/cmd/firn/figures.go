@@ -54,12 +54,12 @@ func (s *serving) ofStore(c *metrics.Config, cluster *httpapi.Cluster) *members.
 	return clock
 }
 
-// self is what this server is listed as; "" before it is.
+// self is what this server is listed as; "" without a store.
 func (s *serving) self() string {
-	if id := s.memberID.Load(); id != nil {
-		return *id
+	if s.announcer == nil {
+		return ""
 	}
-	return ""
+	return s.announcer.ID()
 }
 
 // clusterOf is the Cluster of a backend, or nil.
@@ -130,7 +130,7 @@ func (s *serving) describe(backend httpapi.Backend, c *httpapi.Cluster, endpoint
 		m := m
 		m.Holds = []members.Held{}
 		if f, ok := backend.(*forwarding.Backend); ok {
-			m.Forwarded, _ = f.Forwarded()
+			m.Forwarded = f.Forwarded()
 		}
 		now := time.Now()
 		c.Stats(func(name string, q sequencer.Stats) {

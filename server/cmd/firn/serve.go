@@ -52,8 +52,8 @@ type serving struct {
 	said           map[string]bool               // flags that the command line or a variable says
 	create         bool
 	forward        bool
-	memberToken    string                 // the file
-	memberID       atomic.Pointer[string] // what the server is listed as
+	memberToken    string             // the file
+	announcer      *members.Announcer // nil without a store
 	layout         firn.Layout
 	anyLayout      bool // another is meant, which could not be read
 	store          string
@@ -170,7 +170,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "`FILE` with the authorities of clients' certificates")
 	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate of --client-ca")
 	f.StringVar(&s.tokens, "tokens", "", "`FILE` of tokens, and of names in certificates, that may do what")
-	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` that /v1/members shows (default the host's name and port)")
+	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` at which other servers reach this one, and no other (default the host's name and port)")
 	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "how many connections there can be at an address")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
@@ -308,7 +308,8 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		return nil, nil, err
 	}
 	store = stores.Wrap(s.tracer.Store(store), stores.Tell(log, s.answers.Begin))
-	config := httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template}
+	s.announcer = members.New(store, members.Options{Log: log})
+	config := httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template, Silent: s.answers.Silent}
 	var forwarder *rpcapi.Forwarder
 	var cluster *httpapi.Cluster
 	if s.forward {
@@ -325,7 +326,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		}
 		fc.Log, fc.Options = log, s.tracer.GRPCClient()
 		forwarder = rpcapi.NewForwarder(fc)
-		f := forwarding.New(config, forwarder, s.self)
+		f := forwarding.New(config, forwarder, s.announcer)
 		backend, cluster = f, f.Cluster
 	} else {
 		cluster = httpapi.NewCluster(config)
@@ -485,9 +486,9 @@ func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 
 // serve answers requests until ctx is done, and then those that are under way.
 func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *guard, backend httpapi.Backend, endpoints []*endpoint) error {
-	var forwards func() (uint64, uint64)
+	var forwards func() map[string]uint64
 	if f, ok := backend.(*forwarding.Backend); ok {
-		forwards = f.Forwarded
+		forwards = f.Forwards
 	}
 	shown := metrics.Config{
 		Forwards: forwards,
@@ -505,6 +506,10 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		},
 	}
 	cluster := clusterOf(backend)
+	var peer rpcapi.Peer
+	if cluster != nil {
+		peer = forwarding.NewReceiver(cluster, s.announcer)
+	}
 	clock := s.ofStore(&shown, cluster)
 	set := metrics.New(shown)
 	pages, err := s.console(guard, backend, log)
@@ -540,7 +545,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		},
 	})
 	rpc := rpcapi.NewServer(rpcapi.Config{
-		Backend: backend, Limit: s.requestTimeout, Limits: s.limits(), Guard: guard.grpc(), TLSState: listen.StateOf, Log: log, Options: s.tracer.GRPCServer(),
+		Backend: backend, Peer: peer, Limit: s.requestTimeout, Limits: s.limits(), Guard: guard.grpc(), TLSState: listen.StateOf, Log: log, Options: s.tracer.GRPCServer(),
 		Observe: func(_ string, code codes.Code, d time.Duration) { set.Observe("grpc", outcomeOfCode(code), d) },
 	})
 	done := make(chan error, 4*len(endpoints))
@@ -572,10 +577,8 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	watchers.Go(func() { guard.watch(watching, log, s.reload) })
 	if cluster != nil {
 		watchers.Go(func() { clock.Run(watching) })
-		announcer := members.New(cluster.Store(), s.describe(backend, cluster, endpoints), members.Options{Log: log})
-		id := announcer.ID()
-		s.memberID.Store(&id)
-		watchers.Go(func() { announcer.Run(watching) })
+		describe := s.describe(backend, cluster, endpoints)
+		watchers.Go(func() { s.announcer.Run(watching, describe) })
 	}
 	defer func() { stopWatching(); watchers.Wait() }()
 

@@ -41,8 +41,8 @@ func TestTraceForwarded(t *testing.T) {
 		return all[i]
 	}
 	web := find("POST /v1/sequencers/{name}/next", "SERVER", client)
-	call := find("firn.v1.IDs/Next", "CLIENT", web.ID)
-	answer := find("firn.v1.IDs/Next", "SERVER", call.ID)
+	call := find("firn.v1.Forwarding/Forward", "CLIENT", web.ID)
+	answer := find("firn.v1.Forwarding/Forward", "SERVER", call.ID)
 	if a, b := web.Attributes["firn.request_id"], answer.Attributes["firn.request_id"]; a != "x1" || b != "x1" {
 		t.Errorf("the spans have the IDs %q and %q", a, b)
 	}
@@ -83,7 +83,7 @@ func TestTraceRESP(t *testing.T) {
 	below := func(parent tracingtest.Span, kind string) tracingtest.Span {
 		t.Helper()
 		i := slices.IndexFunc(all, func(s tracingtest.Span) bool {
-			return s.Trace == parent.Trace && s.Parent == parent.ID && s.Kind == kind && s.Name == "firn.v1.IDs/Next"
+			return s.Trace == parent.Trace && s.Parent == parent.ID && s.Kind == kind && s.Name == "firn.v1.Forwarding/Forward"
 		})
 		if i < 0 {
 			t.Fatalf("there is no call of kind %s below %+v", kind, parent)

@@ -106,7 +106,8 @@ func start(t *testing.T, o options) *server {
 		return all
 	}
 	started := time.Now()
-	announcer := members.New(o.store, func() members.Member {
+	announcer := members.New(o.store, members.Options{Every: time.Second})
+	describe := func() members.Member {
 		m := members.Member{Host: o.host, Address: s.address, Version: "v0.9.0", Started: started, Holds: []members.Held{}}
 		s.cluster.Stats(func(name string, q sequencer.Stats) {
 			m.IDs += q.IDs
@@ -115,7 +116,7 @@ func start(t *testing.T, o options) *server {
 			}
 		})
 		return m
-	}, members.Options{Every: time.Second})
+	}
 	c := console.Config{Backend: s.cluster, Figures: figures, Self: announcer.ID, Version: "v0.9.0", Every: 250 * time.Millisecond, Limit: 5 * time.Second}
 	if o.tokens != "" {
 		set, err := auth.Parse([]byte(o.tokens), "tokens.yaml")
@@ -136,7 +137,7 @@ func start(t *testing.T, o options) *server {
 	s.handler = httpapi.NewHandler(httpapi.Config{Backend: s.cluster, Console: s.pages, Metrics: http.NotFoundHandler()})
 	announced := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { defer close(announced); announcer.Run(ctx) }()
+	go func() { defer close(announced); announcer.Run(ctx, describe) }()
 	s.leave = func() { cancel(); <-announced }
 	s.serve(l)
 	t.Cleanup(func() {

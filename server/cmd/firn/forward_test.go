@@ -1,0 +1,323 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/stores/sqltest"
+)
+
+// A process is a firn serve in a process of its own.
+type process struct {
+	running
+	cmd *exec.Cmd
+}
+
+// startProcess starts firn serve at an address, which ends with the test.
+func startProcess(t *testing.T, listen string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: firnCommand(context.Background(), "serve --log-format json --listen "+listen+" "+strings.Join(args, " "))}
+	logs, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(logs)
+	if p.url, err = urlIn(lines); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, lines); close(ended) }()
+	done := false
+	p.stop = func() {
+		if !done {
+			done = true
+			_ = p.cmd.Process.Kill()
+			<-ended
+			_ = p.cmd.Wait()
+		}
+	}
+	t.Cleanup(p.stop)
+	return p
+}
+
+// metric is the value of a series in a server's metrics; 0 if it is not there.
+func (r *running) metric(t *testing.T, series string) float64 {
+	t.Helper()
+	resp, err := http.Get(r.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), series+" "); ok {
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+	}
+	return 0
+}
+
+// TestReusedAddress: the address of a server that was killed is another one's at once: of a
+// server of another store, of a copy of the store, or without a store. The server that asked
+// the first one gets nothing from it.
+func TestReusedAddress(t *testing.T) {
+	notInProcess(t)
+	for _, who := range []string{"another store", "a copy of the store", "static"} {
+		t.Run(who, func(t *testing.T) {
+			store := testStore(t)
+			has := startProcess(t, "127.0.0.1:0", "--nodes 0..0 --store", store)
+			if status, _, body := has.post(t, "orders"); status != 200 {
+				t.Fatal(status, body)
+			}
+			asks := startServe(t, nil, "--store", store, "--nodes", "0..0")
+			if status, _, body := asks.post(t, "orders"); status != 200 {
+				t.Fatal(status, body)
+			}
+			_ = has.cmd.Process.Signal(syscall.SIGKILL)
+			has.stop()
+			at := strings.TrimPrefix(has.url, "http://")
+			args := "--node 0"
+			switch who {
+			case "another store":
+				args = "--nodes 0..0 --store " + testStore(t)
+			case "a copy of the store":
+				copied := testStore(t)
+				path := func(url string) string {
+					path, _, _ := strings.Cut(strings.TrimPrefix(url, "dir:"), "?")
+					return path
+				}
+				if err := os.CopyFS(path(copied), os.DirFS(path(store))); err != nil {
+					t.Fatal(err)
+				}
+				args = "--nodes 1..1 --store " + copied
+			}
+			other := startProcess(t, at, args)
+			for range 20 {
+				status, header, body := asks.post(t, "orders")
+				if status != 503 || !strings.Contains(body, "urn:firn:problem:nodes-exhausted") || header.Get("Retry-After") != "1" {
+					t.Fatalf("%d %s %s, want 503 and nodes-exhausted", status, header, body)
+				}
+			}
+			if n := other.metric(t, `firn_ids_total{sequencer="orders"}`); n != 0 {
+				t.Errorf("the other server has made %v IDs, want none", n)
+			}
+			for result, want := range map[string]float64{"ok": 1, "refused": 1, "failed": 0, "rejected": 0} {
+				if n := asks.metric(t, `firn_forwards_total{result="`+result+`"}`); n != want {
+					t.Errorf("%v times %s, want %v", n, result, want)
+				}
+			}
+			if lines := asks.lines("result", "refused"); len(lines) != 1 || lines[0]["server"] != at {
+				t.Errorf("the log says of it %v, want one line that names %s", lines, at)
+			}
+			if status, _, body := other.post(t, "orders"); status != 200 {
+				t.Errorf("the other server to its own clients: %d %s", status, body)
+			}
+		})
+	}
+}
+
+// An outcome is an error as a client has it, over any protocol.
+type outcome struct {
+	kind, code, detail string
+	retry              time.Duration // 0 where it is not said
+}
+
+// overHTTP, overRESP and overGRPC ask for an ID of orders. The outcome has no kind where
+// there is one.
+func (r *running) overHTTP(t *testing.T) (o outcome) {
+	t.Helper()
+	status, header, body := r.post(t, "orders")
+	if status == 200 {
+		return o
+	}
+	var p struct{ Type, Title, Detail string }
+	if err := json.Unmarshal([]byte(body), &p); err != nil {
+		t.Fatal(body, err)
+	}
+	o.retry, _ = time.ParseDuration(cmp.Or(header.Get("Retry-After"), "0") + "s")
+	o.kind, o.code, o.detail = strings.TrimPrefix(p.Type, "urn:firn:problem:"), fmt.Sprint(status)+" "+p.Title, p.Detail
+	return o
+}
+
+func (r *running) overRESP(t *testing.T) (o outcome) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	fmt.Fprint(conn, "NEXT orders\r\n")
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, ok := strings.CutPrefix(strings.TrimSpace(line), "-"); ok {
+		o.code, text, _ = strings.Cut(text, " ")
+		o.kind, o.detail, _ = strings.Cut(text, ": ")
+	}
+	return o
+}
+
+func (r *running) overGRPC(t *testing.T) (o outcome) {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(r.url, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders"})
+	if err == nil {
+		return o
+	}
+	st := status.Convert(err)
+	o.code, o.detail = st.Code().String(), st.Message()
+	for _, d := range st.Details() {
+		switch d := d.(type) {
+		case *errdetails.ErrorInfo:
+			o.kind = d.GetReason()
+		case *errdetails.RetryInfo:
+			o.retry = d.GetRetryDelay().AsDuration()
+		}
+	}
+	return o
+}
+
+// TestAfterFence: after a fence all protocols say the same: which kind of problem it is, and
+// how long it lasts.
+func TestAfterFence(t *testing.T) {
+	store := testStore(t)
+	if code, out := runLine(t, "sequencer create orders --max-ahead 0s --window 1s --store "+store); code != exitFine {
+		t.Fatal(code, out)
+	}
+	r := startServe(t, nil, "--store", store)
+	if o := r.overHTTP(t); o.kind != "" {
+		t.Fatal(o)
+	}
+	if code, out := runLine(t, "node fence orders --apply --skew 30m --store "+store); code != exitFine {
+		t.Fatal(code, out)
+	}
+	var web outcome
+	for begin := time.Now(); web.kind != "not-yet"; time.Sleep(10 * time.Millisecond) { // until its window has ended
+		if web = r.overHTTP(t); time.Since(begin) > 20*time.Second {
+			t.Fatal(web)
+		}
+	}
+	free, ok := strings.CutPrefix(web.detail, "no node number 0..1023 of sequencer orders may be used before ")
+	free, _, found := strings.Cut(free, ": ")
+	at, err := time.Parse(time.RFC3339, free)
+	if !ok || !found || err != nil {
+		t.Fatalf("the detail is %q", web.detail)
+	}
+	near := func(what string, got time.Duration) {
+		t.Helper()
+		// From the answer to here takes a moment, and seconds are whole in HTTP.
+		if off := got - time.Until(at); off < 0 || off > time.Minute {
+			t.Errorf("%s says to wait for %v, and the time is in %v", what, got, time.Until(at))
+		}
+	}
+	near("HTTP", web.retry)
+	if want := "503 No node ID may be used yet"; web.code != want {
+		t.Errorf("HTTP has %q, want %q", web.code, want)
+	}
+	rpc := r.overGRPC(t)
+	near("gRPC", rpc.retry)
+	if rpc.kind != "not-yet" || rpc.code != codes.Unavailable.String() || rpc.detail != web.detail {
+		t.Errorf("gRPC has %+v, and HTTP %+v", rpc, web)
+	}
+	if resp := r.overRESP(t); resp.kind != "not-yet" || resp.code != "UNAVAILABLE" || resp.detail != web.detail {
+		t.Errorf("RESP has %+v, and HTTP %+v", resp, web)
+	}
+}
+
+// runLine runs a command in the test.
+func runLine(t *testing.T, args string) (code int, out string) {
+	t.Helper()
+	a, stdout, stderr := serveApp(t)
+	code = run(t.Context(), a, strings.Fields(args))
+	return code, stdout.String() + stderr.String()
+}
+
+// TestSilentStore: a database that is gone, while the last window has ended, is said to be
+// that at once over every protocol, and forgotten when it is back.
+func TestSilentStore(t *testing.T) {
+	notInProcess(t)
+	s := sqltest.PostgreSQL(t)
+	store := s.URL("create=true")
+	if code, out := runLine(t, "sequencer create orders --max-ahead 0s --window 1s --store "+store); code != exitFine {
+		t.Fatal(code, out)
+	}
+	r := startServe(t, nil, "--store", store, "--request-timeout", "20s")
+	if o := r.overHTTP(t); o.kind != "" {
+		t.Fatal(o)
+	}
+	s.Kill()
+	ask := []func(*testing.T) outcome{r.overHTTP, r.overRESP, r.overGRPC}
+	var first time.Duration
+	for begin := time.Now(); ; { // the window ends, and the store is silent for long enough
+		asked := time.Now()
+		o := r.overHTTP(t)
+		if o.kind == "store-unavailable" {
+			first = time.Since(asked)
+			break
+		}
+		if time.Since(begin) > 30*time.Second {
+			t.Fatal(o)
+		}
+	}
+	if first > 15*time.Second {
+		t.Errorf("the first answer took %v", first)
+	}
+	begin := time.Now()
+	for range 20 {
+		for i, want := range []string{"503 The store does not answer", "UNAVAILABLE", codes.Unavailable.String()} {
+			if o := ask[i](t); o.kind != "store-unavailable" || o.code != want {
+				t.Fatalf("%+v, want %s", o, want)
+			}
+		}
+	}
+	took := time.Since(begin)
+	if took > 20*time.Second { // if each waited, 60 would take 20 minutes
+		t.Errorf("60 answers took %v", took)
+	}
+	t.Logf("report: a store that is gone: the first answer after the window took %v, 60 more over three protocols took %v", first.Round(time.Millisecond), took.Round(time.Millisecond))
+	s.Start()
+	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		o := r.overHTTP(t)
+		if o.kind == "" {
+			break
+		}
+		if o.kind != "store-unavailable" || time.Since(begin) > time.Minute {
+			t.Fatalf("with the database: %+v", o)
+		}
+	}
+}

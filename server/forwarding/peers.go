@@ -1,0 +1,135 @@
+package forwarding
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn/server/members"
+)
+
+const (
+	fresh    = 2 * time.Second // how long a list of servers is good
+	loadTime = 2 * time.Second // how long the store may take for a new list while there is an old one
+)
+
+// peers are the other servers of the store. They are safe for use by many goroutines at
+// once.
+type peers struct {
+	load func(context.Context) ([]members.Member, error)
+	self string
+
+	mu      sync.Mutex // guards what follows
+	list    []members.Member
+	read    time.Time
+	loading bool
+	shunned map[string]shunned // by ID: a server that is started again is asked again
+}
+
+// A shunned server failed not long ago.
+type shunned struct {
+	why   result
+	until time.Time
+}
+
+// A peer is another server, with what came of asking it a moment ago: gave if nothing is
+// known against it.
+type peer struct {
+	members.Member
+	shunned result
+}
+
+func newPeers(load func(context.Context) ([]members.Member, error), self string) *peers {
+	return &peers{load: load, self: self, shunned: make(map[string]shunned)}
+}
+
+// forCall returns the servers to ask for a sequencer, by chance, those first that say that
+// they have a node ID of it.
+func (p *peers) forCall(ctx context.Context, name string) ([]peer, error) {
+	list, err := p.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	var found []peer
+	p.mu.Lock()
+	for _, m := range list {
+		if m.Address == "" || m.ID == p.self || !m.Until.After(now) {
+			continue
+		}
+		s, ok := p.shunned[m.ID]
+		if !ok || !s.until.After(now) {
+			s.why = gave
+		}
+		found = append(found, peer{m, s.why})
+	}
+	p.mu.Unlock()
+	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
+	rank := func(p peer) int {
+		if lists(p.Member, name) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(found, func(a, b peer) int { return cmp.Compare(rank(a), rank(b)) })
+	return found, nil
+}
+
+// all returns the list. One call reads a new one; meanwhile, and while the store does not
+// answer, others use the old one.
+func (p *peers) all(ctx context.Context) ([]members.Member, error) {
+	p.mu.Lock()
+	list, old := p.list, !p.read.IsZero()
+	if old && (time.Since(p.read) <= fresh || p.loading) {
+		p.mu.Unlock()
+		return list, nil
+	}
+	p.loading = true
+	p.mu.Unlock()
+	next, err := []members.Member(nil), errors.New("it panicked")
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.loading = false
+		switch {
+		case err == nil:
+			p.list, p.read = next, time.Now()
+		case old:
+			p.read = time.Now().Add(-fresh / 2) // it is tried again a little later
+		}
+	}()
+	if old {
+		limited, cancel := context.WithTimeout(ctx, loadTime)
+		defer cancel()
+		ctx = limited
+	}
+	if next, err = p.load(ctx); err != nil && old {
+		return list, nil
+	}
+	return next, err
+}
+
+// shun notes that a server has failed.
+func (p *peers) shun(id string, r result) {
+	if resultTable[r].shun == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for id, s := range p.shunned {
+		if !s.until.After(now) {
+			delete(p.shunned, id)
+		}
+	}
+	p.shunned[id] = shunned{r, now.Add(resultTable[r].shun)}
+}
+
+// lists reports whether a server says that it has a node ID of a sequencer.
+func lists(m members.Member, name string) bool {
+	return slices.ContainsFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == name })
+}

@@ -1,0 +1,42 @@
+package forwarding
+
+import (
+	"context"
+
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/rpcapi"
+)
+
+// A Receiver answers the calls that other servers of the store forward. It must be made by
+// NewReceiver, and is safe for use by many goroutines at once.
+type Receiver struct {
+	cluster *httpapi.Cluster
+	self    string
+	proofs  *members.Verifier
+}
+
+var _ rpcapi.Peer = (*Receiver)(nil)
+
+// NewReceiver makes a Receiver for the server that self announces.
+func NewReceiver(c *httpapi.Cluster, self *members.Announcer) *Receiver {
+	return &Receiver{cluster: c, self: self.ID(), proofs: members.NewVerifier(c.Store())}
+}
+
+// Admit returns nil if a hop is meant for this server and from a server of its store.
+func (r *Receiver) Admit(ctx context.Context, h rpcapi.Hop) error {
+	if h.Member != r.self {
+		return rpcapi.ErrOtherMember
+	}
+	return r.proofs.Verify(ctx, h.Proof)
+}
+
+// Owner is the owner of this server's node ID of a sequencer.
+func (r *Receiver) Owner(name string) string {
+	s, ok := r.cluster.State(name)
+	if !ok || s.Phase != sequencer.Attached && s.Phase != sequencer.Losing {
+		return ""
+	}
+	return s.Owner
+}

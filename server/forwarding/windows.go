@@ -1,0 +1,162 @@
+package forwarding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+)
+
+// errRejected is matched by the errors of IDs that another server gave and that are not
+// passed on.
+var errRejected = errors.New("the IDs of another server are not used")
+
+func reject(format string, a ...any) error {
+	return fmt.Errorf("%w: %w", errRejected, fmt.Errorf(format, a...))
+}
+
+// clockSkew is how far the clocks of two servers of a store may differ.
+const clockSkew = 10 * time.Second
+
+// A span is what IDs say of themselves: the node ID that made them, and the first ticks of
+// their times.
+type span struct {
+	node        uint64
+	first, last time.Time
+}
+
+// spanOf takes the IDs of a batch apart. They must be of one node ID and follow each other,
+// so that none is there twice.
+func spanOf[I firn.AnyID[I]](b firn.BatchOf[I], decompose func(I) (firn.Parts, error)) (s span, err error) {
+	var before firn.Parts
+	n := 0
+	for id := range b.All() {
+		p, err := decompose(id)
+		switch {
+		case err != nil:
+			return s, reject("ID %v: %v", id, err)
+		case n == 0:
+			s.node, s.first = p.Node, p.Time
+		case p.Node != s.node:
+			return s, reject("they are of the node IDs %d and %d", s.node, p.Node)
+		case p.Time.Before(before.Time) || p.Time.Equal(before.Time) && p.Seq <= before.Seq:
+			return s, reject("ID %v is not after the one before it", id)
+		}
+		before, n = p, n+1
+	}
+	s.last = before.Time
+	return s, nil
+}
+
+// mostWindows is how many records of node IDs are remembered.
+const mostWindows = 10_000
+
+// windows are what this server's store says of the node IDs of others. They are safe for
+// use by many goroutines at once.
+type windows struct {
+	store  grant.Store
+	lookup func(ctx context.Context, name string) (grant.Info, error)
+
+	mu    sync.Mutex // guards what follows
+	known map[numbered]window
+}
+
+// A numbered is a node ID of a sequencer.
+type numbered struct {
+	name string
+	node uint64
+}
+
+// A window is the use of a node ID by one owner up to a mark.
+type window struct {
+	config grant.Config
+	owner  string
+	until  time.Time
+}
+
+func newWindows(s grant.Store, lookup func(ctx context.Context, name string) (grant.Info, error)) *windows {
+	return &windows{store: s, lookup: lookup, known: make(map[numbered]window)}
+}
+
+// check returns nil if IDs that an owner is said to have made between sent and got can be
+// its own: the store has granted it the node ID for a window that they lie in, and their
+// times are near those of this server's clock. No IDs of any other owner are in that
+// window, whichever store the other server uses: see docs/protocol.md.
+func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner string, s span, sent, got time.Time) error {
+	key := numbered{name, s.node}
+	w.mu.Lock()
+	have, known := w.known[key]
+	w.mu.Unlock()
+	if !known || have.judge(l, owner, s, sent, got) != nil {
+		var err error
+		if have, err = w.read(ctx, key); err != nil {
+			return err
+		}
+	}
+	return have.judge(l, owner, s, sent, got)
+}
+
+// errUnchecked is matched by the errors of IDs that could not be checked, as the store did
+// not answer. They match sequencer.ErrUnavailable too.
+var errUnchecked = fmt.Errorf("%w: the IDs of another server could not be checked", sequencer.ErrUnavailable)
+
+// read asks the store.
+func (w *windows) read(ctx context.Context, key numbered) (have window, err error) {
+	i, err := w.lookup(ctx, key.name)
+	switch {
+	case errors.Is(err, sequencer.ErrUnavailable):
+		return have, fmt.Errorf("%w: %w", errUnchecked, err)
+	case err != nil:
+		return have, reject("in this server's store: %w", err)
+	}
+	n, err := grant.LookupNode(ctx, w.store, i, key.node)
+	switch {
+	case errors.Is(err, grant.ErrDamaged), errors.Is(err, grant.ErrNewerVersion):
+		return have, reject("in this server's store: %w", err)
+	case err != nil:
+		return have, fmt.Errorf("%w: %w", errUnchecked, err)
+	}
+	have = window{config: i.Config}
+	if n.Held {
+		have.owner, have.until = n.Owner, n.Until
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.known) >= mostWindows {
+		clear(w.known)
+	}
+	key.name = strings.Clone(key.name)
+	w.known[key] = have
+	return have, nil
+}
+
+// judge is check for what the store has said.
+func (w window) judge(l firn.Layout, owner string, s span, sent, got time.Time) error {
+	unit := l.Unit()
+	switch earliest, latest := sent.Add(-clockSkew-unit), got.Add(clockSkew+unit+w.config.MaxAhead); {
+	case w.config.Layout != l:
+		return reject("the sequencer has layout %s, not %s", w.config.Layout, l)
+	case owner == "" || owner != w.owner:
+		return reject("in this server's store node ID %d is held by %s, not by %s", s.node, ownerText(w.owner), ownerText(owner))
+	case s.last.Add(unit).After(w.until):
+		return reject("they are of %s, and in this server's store the window of node ID %d ends at %s", stamp(s.last), s.node, stamp(w.until))
+	case s.first.Before(earliest) || s.last.After(latest):
+		return reject("they are of %s to %s, and this server's clock says %s", stamp(s.first), stamp(s.last), stamp(got))
+	}
+	return nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+func ownerText(owner string) string {
+	if owner == "" {
+		return "no owner"
+	}
+	return "owner " + owner
+}

@@ -1,0 +1,174 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+)
+
+const (
+	// silentMost is how long a store may be silent before calls stop waiting for it.
+	silentMost = 5 * time.Second
+
+	// lookEvery is how often it is seen whether calls wait in vain.
+	lookEvery = 100 * time.Millisecond
+
+	// probeEvery is how often a silent store is asked whether it answers again, and how
+	// long it may take.
+	probeEvery = time.Second
+)
+
+// A silentError says that the store has been silent for so long that waiting for it is of
+// no use. It matches sequencer.ErrUnavailable.
+type silentError struct{ silent time.Duration }
+
+func (e *silentError) Error() string {
+	return fmt.Sprintf("%v: it has been silent for %v", sequencer.ErrUnavailable, e.silent.Round(time.Second))
+}
+
+func (e *silentError) Is(target error) bool { return target == sequencer.ErrUnavailable }
+
+// A patience ends the waits of calls for a store that is silent: a client can ask
+// another server, and a server with thousands of waiting calls helps nobody. Node
+// numbers are kept trying for meanwhile, by those who hold them. Its goroutine runs
+// while calls wait, or the store is silent. It must be made by newPatience, and ends
+// with close.
+type patience struct {
+	store  grant.Store
+	silent func() (reads, writes time.Duration) // nil if that is not known: then calls wait
+	ctx    context.Context                      // of the goroutine
+	end    context.CancelFunc
+	ended  sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows
+	waits    map[*wait]struct{}
+	watching bool
+}
+
+// A wait is a call that waits.
+type wait struct {
+	need need
+	stop context.CancelCauseFunc
+}
+
+// A need says what a call needs of the store. Its zero value is that of a call that only
+// reads.
+type need struct {
+	writes bool        // it writes too
+	over   func() bool // the call can get nothing without the store; nil if that is always so
+}
+
+// vain returns how long the store has been silent if a call waits for it in vain, else 0.
+func (n need) vain(reads, writes time.Duration) time.Duration {
+	silent := reads
+	if n.writes {
+		silent = max(silent, writes)
+	}
+	if silent < silentMost || n.over != nil && !n.over() {
+		return 0
+	}
+	return silent
+}
+
+func newPatience(s grant.Store, silent func() (reads, writes time.Duration)) *patience {
+	p := &patience{store: s, silent: silent, waits: make(map[*wait]struct{})}
+	p.ctx, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// close ends the goroutine. Calls that wait go on under their own contexts.
+func (p *patience) close() {
+	p.end()
+	p.ended.Wait()
+}
+
+// during makes a call that may wait for the store. If it waits in vain, the call is ended,
+// or not even begun, and the error is a silentError.
+func (p *patience) during(ctx context.Context, n need, call func(context.Context) error) error {
+	if p.silent == nil {
+		return call(ctx)
+	}
+	if silent := n.vain(p.silent()); silent > 0 {
+		p.watch(nil)
+		return &silentError{silent}
+	}
+	limited, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w := &wait{n, stop}
+	p.watch(w)
+	defer p.forget(w)
+	err := call(limited)
+	if e := (*silentError)(nil); err != nil && ctx.Err() == nil && errors.As(context.Cause(limited), &e) {
+		return e
+	}
+	return err
+}
+
+// watch has the goroutine run, for a call that waits if w is not nil.
+func (p *patience) watch(w *wait) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w != nil {
+		p.waits[w] = struct{}{}
+	}
+	if !p.watching && p.ctx.Err() == nil {
+		p.watching = true
+		p.ended.Go(p.run)
+	}
+}
+
+func (p *patience) forget(w *wait) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waits, w)
+}
+
+func (p *patience) run() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	probes := make(chan struct{}, 1) // holds the probe under way
+	var probed time.Time
+	for {
+		reads, writes := p.silent()
+		if reads >= probeEvery && time.Since(probed) >= probeEvery {
+			select {
+			case probes <- struct{}{}:
+				probed = time.Now()
+				p.ended.Go(func() {
+					p.probe()
+					<-probes
+				})
+			default:
+			}
+		}
+		p.mu.Lock()
+		for w := range p.waits {
+			if silent := w.need.vain(reads, writes); silent > 0 {
+				w.stop(&silentError{silent})
+				delete(p.waits, w)
+			}
+		}
+		p.watching = p.ctx.Err() == nil && (reads >= probeEvery || len(p.waits) > 0)
+		again := p.watching
+		p.mu.Unlock()
+		if !again {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-p.ctx.Done():
+		}
+	}
+}
+
+// probe asks the store for anything, so that it is known when it answers again.
+func (p *patience) probe() {
+	ctx, cancel := context.WithTimeout(p.ctx, probeEvery)
+	defer cancel()
+	_, _ = p.store.Get(ctx, readyKey)
+}

@@ -1,0 +1,299 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/stores"
+)
+
+// A mute store does not answer some calls: they end with an error at once, or with their
+// contexts.
+type mute struct {
+	memstore.Store
+	reads, writes atomic.Int32 // what becomes of them
+}
+
+const (
+	works int32 = iota
+	refuses
+	hangs
+)
+
+func (m *mute) now(ctx context.Context, how int32) error {
+	switch how {
+	case refuses:
+		return errDown
+	case hangs:
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (m *mute) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := m.now(ctx, m.reads.Load()); err != nil {
+		return nil, err
+	}
+	return m.Store.Get(ctx, key)
+}
+
+func (m *mute) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	if err := m.now(ctx, m.reads.Load()); err != nil {
+		return nil, err
+	}
+	return m.Store.GetMany(ctx, keys)
+}
+
+func (m *mute) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := m.now(ctx, m.writes.Load()); err != nil {
+		return false, err
+	}
+	return m.Store.CAS(ctx, key, old, next)
+}
+
+func (m *mute) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	if err := m.now(ctx, m.reads.Load()); err != nil {
+		return err
+	}
+	return m.Store.List(ctx, prefix, yield)
+}
+
+func (m *mute) set(reads, writes int32) {
+	m.reads.Store(reads)
+	m.writes.Store(writes)
+}
+
+// A world is a Cluster on a mute store, as a server has it.
+type world struct {
+	t     *testing.T
+	store *mute
+	c     *Cluster
+	h     *Handler
+}
+
+// inWorld runs a test with a Cluster that has served IDs of the sequencer orders.
+func inWorld(t *testing.T, run func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
+		m := new(mute)
+		answers := new(stores.Answers)
+		c := NewCluster(ClusterConfig{Store: stores.Wrap(m, answers.Begin), Silent: answers.Silent, Config: sequencer.Config{Window: 30 * time.Second}})
+		w := &world{t, m, c, NewHandler(Config{Backend: c})}
+		w.want("first", 200, 0)
+		run(w)
+		m.set(works, works)
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+	})
+}
+
+// want asks for an ID, and compares the status and how long the answer took at most.
+func (w *world) want(what string, status int, most time.Duration) {
+	w.t.Helper()
+	w.wantFor(what, "POST", "/v1/sequencers/orders/next", status, most)
+}
+
+func (w *world) wantFor(what, method, path string, status int, most time.Duration) {
+	w.t.Helper()
+	begin := time.Now()
+	got := do(w.h, method, path)
+	if took := time.Since(begin); got.Code != status || took > most {
+		w.t.Errorf("%s: %d after %v, want %d after %v at most: %s", what, got.Code, took, status, most, got.Body)
+	}
+	if status == 503 && got.Code == 503 {
+		wantProblem(w.t, got, unavailable)
+		if got.Header().Get("Retry-After") != "1" {
+			w.t.Errorf("%s: Retry-After is %q, want 1", what, got.Header().Get("Retry-After"))
+		}
+	}
+}
+
+// TestSilentStore: once the window has ended and the store has been silent for five seconds,
+// the answer is 503 at once, for every name and every path that needs the store, and is IDs
+// again soon after the store answers.
+func TestSilentStore(t *testing.T) {
+	for what, how := range map[string]int32{"refuses": refuses, "hangs": hangs} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.store.set(how, how)
+				for end := time.Now().Add(28 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
+					w.want("within the window", 200, 0)
+				}
+				time.Sleep(2 * time.Second)
+				var waiting sync.WaitGroup
+				for range 20 {
+					waiting.Go(func() { w.want("at the end of the window", 503, 200*time.Millisecond) })
+				}
+				waiting.Wait()
+				for range 10 {
+					w.want("after it", 503, 0)
+					w.wantFor("another name", "POST", "/v1/sequencers/users/next", 503, 0)
+					w.wantFor("a list", "GET", "/v1/sequencers", 503, 0)
+					w.wantFor("members", "GET", "/v1/members", 503, 0)
+					w.wantFor("detach", "POST", "/v1/sequencers/orders/detach", 503, 0)
+					time.Sleep(3 * time.Second)
+				}
+				w.store.set(works, works)
+				time.Sleep(2 * time.Second)
+				w.want("it answers again", 200, 6*time.Second)
+				w.wantFor("another name", "POST", "/v1/sequencers/users/next", 200, 0)
+				w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
+			})
+		})
+	}
+}
+
+// TestStoreFallsSilent: a store that falls silent while nothing is asked of it, as the window
+// has ended long ago: the first calls wait five seconds, and others do not.
+func TestStoreFallsSilent(t *testing.T) {
+	for what, how := range map[string]int32{"refuses": refuses, "hangs": hangs} {
+		for _, name := range []string{"orders", "users"} {
+			t.Run(what+" "+name, func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					time.Sleep(10 * time.Minute)
+					w.store.set(how, how)
+					path := "/v1/sequencers/" + name + "/next"
+					most := silentMost + 2*time.Second
+					if how == refuses && name == "users" {
+						most = 0 // nobody waits for it
+					}
+					begin := time.Now()
+					for range 5 {
+						w.wantFor("first", "POST", path, 503, most)
+					}
+					if took := time.Since(begin); took > silentMost+2*time.Second {
+						t.Errorf("five calls in a row took %v", took)
+					}
+					time.Sleep(time.Until(begin.Add(silentMost + 2*time.Second)))
+					if name == "orders" || how == hangs {
+						w.wantFor("then", "POST", path, 503, 0)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestStoreOfReads: a store that answers reads and takes no writes, as a database whose
+// standby is missing, is of no use for IDs, and still says what there is.
+func TestStoreOfReads(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.set(works, hangs)
+		for end := time.Now().Add(31 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
+			do(w.h, "POST", "/v1/sequencers/orders/next")
+		}
+		for range 30 {
+			w.want("without writes", 503, 0)
+			w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
+			time.Sleep(time.Second)
+		}
+		w.store.set(works, works)
+		time.Sleep(10 * time.Second)
+		w.want("with writes", 200, 6*time.Second)
+	})
+}
+
+// TestShortSilence: a store that is away for a moment is waited for, and calls that can do
+// without it never are ended.
+func TestShortSilence(t *testing.T) {
+	inWorld(t, func(w *world) {
+		time.Sleep(time.Minute) // the window has ended
+		for range 10 {
+			w.store.set(refuses, refuses)
+			var waiting sync.WaitGroup
+			waiting.Go(func() { w.want("it comes back", 200, 9*time.Second) })
+			time.Sleep(3 * time.Second)
+			w.store.set(works, works)
+			waiting.Wait()
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// TestLibraryWaits: a library call waits under its own context, whatever the store does.
+func TestLibraryWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(27 * 365 * 24 * time.Hour)
+		m := new(mute)
+		q, err := sequencer.Open(t.Context(), m, "orders", &sequencer.Config{Layout: firn.Default(), Window: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		m.set(refuses, refuses)
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := q.Next(ctx); !errors.Is(err, sequencer.ErrUnavailable) || time.Since(begin) != time.Minute {
+			t.Errorf("%v after %v, want %v after a minute", err, time.Since(begin), sequencer.ErrUnavailable)
+		}
+		m.set(works, works)
+		if _, err := q.Next(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := q.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPatienceEnds: what a call is told is its own: a client that goes away, or a limit that
+// passes, is not the store's silence; and nothing runs when all is well.
+func TestPatienceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(mute)
+		answers := new(stores.Answers)
+		p := newPatience(stores.Wrap(m, answers.Begin), answers.Silent)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		err := p.during(ctx, need{}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		if !errors.Is(err, context.Canceled) || errors.Is(err, sequencer.ErrUnavailable) {
+			t.Errorf("a client that goes away: %v", err)
+		}
+		m.set(hangs, hangs)
+		store := p.store
+		asked := time.Now()
+		err = p.during(t.Context(), need{}, func(ctx context.Context) error {
+			for ctx.Err() == nil {
+				once, cancel := context.WithTimeout(ctx, time.Second)
+				_, _ = store.Get(once, "k")
+				cancel()
+			}
+			return ctx.Err()
+		})
+		if e := (*silentError)(nil); !errors.As(err, &e) || e.silent < silentMost || !strings.Contains(err.Error(), "5s") {
+			t.Errorf("a silent store: %v", err)
+		}
+		if took := time.Since(asked); took > silentMost+time.Second+lookEvery {
+			t.Errorf("it took %v", took)
+		}
+		over := false
+		ran := false
+		err = p.during(t.Context(), need{over: func() bool { return over }}, func(context.Context) error { ran = true; return grant.ErrDetached })
+		if !ran || !errors.Is(err, grant.ErrDetached) {
+			t.Errorf("a call that may not need the store: %v, it ran: %t", err, ran)
+		}
+		m.set(works, works)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		p.mu.Lock()
+		if p.watching {
+			t.Error("it is still watched, and the store answers")
+		}
+		p.mu.Unlock()
+		p.close()
+	})
+}

@@ -1,0 +1,131 @@
+package members
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// Errors about whether two servers use the same store.
+var (
+	// ErrUnlisted means that this server has not written its record for so long
+	// that it cannot prove which store it uses.
+	ErrUnlisted = errors.New("members: this server is not listed in its store")
+
+	// ErrOtherStore means that a proof was not found in the store: the server
+	// that it came from uses another one.
+	ErrOtherStore = errors.New("members: the server uses another store")
+)
+
+// A Proof shows which store a server uses: a random text that it has written
+// into its record not long ago. Only servers that read the same store can find
+// it there. A store's address or identity would not do: addresses are reused,
+// and a copy of a store has the identity of the original.
+type Proof struct {
+	Member string // the server's ID
+	Record int    // which record is the server's
+	Nonce  string
+}
+
+const (
+	// nonceFor is how long a nonce is used. A server whose store is exchanged
+	// under it, as when an address leads to a copy, proves so much later that it
+	// uses another one.
+	nonceFor = 10 * time.Second
+
+	// provedFor is how long a proof that was found counts without another look. It
+	// is longer than a server may use one, so that a store that is unreachable for a
+	// while keeps no two servers apart that were together.
+	provedFor = time.Minute
+
+	// mostProofs is how many are remembered.
+	mostProofs = 10_000
+)
+
+// A record is a Member as the store has it. Programs that know of no nonces read it
+// too.
+type record struct {
+	Member
+	Nonce  string `json:"nonce,omitempty"`
+	Before string `json:"nonce_before,omitempty"` // which calls under way may still have
+}
+
+// nonces are the present nonce of an Announcer, and the one before.
+type nonces struct {
+	now, before string
+	made        time.Time
+}
+
+// next returns the nonces to write.
+func (n nonces) next(now time.Time) nonces {
+	if n.now != "" && now.Sub(n.made) < nonceFor {
+		return n
+	}
+	return nonces{now: rand.Text(), before: n.now, made: now}
+}
+
+// Proof returns the proof of this server's store. It waits until the server has
+// tried to write its record once. If the record was not written within three times
+// Options.Every, the error is ErrUnlisted.
+func (a *Announcer) Proof(ctx context.Context) (Proof, error) {
+	select {
+	case <-a.tried:
+	case <-ctx.Done():
+		return Proof{}, ctx.Err()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.proof.Nonce == "" || time.Since(a.proved) > 3*a.o.Every {
+		return Proof{}, ErrUnlisted
+	}
+	return a.proof, nil
+}
+
+// A Verifier looks for the proofs of other servers in this server's store. It must be
+// made by NewVerifier, and is safe for use by many goroutines at once.
+type Verifier struct {
+	store grant.Store
+
+	mu    sync.Mutex // guards what follows
+	until map[Proof]time.Time
+}
+
+// NewVerifier makes a Verifier.
+func NewVerifier(s grant.Store) *Verifier {
+	return &Verifier{store: s, until: make(map[Proof]time.Time)}
+}
+
+// Verify returns nil if a proof is found in the store, ErrOtherStore if it is not, and
+// another error if the store does not answer. Most calls do not ask the store.
+func (v *Verifier) Verify(ctx context.Context, p Proof) error {
+	v.mu.Lock()
+	until, ok := v.until[p]
+	v.mu.Unlock()
+	if ok && time.Now().Before(until) {
+		return nil
+	}
+	if p.Member == "" || p.Nonce == "" || p.Record < 0 || p.Record >= most {
+		return ErrOtherStore
+	}
+	value, err := v.store.Get(ctx, key(p.Record))
+	if err != nil {
+		return fmt.Errorf("members: read the record of another server: %w", err)
+	}
+	var r record
+	if json.Unmarshal(value, &r) != nil || r.ID != p.Member || p.Nonce != r.Nonce && p.Nonce != r.Before {
+		return ErrOtherStore
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.until) >= mostProofs {
+		clear(v.until)
+	}
+	v.until[p] = time.Now().Add(provedFor)
+	return nil
+}
