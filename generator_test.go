@@ -136,33 +136,62 @@ func TestCancelledCallsTakeNothing(t *testing.T) {
 // loading the old term must not use its slot under the new one, nor past the
 // old one's end.
 func TestSlotIsJudgedByItsTerm(t *testing.T) {
-	clock := &handClock{t: noon}
-	g, err := NewGenerator(Default(), Grant{1, noon, noon.Add(time.Second)}, &Options{Now: clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustNext(t, g)
-	later := noon.Add(5 * time.Second) // past the end of the old grant
-	clock.Set(later)
-	clock.hook = func() {
-		clock.hook = nil
-		if err := g.Switch(Grant{2, noon.Add(2 * time.Second), noon.Add(time.Minute)}); err != nil {
-			t.Error(err)
+	for name, call := range map[string]func(context.Context, *Generator) (ID, error){
+		"TryNext": func(_ context.Context, g *Generator) (ID, error) { return g.TryNext() },
+		"Next":    func(ctx context.Context, g *Generator) (ID, error) { return g.Next(ctx) },
+		"Cursor":  func(ctx context.Context, g *Generator) (ID, error) { return g.Cursor().Next(ctx) },
+		"Fill": func(ctx context.Context, g *Generator) (ID, error) {
+			ids := make([]ID, 3)
+			err := g.Fill(ctx, ids)
+			return ids[0], err
+		},
+		"NextBatch": func(ctx context.Context, g *Generator) (ID, error) {
+			b, err := g.NextBatch(ctx, 3)
+			return firstOf(b), err
+		},
+		"Reserve": func(_ context.Context, g *Generator) (ID, error) {
+			b, _, err := g.Reserve(3)
+			return firstOf(b), err
+		},
+	} {
+		clock := &handClock{t: noon}
+		g, err := NewGenerator(Default(), Grant{1, noon, noon.Add(time.Second)}, &Options{Now: clock.Now})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	_, p := mustNext(t, g)
-	wantParts(t, p, later, 2, 0)
+		mustNext(t, g)
+		later := noon.Add(5 * time.Second) // past the end of the old grant
+		clock.Set(later)
+		inside := func(grant Grant) {
+			clock.hook = func() {
+				clock.hook = nil
+				if err := g.Switch(grant); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		inside(Grant{2, noon.Add(2 * time.Second), noon.Add(time.Minute)})
+		id, err := call(t.Context(), g)
+		if err != nil {
+			t.Fatalf("%s past the end of a grant that another follows: %v", name, err)
+		}
+		p, _ := g.Layout().Decompose(id)
+		wantParts(t, p, later, 2, 0)
 
-	// And the other way: the new grant's end is not that of the old slot.
-	clock.hook = func() {
-		clock.hook = nil
-		if err := g.Switch(Grant{3, noon, noon.Add(time.Second)}); err != nil {
-			t.Error(err)
+		// And the other way: the new grant's end is not that of the old slot.
+		inside(Grant{3, noon, noon.Add(time.Second)})
+		if id, err := call(t.Context(), g); !errors.Is(err, ErrGrantOver) {
+			t.Errorf("%s: got %v, %v, want ErrGrantOver: the term of node 3 ends before the clock", name, id, err)
 		}
 	}
-	if id, err := g.TryNext(); !errors.Is(err, ErrGrantOver) {
-		t.Errorf("got %v, %v, want ErrGrantOver: the term of node 3 ends before the clock", id, err)
+}
+
+// firstOf is the first ID of a batch, or 0.
+func firstOf(b Batch) ID {
+	for id := range b.All() {
+		return id
 	}
+	return 0
 }
 
 func TestSwitchStartsAboveTheLastTick(t *testing.T) {

@@ -382,9 +382,10 @@ func TestChangesInsideTheLine(t *testing.T) {
 		},
 	} {
 		for change, test := range map[string]struct {
-			do   func(*Generator) ([]ID, error)
-			node uint64
-			want error
+			do    func(*Generator) ([]ID, error)
+			node  uint64
+			want  error
+			sleep time.Duration // that the leader was asleep in this look
 		}{
 			"TryNext": {func(g *Generator) ([]ID, error) {
 				id, err := g.TryNext()
@@ -392,10 +393,11 @@ func TestChangesInsideTheLine(t *testing.T) {
 					return nil, nil
 				}
 				return []ID{id}, err
-			}, 1, nil},
-			"Switch":  {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{Node: 2, From: time.Unix(1, 0)}) }, 2, nil},
-			"shorter": {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{2, time.Unix(1, 0), time.Now()}) }, 2, ErrGrantOver},
-			"Seal":    {func(g *Generator) ([]ID, error) { g.Seal(); return nil, nil }, 0, ErrSealed},
+			}, 1, nil, 0},
+			"Switch":            {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{Node: 2, From: time.Unix(1, 0)}) }, 2, nil, 0},
+			"Switch at the end": {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{Node: 2, From: time.Unix(1, 0)}) }, 2, nil, time.Second},
+			"shorter":           {func(g *Generator) ([]ID, error) { return nil, g.Switch(Grant{2, time.Unix(1, 0), time.Now()}) }, 2, ErrGrantOver, 0},
+			"Seal":              {func(g *Generator) ([]ID, error) { g.Seal(); return nil, nil }, 0, ErrSealed, 0},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				var looks, at int
@@ -408,11 +410,12 @@ func TestChangesInsideTheLine(t *testing.T) {
 							t.Errorf("%s: %v", change, err)
 						}
 						within = ids
+						time.Sleep(test.sleep)
 					}
 					return time.Now()
 				}
 				// The word stands at the beginning of a tick, where a new term begins.
-				g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{Now: now})
+				g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), Grant{1, time.Unix(1, 0), time.Now().Add(100 * time.Millisecond)}, &Options{Now: now})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -421,7 +424,7 @@ func TestChangesInsideTheLine(t *testing.T) {
 					t.Fatal(err)
 				}
 				at = looks + 3 // two looks are refused, and then it waits
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				after, err := call(ctx, g)
 				if !errors.Is(err, test.want) {
