@@ -185,11 +185,11 @@ func testClose(t tb, su suite) {
 	if err := s.Close(); err != nil {
 		t.Fatalf("Close = %v", err)
 	}
-	s.wantClosed()
+	s.wantClosed(su.soon)
 	if err := s.Close(); err != nil {
 		t.Errorf("the second Close = %v, want nil", err)
 	}
-	s.wantClosed()
+	s.wantClosed(su.soon)
 	if su.reopen != nil {
 		again := su.again(t, s)
 		again.want("a", "1")
@@ -197,25 +197,30 @@ func testClose(t tb, su suite) {
 	}
 }
 
-// wantClosed fails the test unless every call is refused.
-func (s *subject) wantClosed() {
+// wantClosed fails the test unless every call is refused, and soon.
+func (s *subject) wantClosed(soon time.Duration) {
 	s.t.Helper()
-	_, err := s.Get(s.ctx, "a")
+	ctx, cancel := context.WithTimeout(s.ctx, soon)
+	defer cancel()
+	_, err := s.Get(ctx, "a")
 	notSent(s.t, "Get after Close", err, nil)
+	if ctx.Err() != nil {
+		s.t.Errorf("Get after Close takes longer than %v", soon)
+	}
 	for key, old := range map[string][]byte{"a": []byte("1"), "b": nil} {
-		ok, err := s.CAS(s.ctx, key, old, []byte("2"))
+		ok, err := s.CAS(ctx, key, old, []byte("2"))
 		if ok {
 			s.t.Errorf("CAS after Close = true, want an error")
 		}
 		notSent(s.t, "CAS after Close", err, nil)
 	}
-	err = s.List(s.ctx, "", func(string, []byte) bool {
+	err = s.List(ctx, "", func(string, []byte) bool {
 		s.t.Errorf("List after Close yields")
 		return false
 	})
 	notSent(s.t, "List after Close", err, nil)
 	if m, ok := s.Store.(grant.MultiGetter); ok {
-		_, err := m.GetMany(s.ctx, []string{"a", "b"})
+		_, err := m.GetMany(ctx, []string{"a", "b"})
 		notSent(s.t, "GetMany after Close", err, nil)
 	}
 }
@@ -250,7 +255,9 @@ func testCloseMeanwhile(t tb, su suite) {
 			}
 		})
 	}
-	time.Sleep(su.busy / 10)
+	for begin := time.Now(); time.Since(begin) < su.busy/10 || acknowledged.Load() < 2 && time.Since(begin) < su.soon; {
+		time.Sleep(50 * time.Microsecond)
+	}
 	if err := s.Close(); err != nil {
 		t.Errorf("Close under calls = %v", err)
 	}
@@ -261,7 +268,7 @@ func testCloseMeanwhile(t tb, su suite) {
 	case <-time.After(su.soon):
 		t.Fatalf("calls are under way %v after Close", su.soon)
 	}
-	s.wantClosed()
+	s.wantClosed(su.soon)
 	if su.reopen == nil {
 		return
 	}

@@ -148,8 +148,8 @@ func testListChanges(t tb, su suite) {
 	defer cancel()
 
 	var mu sync.Mutex
-	done := make(map[string]int)       // what a CAS has returned for
-	returned := make(chan struct{}, 1) // one has
+	done := make(map[string]int) // what a CAS has returned for
+	var returned atomic.Int64    // how many have
 	for _, key := range keys {
 		done[key] = 0
 	}
@@ -181,30 +181,24 @@ func testListChanges(t tb, su suite) {
 				mu.Lock()
 				done[key] = n + 1
 				mu.Unlock()
-				select {
-				case returned <- struct{}{}:
-				default:
-				}
+				returned.Add(1)
 			}
 		})
 	}
 	for lists, begin := 0, time.Now(); (lists < 3 || time.Since(begin) < su.busy) && !t.Failed(); lists++ {
-		// Without a CAS in between, a List may show what the last one did, and
-		// be right.
-		select {
-		case <-returned: // before the last one
-		default:
-		}
-		select {
-		case <-returned:
-		case <-s.ctx.Done():
-		case <-time.After(su.soon): // all writers have failed
-		}
 		mu.Lock()
 		before := maps.Clone(done)
 		mu.Unlock()
 		last := ""
 		err := s.List(s.ctx, "k/", func(key string, value []byte) bool {
+			if last == "" && lists < 3 {
+				// Every key changes while it is listed, and before the next List:
+				// without, one that is wrong about changes may be right.
+				most := time.Now().Add(su.soon)
+				for until := returned.Load() + 2*int64(len(keys)); returned.Load() < until && time.Now().Before(most); {
+					time.Sleep(50 * time.Microsecond)
+				}
+			}
 			if key <= last {
 				t.Errorf("List yields %q after %q, want ascending order", key, last)
 			}
