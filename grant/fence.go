@@ -55,6 +55,11 @@ type FenceReport struct {
 	Damaged []error // records that cannot be read and were left as they are
 }
 
+// fenceLeast is how long after a fence the first new window begins, at least: a
+// member whose window the fence does not know hears of the floor within
+// configEvery and a request's timeout, and stops before it.
+const fenceLeast = 30 * time.Second
+
 // Fence makes a sequencer safe after its store was restored from a backup, or
 // went back in any other way. It rewrites every record, so that no member can
 // go on from what it held before, and sets a floor above all windows that may
@@ -123,7 +128,8 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		restored = now.Add(opt.Skew - 24*time.Hour)
 	}
 	report.Unsure = opt.LongestWindow == 0 && (config.Created >= latest || config.Created > ms(restored.Add(-opt.Skew)))
-	floor := max(config.Floor, ms(now.Add(config.config().MaxAhead+2*report.LongestWindow+opt.Skew)))
+	ahead := max(2*report.LongestWindow+opt.Skew, fenceLeast)
+	floor := max(config.Floor, ms(now.Add(config.config().MaxAhead+ahead)))
 	report.Floor = timeOf(floor)
 	if !inRange(floor) {
 		return report, fmt.Errorf("grant: the clock says %s, which is no time to fence a sequencer at", now)

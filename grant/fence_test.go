@@ -56,3 +56,18 @@ func TestFenceUnsure(t *testing.T) {
 		})
 	}
 }
+
+// TestFenceLeast: however short windows are, members hear of a fence before the
+// first new window begins.
+func TestFenceLeast(t *testing.T) {
+	s, now := new(memstore.Store), time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	c := config("default")
+	c.MaxAhead, c.Window = 0, 100*time.Millisecond
+	if _, err := grant.Create(t.Context(), s, "s", c, now); err != nil {
+		t.Fatal(err)
+	}
+	r, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: func() time.Time { return now }, Skew: time.Millisecond})
+	if err != nil || r.Floor.Sub(now) < 30*time.Second {
+		t.Errorf("Fence = a floor %v after now, %v, want 30s or more", r.Floor.Sub(now), err)
+	}
+}

@@ -113,7 +113,11 @@ func (r nodeRecord) repairable(now int64) bool { return r.Gap.length() > 0 && r.
 // repair returns the mark to where the gap begins. What lies behind the gap is
 // spoiled.
 func (r *nodeRecord) repair() {
-	r.Spoiled = span{r.Gap[1], max(r.Until, r.Spoiled[1])}
+	end := r.Until
+	if r.Spoiled.length() > 0 {
+		end = r.Spoiled[1]
+	}
+	r.Spoiled = span{r.Gap[1], end}
 	r.Until, r.Gap = r.Gap[0], span{}
 }
 
