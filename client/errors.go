@@ -97,6 +97,7 @@ var problemHints = map[string]string{
 	"busy":               "more IDs are asked for than the layout has room for: more servers make more",
 	"cancelled":          "",
 	"clock":              "set the server's clock right",
+	"clock-ahead":        "compare the server's clock with a time server",
 	"no-grant":           "",
 	"nodes-exhausted":    "stop a server, or choose a layout with more node bits",
 	"not-yet":            "",

@@ -22,7 +22,7 @@ var _ grant.Clock = (*Store)(nil)
 const (
 	// timeLimit is how long Time waits. It is a hint, and whoever claims a node ID
 	// waits for it.
-	timeLimit = time.Second
+	timeLimit = 2 * time.Second
 
 	// dateResolution is that of the header Date.
 	dateResolution = time.Second
@@ -41,7 +41,7 @@ const (
 // so that of three members one may have a wrong clock; it is there as soon as
 // most of them agree.
 //
-// It is an error if no endpoint answers within a second, or none answers HTTP: an
+// It is an error if no endpoint answers within two seconds, or none answers HTTP: an
 // etcd with --listen-client-http-urls does not at its other addresses.
 func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	call, leave, err := s.enter(ctx)

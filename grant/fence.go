@@ -84,13 +84,17 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	if err := CheckName(name); err != nil {
 		return report, err
 	}
+	if opt.LongestWindow < 0 || opt.LongestWindow > maxWindow {
+		return report, fmt.Errorf("grant: the longest window is %v: no window is shorter than 0 or longer than %v", opt.LongestWindow, maxWindow)
+	}
+	given := (opt.LongestWindow + time.Millisecond - 1).Milliseconds()
 	config, _, err := getConfig(ctx, s, name)
 	if err != nil {
 		return report, err
 	}
 	now := opt.Now()
 	latest := Never // wall of any record
-	longest := max(config.LongestWindow, config.Window, opt.LongestWindow.Milliseconds())
+	longest := max(config.LongestWindow, config.Window, given)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, err := nodeOf(name, key)
 		if err == nil {
@@ -151,7 +155,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	if _, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		r.Floor = max(r.Floor, floor)
 		r.Incarnation++
-		r.LongestWindow = max(r.LongestWindow, opt.LongestWindow.Milliseconds())
+		r.LongestWindow = max(r.LongestWindow, given)
 		return changed, nil
 	}); err != nil {
 		return report, err

@@ -71,3 +71,33 @@ func TestFenceLeast(t *testing.T) {
 		t.Errorf("Fence = a floor %v after now, %v, want 30s or more", r.Floor.Sub(now), err)
 	}
 }
+
+// TestFenceLongestWindow: a fence takes no window that a configuration cannot
+// hold, and rounds none down.
+func TestFenceLongestWindow(t *testing.T) {
+	s := new(memstore.Store)
+	now := time.UnixMilli(1_800_000_000_000)
+	if _, err := grant.Create(t.Context(), s, "s", config("default"), now); err != nil {
+		t.Fatal(err)
+	}
+	fence := func(longest time.Duration) (grant.FenceReport, error) {
+		return grant.Fence(t.Context(), s, "s", &grant.FenceOptions{LongestWindow: longest, Now: func() time.Time { return now }})
+	}
+	const most = 366 * 24 * time.Hour
+	before := keys(t, s)
+	for _, longest := range []time.Duration{-1, most + 1, 1 << 62} {
+		if _, err := fence(longest); err == nil {
+			t.Errorf("Fence with a longest window of %v is fine, want an error", longest)
+		}
+	}
+	if after := keys(t, s); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("refused fences wrote %v, before %v", after, before)
+	}
+	for longest, want := range map[time.Duration]time.Duration{time.Minute + 1: time.Minute + time.Millisecond, most: most} {
+		r, err := fence(longest)
+		info, lookup := grant.Lookup(t.Context(), s, "s")
+		if err != nil || lookup != nil || r.LongestWindow < want || info.LongestWindow < want || r.Unsure {
+			t.Errorf("Fence with %v = %+v, %v, and the configuration %+v, %v; want %v in both", longest, r, err, info, lookup, want)
+		}
+	}
+}

@@ -60,6 +60,8 @@ type SequencerJSON struct {
 	Incarnation uint64 `json:"incarnation"`
 	Floor       string `json:"floor,omitempty"`
 	Created     string `json:"created"`
+	Longest     string `json:"longest_window,omitempty"` // that it ever had
+	Version     int    `json:"version,omitempty"`        // of its records
 	Error       string `json:"error,omitempty"`
 }
 
@@ -69,6 +71,7 @@ func InJSON(i grant.Info) SequencerJSON {
 		Name: i.Name, State: i.State.String(), Layout: i.Config.Layout.String(),
 		MaxAhead: i.Config.MaxAhead.String(), Window: i.Config.Window.String(),
 		Incarnation: i.Incarnation, Created: Stamp(i.Created),
+		Longest: i.LongestWindow.String(), Version: i.Version,
 	}
 	if !i.Floor.IsZero() {
 		j.Floor = Stamp(i.Floor)

@@ -221,7 +221,7 @@ func TestDocsProblems(t *testing.T) {
 	statuses := make(map[string]int)
 	for _, k := range []kind{
 		badParameter, badName, badID, unexpectedBody, noRuns, batchTooLarge, crossSite, notFound, methodNotAllowed, notAcceptable,
-		foreignHost, internal, timeOver, busy, cancelled, clockWrong, noGrant, exhausted, notYet, unavailable, rolledBack, detached, destroyed,
+		foreignHost, internal, timeOver, busy, cancelled, clockWrong, clockAhead, noGrant, exhausted, notYet, unavailable, rolledBack, detached, destroyed,
 		recreated, badRecord, draining, tooManyNames, badBody, unauthorized, forbidden, noSequencer, noStore, different, badConfig,
 	} {
 		statuses[k.name] = k.status

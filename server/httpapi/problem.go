@@ -55,6 +55,7 @@ var (
 	busy             = kind{"busy", http.StatusServiceUnavailable, "No ID was free in time"}
 	cancelled        = kind{"cancelled", http.StatusServiceUnavailable, "The request was given up"}
 	clockWrong       = kind{"clock", http.StatusServiceUnavailable, "The server's clock is wrong"}
+	clockAhead       = kind{"clock-ahead", http.StatusServiceUnavailable, "The server's clock seems to be ahead"}
 	noGrant          = kind{"no-grant", http.StatusServiceUnavailable, "The server holds no node number now"}
 	exhausted        = kind{"nodes-exhausted", http.StatusServiceUnavailable, "All node numbers are held by others"}
 	notYet           = kind{"not-yet", http.StatusServiceUnavailable, "No node ID may be used yet"}
@@ -115,6 +116,11 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 		p.kind = destroyed
 	case errors.Is(err, grant.ErrClockBehind):
 		p.kind, p.cause = clockWrong, err
+	case errors.Is(err, grant.ErrClockAhead):
+		p.kind, p.cause = clockAhead, err
+		if ahead := (*grant.ClockAheadError)(nil); errors.As(err, &ahead) && ahead.Comparing {
+			p.retry = time.Second
+		}
 	case errors.Is(err, grant.ErrDamaged), errors.Is(err, grant.ErrNewerVersion), errors.Is(err, grant.ErrNotFound):
 		p.kind, p.cause = badRecord, err
 	case errors.Is(err, sequencer.ErrUnavailable):

@@ -230,6 +230,7 @@ func TestFailures(t *testing.T) {
 		{grant.ErrDetached, "-ERR detached: ", false},
 		{grant.ErrDestroyed, "-ERR destroyed: ", false},
 		{grant.ErrClockBehind, "-UNAVAILABLE clock: ", true},
+		{grant.ErrClockAhead, "-UNAVAILABLE clock-ahead: ", true},
 		{grant.ErrDamaged, "-ERR bad-record: ", true},
 		{fmt.Errorf("%w: %w", sequencer.ErrUnavailable, secret), "-UNAVAILABLE store-unavailable: node numbers are kept in a store that could not be reached or read; the server's log says more", false},
 		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, secret), "-UNAVAILABLE store-unavailable: node numbers are kept in a store that did not answer in time; the server's log says more", false},

@@ -443,6 +443,8 @@ func causeOf(kind string, retry time.Duration) error {
 		return &firn.WaitError{Wait: max(retry, 1)}
 	case "clock":
 		return &firn.ClockError{Wait: retry}
+	case "clock-ahead":
+		return &grant.ClockAheadError{Comparing: retry > 0}
 	case "no-grant":
 		return firn.ErrGrantOver
 	case "time-over":

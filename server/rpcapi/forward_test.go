@@ -258,6 +258,7 @@ func TestForwardErrors(t *testing.T) {
 		grant.ErrNodesExhausted, &grant.ExhaustedError{Ahead: true, Free: time.Now().Add(40 * time.Minute)}, grant.ErrRolledBack, grant.ErrDetached, grant.ErrDestroyed, grant.ErrDamaged,
 		grant.ErrMismatch, sequencer.ErrUnavailable, sequencer.ErrClosed, firn.ErrBatchTooLarge, firn.ErrExhausted,
 		&firn.WaitError{Wait: 1500 * time.Millisecond}, &firn.ClockError{Wait: time.Minute}, firn.ErrGrantOver, firn.ErrTimeOver,
+		&grant.ClockAheadError{Ahead: time.Minute}, &grant.ClockAheadError{Comparing: true},
 		httpapi.ErrTooManyNames, errors.New("the disk is on fire"),
 	} {
 		at := start(t, Config{Backend: sourceBackend{func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, err }}, Peer: lenient{}}, nil)

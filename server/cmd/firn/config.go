@@ -36,6 +36,7 @@ var configKeys = []struct{ key, flag string }{
 	{"max-ahead", "max-ahead"},
 	{"create-on-first-use", "create-on-first-use"},
 	{"allow-clock-behind", "allow-clock-behind"},
+	{"allow-clock-ahead", "allow-clock-ahead"},
 	{"tls.cert", "tls-cert"},
 	{"tls.key", "tls-key"},
 	{"tls.client-ca", "client-ca"},

@@ -27,7 +27,8 @@ type running struct {
 	ended chan int
 }
 
-// startServe starts firn serve with these flags, and more of the environment.
+// startServe starts firn serve with these flags, and more of the environment. With
+// clockEnv in it, the server has another clock.
 func startServe(t *testing.T, env map[string]string, args ...string) *running {
 	t.Helper()
 	a, _, stderr := serveApp(t)
@@ -38,6 +39,7 @@ func startServe(t *testing.T, env map[string]string, args ...string) *running {
 		}
 		return byDefault(name)
 	}
+	a.clock = clockAhead(env[clockEnv])
 	logs, logsIn := io.Pipe()
 	a.stderr = io.MultiWriter(stderr, logsIn)
 	ctx, stop := context.WithCancel(t.Context())

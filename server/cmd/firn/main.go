@@ -19,19 +19,26 @@ import (
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { os.Exit(execute(inContainer, "")) }
+func main() { os.Exit(execute(inContainer, "", nil)) }
 
 // execute is the program. container recognises a container; machine is the
-// directory of the machine, "" for the system's.
-func execute(container func() string, machine string) (code int) {
+// directory of the machine, "" for the system's; clock is that of the program, nil
+// for the system's.
+func execute(container func() string, machine string, clock func() time.Time) (code int) {
+	now := clock
+	if now == nil {
+		now = time.Now
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return run(ctx, &app{
 		stdin:  os.Stdin,
 		stdout: os.Stdout,
 		stderr: os.Stderr,
-		now:    time.Now,
+		now:    now,
 		getenv: os.Getenv,
+
+		clock: clock,
 
 		environ:   os.Environ,
 		container: container,
@@ -44,6 +51,7 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	now            func() time.Time
+	clock          func() time.Time // of members of a store; nil is the system's, which they read faster
 	getenv         func(string) string
 	environ        func() []string // as os.Environ has it; nil for none
 	container      func() string   // by what a container is recognised, or ""

@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"firn": func() {
 		// Where the tests run may be a container itself.
-		os.Exit(execute(func() string { return os.Getenv(containerEnv) }, os.Getenv(machineEnv)))
+		os.Exit(execute(func() string { return os.Getenv(containerEnv) }, os.Getenv(machineEnv), clockAhead(os.Getenv(clockEnv))))
 	}})
 }
 
@@ -30,6 +30,18 @@ const containerEnv = "FIRN_TEST_CONTAINER"
 
 // machineEnv is the directory of the machine to a firn of a script.
 const machineEnv = "FIRN_TEST_MACHINE"
+
+// clockEnv is by how much the clock of a firn of a script is ahead.
+const clockEnv = "FIRN_TEST_CLOCK"
+
+// clockAhead is a clock that is ahead of the system's; nil if by is no duration.
+func clockAhead(by string) func() time.Time {
+	ahead, err := time.ParseDuration(by)
+	if err != nil {
+		return nil
+	}
+	return func() time.Time { return time.Now().Round(0).Add(ahead) }
+}
 
 // TestScripts runs testdata/script: what is typed, and what must come of it.
 // Beside the usual commands there is

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,13 +16,14 @@ import (
 func newNode(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node COMMAND",
-		Short: "List node numbers, and fence them after a restore",
-		Long: `Every process that makes IDs of a sequencer holds one of its node numbers, for a
-window of time that is written in the store and renewed as long as IDs are made.
+		Short: "List node IDs, and fence or repair them",
+		Long: `Every process that makes IDs of a sequencer holds one of its node IDs, for a window
+of time that is written in the store and renewed as long as IDs are made.
 
 ` + storeHelp,
 		Example: `  firn node list
-  firn node fence orders`,
+  firn node fence orders
+  firn node repair orders`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -33,7 +33,7 @@ window of time that is written in the store and renewed as long as IDs are made.
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newNodeList(a), newNodeFence(a))
+	cmd.AddCommand(newNodeList(a), newNodeFence(a), newNodeRepair(a))
 	return cmd
 }
 
@@ -69,6 +69,7 @@ type nodeJSON struct {
 	Left      float64 `json:"left_seconds"`
 	Written   string  `json:"written"`
 	Ahead     float64 `json:"clock_ahead_seconds"`
+	Blocked   bool    `json:"blocked,omitempty"` // until then, by a clock that was far ahead
 	Error     string  `json:"error,omitempty"`
 }
 
@@ -98,6 +99,9 @@ process that makes none, or is gone, and its number may be taken by another.
 WRITTEN is how long ago the owner wrote that, by its own clock; where it is in
 the future, that clock is ahead of this one.
 
+A node ID is blocked if a clock far ahead has acquired it: no member can until the
+time that this clock showed. firn node repair gives it back.
+
 ` + storeHelp,
 		Example: "  firn node list\n  firn node list orders --all --json",
 		Args:    atMostOneName,
@@ -111,10 +115,19 @@ the future, that clock is ahead of this one.
 				t := table{head: []string{"SEQUENCER", "NODE", "STATE", "HOST", "UNTIL", "LEFT", "WRITTEN"}, right: map[int]bool{1: true, 5: true}}
 				hidden, broken := 0, false
 				now := a.now()
+				if by, _ := a.storeLead(ctx, s); by.Abs() > clockMost {
+					a.note("this machine's clock is %s the store's: compare both with a time server", aheadOf(by))
+				}
 				for _, name := range list {
 					var written error
+					blocked := blocked(ctx, s, name, a.now)
+					repairable := 0
 					err := grant.Nodes(ctx, s, name, func(n grant.NodeInfo, err error) bool {
 						state := stateOf(n, now)
+						free, isBlocked := blocked[n.Node]
+						if free {
+							repairable++
+						}
 						switch {
 						case err != nil && asJSON:
 							broken = true
@@ -126,21 +139,28 @@ the future, that clock is ahead of this one.
 						case err != nil:
 							broken = true
 							a.complain(name, err)
-						case (state == "free" || state == "over") && !all:
+						case (state == "free" || state == "over") && !all && !isBlocked:
 							hidden++
 						case asJSON:
 							written = a.printJSON(nodeJSON{
 								Sequencer: name, Node: n.Node, State: state, Host: n.Host, Owner: n.Owner,
 								Until: httpapi.Stamp(n.Until), Left: max(0, n.Until.Sub(now).Seconds()),
 								Written: httpapi.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(now).Seconds()),
+								Blocked: isBlocked,
 							})
 						default:
+							if isBlocked {
+								state = "blocked"
+							}
 							t.add(name, strconv.FormatUint(n.Node, 10), state, n.Host, httpapi.Stamp(n.Until), left(n.Until.Sub(now)), ago(now.Sub(n.Wall)))
 						}
 						return written == nil
 					})
 					if err := firstError(written, err); err != nil {
 						return err
+					}
+					if len(blocked) > 0 && !asJSON {
+						a.note("sequencer %s: %d node IDs are blocked by a clock that was far ahead; firn node repair %s gives %d of them back", name, len(blocked), name, repairable)
 					}
 				}
 				if !asJSON && len(t.rows) > 0 {
@@ -180,113 +200,10 @@ func ago(d time.Duration) string {
 	return d.Round(100*time.Millisecond).String() + " ago"
 }
 
-func newNodeFence(a *app) *cobra.Command {
-	var (
-		store                        string
-		apply, all, anyClock, asJSON bool
-		skew                         = 10 * time.Second
-	)
-	cmd := &cobra.Command{
-		Use:   "fence SEQUENCER | --all",
-		Short: "Make node numbers safe after the store was restored",
-		Long: `Fence must be run after the store was restored from a backup, or lost writes in a
-failover, before IDs are made again. It rewrites the record of every node number,
-so that no process can go on from what it held before, and sets a floor above all
-windows that may have been granted since the backup.
-
-Without --apply it only says what it would do. Members take node numbers again
-when the floor is near: after two windows and --skew. It can be run again at any
-time; that costs that wait, and nothing else.
-
-` + storeHelp,
-		Example: "  firn node fence orders\n  firn node fence --all --apply",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if all && len(args) > 0 {
-				return misuse("", "either --all or a name, not both")
-			}
-			if all {
-				return nil
-			}
-			return oneName(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
-				ctx := cmd.Context()
-				list, err := names(ctx, s, args)
-				if err != nil {
-					return err
-				}
-				var failures error
-				damaged := 0
-				for i, name := range list {
-					if i > 0 && !asJSON {
-						fmt.Fprintln(a.stdout)
-					}
-					r, err := grant.Fence(ctx, s, name, &grant.FenceOptions{DryRun: !apply, Skew: skew, AnyClock: anyClock, Now: a.now})
-					if err != nil && strings.Contains(err.Error(), "allow it explicitly") {
-						err = failed("is the clock right (date -u)? --any-clock fences all the same", "%w", err)
-					}
-					if err != nil && len(list) > 1 && ctx.Err() == nil {
-						// The others need it no less.
-						a.complain("", err)
-						failures = firstError(failures, failed("set that right, and run it again: those above it that are told as rewritten are fenced", "not all sequencers could be fenced"))
-						continue
-					}
-					if err != nil {
-						return err
-					}
-					if err := a.printFence(r, apply, asJSON); err != nil {
-						return err
-					}
-					damaged += len(r.Damaged)
-				}
-				switch {
-				case len(list) == 0:
-					a.note("there is no sequencer in this store, and nothing to fence")
-				case !apply:
-					a.note("nothing was written; --apply does it")
-				}
-				if failures == nil && damaged > 0 {
-					return answerNo()
-				}
-				return failures
-			})
-		},
+// aheadOf is by how much a clock is ahead of another, or behind it.
+func aheadOf(by time.Duration) string {
+	if by < 0 {
+		return fmt.Sprintf("%v behind", -by)
 	}
-	storeVar(cmd, &store)
-	cmd.Flags().BoolVar(&apply, "apply", false, "do it, and do not only say what would be done")
-	cmd.Flags().BoolVar(&all, "all", false, "all sequencers of the store")
-	cmd.Flags().DurationVar(&skew, "skew", skew, "how far the clocks of members may differ")
-	cmd.Flags().BoolVar(&anyClock, "any-clock", false, "also where the clock is far from the marks")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per sequencer")
-	return cmd
-}
-
-func (a *app) printFence(r grant.FenceReport, applied, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(struct {
-			Sequencer string `json:"sequencer"`
-			Applied   bool   `json:"applied"`
-			Floor     string `json:"floor"`
-			Records   int    `json:"records"`
-			Held      int    `json:"held"`
-			Damaged   int    `json:"damaged"`
-		}{r.Sequencer, applied, httpapi.Stamp(r.Floor), r.Nodes, len(r.Held), len(r.Damaged)})
-	}
-	var t rows
-	t.add("sequencer", "%s", r.Sequencer)
-	t.add("records", "%d to rewrite, %d of them held now", r.Nodes, len(r.Held))
-	if applied {
-		t.values[len(t.values)-1] = fmt.Sprintf("%d rewritten, %d of them were held", r.Nodes, len(r.Held))
-	}
-	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
-	t.add("floor", "%s: members take numbers again about %v from now", httpapi.Stamp(r.Floor), wait)
-	if !applied {
-		t.values[len(t.values)-1] = fmt.Sprintf("%s: members would wait about %v for a number", httpapi.Stamp(r.Floor), wait)
-	}
-	for _, err := range r.Damaged {
-		t.add("damaged", "%s, and left as it is: nobody can take that number", strings.TrimPrefix(err.Error(), "grant: "))
-	}
-	t.print(a.stdout, a.lookOf(a.stdout))
-	return nil
+	return fmt.Sprintf("%v ahead of", by)
 }

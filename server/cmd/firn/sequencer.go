@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 func newSequencer(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sequencer COMMAND",
-		Short: "Create, list, detach and destroy sequencers",
+		Short: "Create, list, detach, upgrade and destroy sequencers",
 		Long: `A sequencer is a named space of IDs. Its layout and settings are fixed when it is
 created, and are the same for every process that makes IDs of it.
 
@@ -50,6 +51,15 @@ given back, or their windows over.`, false, grant.DetachAll),
 made any more. Its marks are kept: created again under the name, with the same
 layout, it goes on above its old IDs, and never repeats one.`, true, grant.Destroy),
 		newSequencerPurge(a),
+		newSequencerChange(a, "upgrade", "Write the records of a sequencer in the newest version",
+			`Upgrade has the records of a sequencer written in the newest version. Version 2
+records the longest window that the sequencer ever had, which firn node fence needs
+after a restore, and which times were never used before a claim by a wrong clock,
+which firn node repair gives back. New sequencers have it.
+
+Upgrade every member first. One of an older release does not understand the new
+version: it makes IDs to the end of its window and acquires no node ID. There is no
+way back.`, grant.Upgrade),
 	)
 	return cmd
 }
@@ -139,13 +149,30 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("layout", "%s", i.Config.Layout)
 	r.add("nodes", "%s", group(i.Config.Layout.MaxNode()+1))
 	r.add("max ahead", "%v", i.Config.MaxAhead)
-	r.add("window", "%v", i.Config.Window)
+	r.add("window", "%s", windowOf(i))
 	r.add("created", "%s, incarnation %d", httpapi.Stamp(i.Created), i.Incarnation)
+	if i.Version < newestVersion {
+		r.add("records", "version %d; firn sequencer upgrade %s writes version %d, once every member runs this release", i.Version, i.Name, newestVersion)
+	} else {
+		r.add("records", "version %d", i.Version)
+	}
 	if !i.Floor.IsZero() {
 		r.add("fenced", "no grant begins before %s", httpapi.Stamp(i.Floor))
 	}
 	r.print(a.stdout, a.lookOf(a.stdout))
 	return nil
+}
+
+// newestVersion is that of records that a new sequencer has; TestNewestVersion.
+const newestVersion = 2
+
+// windowOf is the window of a sequencer, with the longest that it ever had if that
+// is another.
+func windowOf(i grant.Info) string {
+	if i.LongestWindow != i.Config.Window {
+		return fmt.Sprintf("%v (longest %v)", i.Config.Window, i.LongestWindow)
+	}
+	return i.Config.Window.String()
 }
 
 func newSequencerList(a *app) *cobra.Command {
@@ -159,7 +186,7 @@ func newSequencerList(a *app) *cobra.Command {
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
-				t := table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW"}}
+				t := table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW", "VERSION"}}
 				broken, written := 0, error(nil)
 				err := grant.Sequencers(cmd.Context(), s, func(name string, i grant.Info, err error) bool {
 					switch {
@@ -173,7 +200,7 @@ func newSequencerList(a *app) *cobra.Command {
 					case err != nil:
 						a.complain(name, err)
 					default:
-						t.add(name, i.State.String(), i.Config.Layout.String(), i.Config.MaxAhead.String(), i.Config.Window.String())
+						t.add(name, i.State.String(), i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i), strconv.Itoa(i.Version))
 					}
 					if err != nil {
 						broken++
@@ -277,6 +304,12 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 				}
 				ctx := cmd.Context()
 				info, err := empty(ctx, s, args[0], &grant.AdminOptions{Waiting: func(waiting []grant.NodeInfo) {
+					for _, free := range blocked(ctx, s, args[0], a.now) {
+						if free {
+							a.note("a clock that was far ahead has blocked node IDs; firn node repair %s --apply ends the wait for them", args[0])
+							break
+						}
+					}
 					for i, n := range waiting {
 						if i == 4 && len(waiting) > 5 {
 							a.note("… and %d more", len(waiting)-i)

@@ -221,11 +221,6 @@ func nodesVar(cmd *cobra.Command, r **sequencer.Range) {
 	cmd.Flags().Var(&value[*sequencer.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node numbers that may be taken from the store (default all of the layout)")
 }
 
-// behindVar adds --allow-clock-behind.
-func behindVar(cmd *cobra.Command, allow *bool) {
-	cmd.Flags().BoolVar(allow, "allow-clock-behind", false, "take a number although this clock is more than 10s behind those of others")
-}
-
 // closing bounds how long a command takes to give its node number back.
 const closing = 5 * time.Second
 
@@ -235,6 +230,7 @@ func storeError(err error) error {
 		exit      *exitError
 		mismatch  *grant.MismatchError
 		exhausted *grant.ExhaustedError
+		ahead     *grant.ClockAheadError
 	)
 	no := func(hint string) error { return &exitError{exitNo, err, hint} }
 	switch {
@@ -249,11 +245,15 @@ func storeError(err error) error {
 	case errors.Is(err, grant.ErrDetached):
 		return no("firn sequencer attach makes it usable again")
 	case errors.As(err, &exhausted) && exhausted.Ahead:
-		return no("wait until then; if the sequencer was not fenced (firn sequencer show), set this machine's clock")
+		return no("wait until then; if the sequencer was not fenced (firn sequencer show), a clock is wrong: firn node list shows those of the members, and firn node repair gives back what one far ahead has blocked")
 	case errors.Is(err, grant.ErrNodesExhausted):
 		return no("firn node list shows who holds them; those of processes that crashed are free when their windows end")
 	case errors.Is(err, grant.ErrClockBehind):
-		return failed("set the clock of this machine (NTP); --allow-clock-behind goes on all the same, with IDs that are out of order", "%w", err)
+		return failed("compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind goes on all the same, with IDs that are out of order", "%w", err)
+	case errors.As(err, &ahead) && ahead.Comparing:
+		return failed("it is known within half a window: try again; --allow-clock-ahead does not wait", "%w", err)
+	case errors.Is(err, grant.ErrClockAhead):
+		return failed("set the clock of this machine (NTP). If it is right, set that of the store's host; --allow-clock-ahead goes on all the same, and can block node IDs until the time that this clock shows", "%w", err)
 	case errors.Is(err, grant.ErrRolledBack):
 		return failed("firn node fence NAME shows what it would do, and does it with --apply; docs/operations.md has the drill", "%w", err)
 	case errors.Is(err, grant.ErrNewerVersion), errors.Is(err, dirstore.ErrNewer):

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/httpapi"
+)
+
+// An anyClock says with which clocks a node ID is acquired although others differ.
+type anyClock struct{ behind, ahead bool }
+
+// clockVars adds --allow-clock-behind and --allow-clock-ahead.
+func clockVars(cmd *cobra.Command, c *anyClock) {
+	cmd.Flags().BoolVar(&c.behind, "allow-clock-behind", false, "acquire a node ID although this clock is more than 10s behind other members'")
+	cmd.Flags().BoolVar(&c.ahead, "allow-clock-ahead", false, "acquire a node ID although this clock is more than 10s ahead of the store's or other members'")
+}
+
+// clockMost is by how much the clock may differ from the store's.
+const clockMost = 10 * time.Second
+
+// anyClockHint says what to do if a command refuses the clock.
+const anyClockHint = "is the clock right (date -u)? --any-clock runs it all the same"
+
+// checkClock refuses the clock of this machine if it differs from the store's. A
+// store that does not tell its time agrees with every clock.
+func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration) error {
+	by, now := a.storeLead(ctx, s)
+	switch {
+	case by > most:
+		return failed(anyClockHint, "this machine's clock is %v ahead of the store's (%s, not %s)", by, httpapi.Stamp(now), httpapi.Stamp(now.Add(-by)))
+	case by < -most:
+		return failed(anyClockHint, "this machine's clock is %v behind the store's (%s, not %s)", -by, httpapi.Stamp(now), httpapi.Stamp(now.Add(-by)))
+	}
+	return nil
+}
+
+// storeLead is by how much this machine's clock is ahead of the store's, at least;
+// below 0 it is behind. It is 0 if the clocks may agree or the store does not tell
+// its time.
+func (a *app) storeLead(ctx context.Context, s grant.Store) (by time.Duration, now time.Time) {
+	c, ok := s.(grant.Clock)
+	if !ok {
+		return 0, a.now()
+	}
+	before := a.now()
+	told, resolution, err := c.Time(ctx)
+	now = a.now()
+	if err != nil {
+		return 0, now
+	}
+	ahead, behind := before.Sub(told.Add(resolution)), told.Sub(now)
+	switch {
+	case ahead > 0:
+		by = ahead
+	case behind > 0:
+		by = -behind
+	}
+	return by.Round(time.Millisecond), now
+}

@@ -1,0 +1,248 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/client"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/dirstore"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+)
+
+// TestServeClockAhead: a server whose clock is a year ahead acquires no node ID and
+// says so in every protocol. If it is allowed to, it blocks its number; a repair
+// gives that back to servers that are right, and no ID is made twice.
+func TestServeClockAhead(t *testing.T) {
+	store := "dir:" + filepath.Join(t.TempDir(), "store") + "?volatile=true"
+	ahead := map[string]string{clockEnv: "8760h"}
+	serve := func(env map[string]string, more ...string) *running {
+		return startServe(t, env, append([]string{"--store", store + "&create=true", "--nodes", "3..3", "--forward=false"}, more...)...)
+	}
+	made := make(map[string]bool)
+	take := func(what string, r *running) {
+		t.Helper()
+		status, _, body := r.post(t, "orders")
+		var v struct{ IDs []string }
+		if err := json.Unmarshal([]byte(body), &v); err != nil || status != 200 || len(v.IDs) != 1 || made[v.IDs[0]] {
+			t.Fatalf("%s: %d %s, want an ID that was not made before: %v", what, status, body, made)
+		}
+		made[v.IDs[0]] = true
+	}
+
+	right := serve(nil)
+	take("right", right)
+	right.stop()
+
+	wrong := serve(ahead)
+	want := func(protocol, got string) {
+		t.Helper()
+		for _, word := range []string{"this machine's clock is", "ahead of the store's", "no node ID is claimed"} {
+			if !strings.Contains(got, word) {
+				t.Errorf("%s: %s, want it to say %q", protocol, got, word)
+			}
+		}
+	}
+	code, header, body := wrong.post(t, "orders")
+	if code != 503 || header.Get("Retry-After") != "" || !strings.Contains(body, `"urn:firn:problem:clock-ahead"`) {
+		t.Errorf("HTTP: %d %v %s, want the problem clock-ahead", code, header, body)
+	}
+	want("HTTP", body)
+	address := strings.TrimPrefix(wrong.url, "http://")
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "NEXT orders\r\nQUIT\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil || !bytes.HasPrefix(answer, []byte("-UNAVAILABLE clock-ahead: ")) {
+		t.Errorf("RESP: %q, %v, want UNAVAILABLE", answer, err)
+	}
+	want("RESP", string(answer))
+	rpc, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rpc.Close()
+	_, err = firnv1.NewIDsClient(rpc).Next(t.Context(), &firnv1.NextRequest{Sequencer: "orders", Count: 1})
+	st, kind := status.Convert(err), ""
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			kind = info.GetReason()
+		}
+	}
+	if st.Code() != codes.Unavailable || kind != "clock-ahead" {
+		t.Errorf("gRPC: %v, %q, want UNAVAILABLE, clock-ahead", err, kind)
+	}
+	want("gRPC", st.Message())
+	c, err := client.New(client.Config{Servers: []string{wrong.url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = c.Sequencer("orders").Next(ctx)
+	var problem *client.Error
+	if !errors.As(err, &problem) || problem.Kind != "clock-ahead" || problem.Hint == "" {
+		t.Errorf("client: %v, want a *client.Error of the kind clock-ahead, with a hint", err)
+	}
+	wrong.stop()
+
+	// It acquires the number, and gives it back: blocked all the same.
+	allowed := serve(ahead, "--allow-clock-ahead")
+	take("a year ahead", allowed)
+	take("a year ahead", allowed)
+	allowed.stop()
+	stopped := serve(nil)
+	if code, _, body := stopped.post(t, "orders"); code != 503 || !strings.Contains(body, "may be used before 20") {
+		t.Errorf("the number is blocked: %d %s, want 503", code, body)
+	}
+	a, stdout, stderr := serveApp(t)
+	if code := run(t.Context(), a, []string{"node", "repair", "orders", "--apply", "--store", store}); code != exitFine || !strings.Contains(stdout.String(), "1 blocked, 1 of them given back") {
+		t.Fatalf("repair ends with %d: %s%s", code, stdout, stderr)
+	}
+	take("right, after the repair", stopped)
+	stopped.stop()
+	again := serve(ahead, "--allow-clock-ahead")
+	take("a year ahead again, where it was before", again)
+	again.stop()
+	for text := range made {
+		id, err := firn.ParseID(text)
+		p, other := firn.Default().Decompose(id)
+		if err != nil || other != nil || p.Node != 3 {
+			t.Errorf("%s is of node %d, %v, %v, want 3", text, p.Node, err, other)
+		}
+	}
+	if len(made) != 5 {
+		t.Errorf("%d IDs were made, want 5: %v", len(made), made)
+	}
+}
+
+// TestDetachBlocked: an operation that waits for windows says what to do about one
+// that a wrong clock has opened, and ends when that is done.
+func TestDetachBlocked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	store := "dir:" + dir + "?create=true&volatile=true"
+	wrong := startServe(t, map[string]string{clockEnv: "8760h"}, "--store", store, "--allow-clock-ahead", "--nodes", "3..3")
+	if code, _, body := wrong.post(t, "orders"); code != 200 {
+		t.Fatal(code, body)
+	}
+	key := "v1/orders/n/0003"
+	s, err := dirstore.Open(dir, &dirstore.Options{AllowVolatile: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	held, err := s.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong.stop()
+	free, err := s.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.CAS(t.Context(), key, free, held); !ok || err != nil { // as if it had crashed
+		t.Fatal(ok, err)
+	}
+
+	detaching, _, notes := serveApp(t)
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(t.Context(), detaching, []string{"sequencer", "detach", "orders", "--store", store})
+	}()
+	for begin := time.Now(); !strings.Contains(notes.String(), "firn node repair orders --apply ends the wait"); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("detach says %s", notes)
+		}
+	}
+	a, _, _ := serveApp(t)
+	if code := run(t.Context(), a, []string{"node", "repair", "orders", "--apply", "--store", store}); code != exitFine {
+		t.Errorf("repair ends with %d", code)
+	}
+	if code := <-ended; code != exitFine {
+		t.Errorf("detach ends with %d: %s", code, notes)
+	}
+}
+
+// TestNewestVersion: what the program takes for the newest version of records is
+// that of a new sequencer.
+func TestNewestVersion(t *testing.T) {
+	info, err := grant.Create(t.Context(), new(memstore.Store), "orders", grant.NewConfig(firn.Default(), 0), time.Now())
+	if err != nil || info.Version != newestVersion {
+		t.Errorf("a new sequencer has version %d, %v, want %d", info.Version, err, newestVersion)
+	}
+}
+
+// A skewedClock is a Store whose clock is off.
+type skewedClock struct {
+	memstore.Store
+	now        func() time.Time
+	resolution time.Duration
+	err        error
+}
+
+func (s *skewedClock) Time(context.Context) (time.Time, time.Duration, error) {
+	return s.now(), s.resolution, s.err
+}
+
+// TestStoreLead: the store's time is an interval, and no clock within it is wrong.
+func TestStoreLead(t *testing.T) {
+	begin := time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		store, resolution, takes time.Duration
+		err                      error
+		want                     time.Duration
+	}{
+		{},
+		{store: -time.Second, want: time.Second},
+		{store: -time.Second, resolution: time.Second},
+		{store: -time.Hour, resolution: time.Second, takes: time.Minute, want: time.Hour - time.Second},
+		{store: time.Hour, resolution: time.Second, want: -time.Hour},
+		{store: time.Hour, takes: time.Minute, want: time.Minute - time.Hour},
+		{store: 30 * time.Second, takes: time.Minute},
+		{store: time.Hour, err: errors.New("it does not say")},
+	} {
+		now := begin
+		a := &app{now: func() time.Time { return now }}
+		s := &skewedClock{resolution: tt.resolution, err: tt.err, now: func() time.Time {
+			told := now.Add(tt.store)
+			now = now.Add(tt.takes)
+			return told
+		}}
+		by, _ := a.storeLead(t.Context(), s)
+		if by != tt.want {
+			t.Errorf("%+v: ahead by %v, want %v", tt, by, tt.want)
+		}
+		err := a.checkClock(t.Context(), s, 10*time.Second)
+		if refused := tt.want.Abs() > 10*time.Second; refused != (err != nil) || refused && !strings.Contains(err.Error(), fmt.Sprint(tt.want.Abs())) {
+			t.Errorf("%+v: checkClock = %v", tt, err)
+		}
+	}
+	a := &app{now: func() time.Time { return begin }}
+	if by, _ := a.storeLead(t.Context(), new(memstore.Store)); by != 0 {
+		t.Errorf("a store that does not tell its time: ahead by %v", by)
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/httpapi"
+)
+
+func newNodeFence(a *app) *cobra.Command {
+	skew := 10 * time.Second
+	var longest time.Duration
+	var restored time.Time
+	m := &mending{verb: "fence", done: "fenced"}
+	cmd := m.command(a, &cobra.Command{
+		Use:   "fence SEQUENCER | --all [--longest-window D] [--apply]",
+		Short: "Make node IDs safe after the store was restored",
+		Long: `Fence must be run after the store was restored from a backup, or lost writes in a
+failover, before IDs are made again. It rewrites the record of every node ID, so
+that no process can go on from what it held before, and sets a floor above all
+windows that may have been granted since the backup.
+
+Without --apply it only prints what it would do. Members acquire node IDs again
+when the floor is near: after two windows and --skew. It can be run again at any
+time; that costs that wait, and nothing else.
+
+How long windows were is in the configuration and in the records that were
+restored. Where these may not be the ones that were lost, --apply needs
+--longest-window: if there is no record, or if the configuration may be younger
+than the restore, because it was created within the last day or after every
+record. --restored says when the restore was: then only a configuration that was
+created after it counts as younger. With --all, both are for all sequencers.
+
+The clock must be right: it is compared with the store's, if the store tells its
+time, and with the records.
+
+` + storeHelp,
+		Example: "  firn node fence orders\n  firn node fence --all --apply\n  firn node fence orders --longest-window 10m --apply",
+	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
+		o := grant.FenceOptions{DryRun: true, Skew: skew, LongestWindow: longest, Restored: restored, AnyClock: m.anyClock, Now: a.now}
+		r, err := grant.Fence(ctx, s, name, &o)
+		why := ""
+		if err == nil && r.Unsure {
+			why, err = unsure(ctx, s, r)
+		}
+		if err == nil && m.apply {
+			if why != "" {
+				return false, &unsureError{name, why, r.LongestWindow}
+			}
+			o.DryRun = false
+			r, err = grant.Fence(ctx, s, name, &o)
+		}
+		if err != nil && strings.Contains(err.Error(), "allow it explicitly") {
+			err = failed(anyClockHint, "%w", err)
+		}
+		if err != nil {
+			return false, err
+		}
+		return len(r.Damaged) == 0, a.printFence(r, why, m)
+	})
+	m.skew, m.check = &skew, func() error {
+		switch {
+		case cmd.Flags().Changed("longest-window") && longest <= 0:
+			return misuse("it is the longest window that the sequencer ever had, such as 60s", "--longest-window is %v, and must be more than 0", longest)
+		case skew <= 0:
+			return misuse("", "--skew is %v, and must be more than 0", skew)
+		case restored.After(a.now().Add(skew)):
+			return misuse("", "--restored %s has not come yet", httpapi.Stamp(restored))
+		}
+		return nil
+	}
+	cmd.Flags().DurationVar(&longest, "longest-window", 0, "the longest window that the sequencer ever had")
+	timeVar(cmd, a, &restored, "restored", "when the store was restored, at the earliest")
+	cmd.Flags().DurationVar(&skew, "skew", skew, "how far the clocks of members may differ")
+	return cmd
+}
+
+// unsure says why a fence cannot know the longest window.
+func unsure(ctx context.Context, s grant.Store, r grant.FenceReport) (string, error) {
+	if r.Nodes == 0 {
+		return "no record shows how long its windows were", nil
+	}
+	info, err := grant.Lookup(ctx, s, r.Sequencer)
+	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", httpapi.Stamp(info.Created)), err
+}
+
+// An unsureError says that a sequencer was not fenced, as its windows may have been
+// longer than is known.
+type unsureError struct {
+	name, why string
+	known     time.Duration
+}
+
+func (e *unsureError) Error() string {
+	return fmt.Sprintf("sequencer %s was not fenced: %s; members may have had windows longer than %v", e.name, e.why, e.known)
+}
+
+func (a *app) printFence(r grant.FenceReport, why string, m *mending) error {
+	if m.asJSON {
+		return a.printJSON(struct {
+			Sequencer string `json:"sequencer"`
+			Applied   bool   `json:"applied"`
+			Floor     string `json:"floor"`
+			Records   int    `json:"records"`
+			Held      int    `json:"held"`
+			Damaged   int    `json:"damaged"`
+			Longest   string `json:"longest_window"`
+			Unsure    bool   `json:"unsure"`
+		}{r.Sequencer, m.apply, httpapi.Stamp(r.Floor), r.Nodes, len(r.Held), len(r.Damaged), r.LongestWindow.String(), r.Unsure})
+	}
+	var t rows
+	t.add("sequencer", "%s", r.Sequencer)
+	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
+	if m.apply {
+		t.add("records", "%d rewritten, %d of them were held", r.Nodes, len(r.Held))
+		t.add("window", "%v, the longest known", r.LongestWindow)
+		t.add("floor", "%s: members take numbers again about %v from now", httpapi.Stamp(r.Floor), wait)
+	} else {
+		t.add("records", "%d to rewrite, %d of them held now", r.Nodes, len(r.Held))
+		t.add("window", "%v, the longest known", r.LongestWindow)
+		t.add("floor", "%s: members would wait about %v for a number", httpapi.Stamp(r.Floor), wait)
+	}
+	if why != "" {
+		t.add("unsure", "%s: --apply needs --longest-window", why)
+	}
+	t.addDamaged(r.Damaged)
+	t.print(a.stdout, a.lookOf(a.stdout))
+	return nil
+}

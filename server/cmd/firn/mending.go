@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/grant"
+)
+
+// A mending is a command that mends the node IDs of one sequencer or of all. It
+// only prints what it would do unless it is told to apply it.
+type mending struct {
+	verb, done string // "fence", "fenced"
+
+	store                        string
+	apply, all, asJSON, anyClock bool
+
+	skew  *time.Duration // by how much the clock may differ from the store's; nil means clockMost
+	check func() error   // of flags; nil if there are none to check
+}
+
+// command completes the command. Each mends a sequencer and reports whether all of
+// it could be done.
+func (m *mending) command(a *app, cmd *cobra.Command, each func(ctx context.Context, s grant.Store, name string) (bool, error)) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if m.all && len(args) > 0 {
+			return misuse("", "either --all or a name, not both")
+		}
+		if m.all {
+			return nil
+		}
+		return oneName(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if m.check != nil {
+			if err := m.check(); err != nil {
+				return err
+			}
+		}
+		return a.withStore(cmd.Context(), m.store, false, func(s grant.Store) error { return m.run(cmd.Context(), a, s, args, each) })
+	}
+	storeVar(cmd, &m.store)
+	cmd.Flags().BoolVar(&m.apply, "apply", false, "apply the changes instead of printing them")
+	cmd.Flags().BoolVar(&m.all, "all", false, "all sequencers of the store")
+	cmd.Flags().BoolVar(&m.anyClock, "any-clock", false, "also if the clock differs from the store's or is far from the marks")
+	cmd.Flags().BoolVar(&m.asJSON, "json", false, "print one JSON object per sequencer")
+	return cmd
+}
+
+func (m *mending) run(ctx context.Context, a *app, s grant.Store, args []string, each func(context.Context, grant.Store, string) (bool, error)) error {
+	list, err := names(ctx, s, args)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		a.note("there is no sequencer in this store, and nothing to %s", m.verb)
+		return nil
+	}
+	most := clockMost
+	if m.skew != nil {
+		most = *m.skew
+	}
+	if !m.anyClock {
+		if err := a.checkClock(ctx, s, most); err != nil {
+			return err
+		}
+	}
+	complete := true
+	var unsure []*unsureError
+	var failure error
+	for i, name := range list {
+		if i > 0 && !m.asJSON {
+			fmt.Fprintln(a.stdout)
+		}
+		all, err := each(ctx, s, name)
+		var u *unsureError
+		switch {
+		case errors.As(err, &u):
+			unsure = append(unsure, u)
+			if len(list) > 1 {
+				a.complain("", err)
+			}
+		case err != nil && (len(list) == 1 || ctx.Err() != nil):
+			return err
+		case err != nil: // the others need it no less
+			a.complain("", err)
+			failure = failed(fmt.Sprintf("repair what is named above, and run it again; the sequencers printed as rewritten are %s", m.done), "not all sequencers could be %s", m.done)
+		default:
+			complete = complete && all
+		}
+	}
+	if !m.apply {
+		a.note("nothing was written; --apply does it")
+	}
+	switch {
+	case failure != nil:
+		return failure
+	case len(unsure) > 0:
+		return needWindow(unsure, len(list))
+	case !complete:
+		return answerNo()
+	}
+	return nil
+}
+
+// needWindow is the error for sequencers that were not fenced, of so many.
+func needWindow(unsure []*unsureError, of int) error {
+	known := time.Duration(0)
+	var names []string
+	for _, u := range unsure {
+		known = max(known, u.known)
+		names = append(names, u.name)
+	}
+	hint := fmt.Sprintf("add --longest-window with the longest window that it ever had: --longest-window %v if that never changed. If it was created before the restore, --restored TIME says when that was", known)
+	if of == 1 {
+		return misuse(hint, "%w", unsure[0])
+	}
+	return misuse(strings.Replace(hint, "that it ever", "that any of them ever", 1), "these sequencers were not fenced: %s", strings.Join(names, ", "))
+}
+
+// addDamaged adds records that cannot be read.
+func (r *rows) addDamaged(damaged []error) {
+	for _, err := range damaged {
+		r.add("damaged", "%s, and left as it is: no member can take that number", strings.TrimPrefix(err.Error(), "grant: "))
+	}
+}

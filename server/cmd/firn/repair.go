@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/httpapi"
+)
+
+func newNodeRepair(a *app) *cobra.Command {
+	m := &mending{verb: "repair", done: "repaired"}
+	return m.command(a, &cobra.Command{
+		Use:   "repair SEQUENCER | --all [--apply]",
+		Short: "Give back node IDs that a wrong clock has blocked",
+		Long: `Repair gives back node IDs that a process with a clock far ahead has acquired. Such
+a node ID is blocked until the time that the wrong clock showed. Its record has the
+span of time before that which no window ever covered: repair gives that back. The
+span that the wrong clock may have used is kept, and no member ever uses it again.
+
+Without --apply it only prints what it would do. Set the clock of the host that it
+prints, or end the process there, first: a process that is told to ignore its clock
+(--allow-clock-ahead) acquires the next node ID. It can be run at any time, also
+while members make IDs.
+
+Some node IDs cannot be given back: a record of version 1 has no such span (firn
+sequencer upgrade), and of a span that has passed nothing is left. These are free at
+the time that is printed. Until then, members acquire others.
+
+The clock must be right: it is compared with the store's, if the store tells its
+time.
+
+` + storeHelp,
+		Example: "  firn node repair orders\n  firn node repair --all --apply",
+	}, func(ctx context.Context, s grant.Store, name string) (bool, error) {
+		r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: !m.apply, Now: a.now})
+		if err != nil {
+			return false, err
+		}
+		return len(r.Left)+len(r.Damaged) == 0, a.printRepair(ctx, s, r, m)
+	})
+}
+
+// A repairedJSON is a node ID that was blocked, in JSON.
+type repairedJSON struct {
+	Node  uint64 `json:"node"`
+	Host  string `json:"host"`
+	Owner string `json:"owner"`
+	Until string `json:"until"`
+	From  string `json:"from,omitempty"` // and what follows: of those given back
+	To    string `json:"to,omitempty"`
+	Kept  string `json:"kept_until,omitempty"`
+}
+
+func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairReport, m *mending) error {
+	if m.asJSON {
+		inJSON := func(nodes []grant.RepairedNode) []repairedJSON {
+			all := make([]repairedJSON, len(nodes))
+			for i, n := range nodes {
+				all[i] = repairedJSON{Node: n.Node, Host: n.Host, Owner: n.Owner, Until: httpapi.Stamp(n.Until)}
+				if !n.To.IsZero() {
+					all[i].From, all[i].To, all[i].Kept = httpapi.Stamp(n.From), httpapi.Stamp(n.To), httpapi.Stamp(n.Kept)
+				}
+			}
+			return all
+		}
+		return a.printJSON(struct {
+			Sequencer string         `json:"sequencer"`
+			Applied   bool           `json:"applied"`
+			Repaired  []repairedJSON `json:"repaired"`
+			Left      []repairedJSON `json:"left"`
+			Damaged   int            `json:"damaged"`
+		}{r.Sequencer, m.apply, inJSON(r.Nodes), inJSON(r.Left), len(r.Damaged)})
+	}
+	var t rows
+	t.add("sequencer", "%s", r.Sequencer)
+	switch blocked := len(r.Nodes) + len(r.Left); {
+	case blocked == 0:
+		t.add("node IDs", "none is blocked")
+	case m.apply:
+		t.add("node IDs", "%d blocked, %d of them given back", blocked, len(r.Nodes))
+	default:
+		t.add("node IDs", "%d blocked, %d of them to give back", blocked, len(r.Nodes))
+	}
+	blockedBy := func(n grant.RepairedNode) string {
+		by := "an unknown host"
+		if n.Host != "" {
+			by = "host " + n.Host
+		}
+		if n.Owner != "" {
+			by += ", owner " + n.Owner
+		}
+		return fmt.Sprintf("blocked until %s by %s", httpapi.Stamp(n.Until), by)
+	}
+	gives, keeps := "would give back", "would keep"
+	if m.apply {
+		gives, keeps = "gave back", "kept"
+	}
+	for _, n := range r.Nodes {
+		key := fmt.Sprintf("node %d", n.Node)
+		t.add(key, "%s", blockedBy(n))
+		t.add(key, "%s %s to %s", gives, httpapi.Stamp(n.From), httpapi.Stamp(n.To))
+		t.add(key, "%s %s to %s, which no member uses again", keeps, httpapi.Stamp(n.To), httpapi.Stamp(n.Kept))
+	}
+	reason := ""
+	if len(r.Left) > 0 {
+		reason = "no unused time is left before that"
+		info, err := grant.Lookup(ctx, s, r.Sequencer)
+		switch {
+		case err != nil:
+			return err
+		case info.Version < 2:
+			reason = fmt.Sprintf("its record has version 1, which does not have the unused time. For later claims: firn sequencer upgrade %s", r.Sequencer)
+		}
+	}
+	for _, n := range r.Left {
+		key := fmt.Sprintf("node %d", n.Node)
+		t.add(key, "%s", blockedBy(n))
+		t.add(key, "cannot be given back: %s. Members acquire other node IDs until then", reason)
+	}
+	t.addDamaged(r.Damaged)
+	t.print(a.stdout, a.lookOf(a.stdout))
+	return nil
+}
+
+// blocked are the node IDs of a sequencer that a repair is for, with whether it can
+// give them back. It says nothing of what cannot be read.
+func blocked(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
+	r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: true, Now: now})
+	if err != nil {
+		return nil
+	}
+	all := make(map[uint64]bool)
+	for _, n := range r.Nodes {
+		all[n.Node] = true
+	}
+	for _, n := range r.Left {
+		all[n.Node] = false
+	}
+	return all
+}
