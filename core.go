@@ -343,7 +343,7 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 // open opens the window of the term that slots were taken from, for what lies
 // below end.
 func (c *core) open(v *view, end uint64) {
-	if c.watch.On() && !c.line.busy() { // those who wait come first
+	if c.watch.On() && !c.line.busy() { // calls that wait come first
 		c.watch.Open(&v.term.window, v.look, end)
 	}
 }

@@ -186,6 +186,20 @@ func TestSlotIsJudgedByItsTerm(t *testing.T) {
 	}
 }
 
+// A call that was asleep while it read the clock does not take another's later ID
+// for a clock that went back: it has loaded the word before.
+func TestSleepInsideALook(t *testing.T) {
+	g, clock := newAtNoon(t, "default", Options{})
+	mustNext(t, g)
+	clock.hook = func() {
+		clock.hook = nil
+		clock.Add(time.Minute)
+		mustNext(t, g)
+	}
+	_, p := mustNext(t, g)
+	wantParts(t, p, noon.Add(time.Minute), 5, 1)
+}
+
 // firstOf is the first ID of a batch, or 0.
 func firstOf(b Batch) ID {
 	for id := range b.All() {
@@ -388,18 +402,34 @@ func TestLastTickIsALimit(t *testing.T) {
 	}
 }
 
-// A static grant does not begin after the last tick either, nor come round to the first.
+// A static grant does not begin after the last tick either, nor come round to the
+// first: when the clock is set right, it begins beyond MaxAhead as any does.
 func TestStaticGrantAfterTheLastTick(t *testing.T) {
 	l := Default()
-	for _, ticks := range []uint64{1<<41 - 1, 1 << 41, 1 << 51, 1 << 52, 1<<52 + 1} {
-		at := l.Epoch().Add(time.Duration(ticks%1000) * time.Millisecond)
-		at = time.Unix(at.Unix()+int64(ticks/1000), int64(at.Nanosecond()))
-		g, err := NewGenerator(l, StaticGrant(1), &Options{Now: func() time.Time { return at }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if id, err := g.TryNext(); !errors.Is(err, ErrTimeOver) {
-			t.Errorf("%d ticks after the epoch: got %v, %v, want ErrTimeOver", ticks, id, err)
+	after := func(ticks int64) time.Time {
+		return time.Unix(l.Epoch().Unix()+ticks/1000, ticks%1000*int64(time.Millisecond))
+	}
+	for _, ahead := range []time.Duration{0, time.Millisecond, time.Second} {
+		for _, at := range []time.Time{
+			after(1<<41 - 1), after(1 << 41), after(1 << 51), after(1 << 52), after(1<<52 + 1),
+			time.Unix(math.MaxInt64-62135596800, 0), // which has no tick of 64 bits
+		} {
+			clock := &handClock{t: at}
+			g, err := NewGenerator(l, StaticGrant(1), &Options{Now: clock.Now, MaxAhead: ahead})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, err := g.TryNext(); !errors.Is(err, ErrTimeOver) {
+				t.Errorf("at %v: got %v, %v, want ErrTimeOver", at, id, err)
+			}
+			clock.Set(noon)
+			var w *WaitError
+			if id, err := g.TryNext(); !errors.As(err, &w) || w.Wait != time.Millisecond {
+				t.Errorf("at %v, and then at noon: got %v, %v, want a wait of one tick", at, id, err)
+			}
+			clock.Add(time.Millisecond)
+			_, p := mustNext(t, g)
+			wantParts(t, p, noon.Add(ahead+time.Millisecond), 1, 0)
 		}
 	}
 }

@@ -28,5 +28,5 @@ type Grant struct {
 // once if that is more: there is no end of the grant that would bound it. Larger
 // ones are ErrBatchTooLarge. Reservations run ahead of what MaxAhead allows by at
 // most as much. A restart knows nothing of them, so do not let a reserved batch
-// out of the process before its hold is over.
+// out of the process before its hold has ended.
 func StaticGrant(node uint64) Grant { return Grant{Node: node} }

@@ -118,7 +118,7 @@ type fetch[I AnyID[I]] struct {
 	block *block[I]
 	err   error
 	crash string // the panic of the source, and where it came from
-	late  bool   // somebody waits for it who should not have to; guarded by mu
+	late  bool   // a call waits for it that should not have to; guarded by mu
 }
 
 // errNoReturn is the error of a fetch whose source ended the goroutine, as a

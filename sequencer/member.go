@@ -420,7 +420,7 @@ func (m *member[G]) Changed() <-chan struct{} {
 func (m *member[G]) Stats() Stats {
 	m.mu.Lock()
 	s := Stats{Stats: m.before}
-	current := m.current.Load() // under the lock: what before counts is not current
+	current := m.current.Load() // under the lock: its counts are not in before
 	m.mu.Unlock()
 	if current != nil {
 		now := (*current).Stats() // calls the clock, which may panic
