@@ -148,7 +148,7 @@ func TestSilentStore(t *testing.T) {
 				}
 				w.store.set(works, works)
 				time.Sleep(2 * time.Second)
-				w.want("it answers again", 200, 6*time.Second)
+				w.want("it answers again", 200, DefaultLimit)
 				w.wantFor("another name", "POST", "/v1/sequencers/users/next", 200, 0)
 				w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
 			})
@@ -202,7 +202,7 @@ func TestStoreOfReads(t *testing.T) {
 		}
 		w.store.set(works, works)
 		time.Sleep(10 * time.Second)
-		w.want("with writes", 200, 6*time.Second)
+		w.want("with writes", 200, DefaultLimit)
 	})
 }
 

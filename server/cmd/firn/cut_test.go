@@ -29,6 +29,7 @@ import (
 
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
@@ -71,6 +72,7 @@ func newGuardedStack(t *testing.T, l net.Listener, g *guard) *stack {
 	a, _, logs := serveApp(t)
 	log := slog.New(slog.NewTextHandler(logs, nil))
 	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store), MaxNames: 8})
+	s.announcer = members.New(cluster.Store(), members.Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

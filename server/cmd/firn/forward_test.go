@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,6 +26,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/stores/sqltest"
 )
@@ -140,6 +142,75 @@ func TestReusedAddress(t *testing.T) {
 			}
 			if status, _, body := other.post(t, "orders"); status != 200 {
 				t.Errorf("the other server to its own clients: %d %s", status, body)
+			}
+		})
+	}
+}
+
+// TestForwardGuarded: servers ask each other over TLS, with certificates or with a token; one
+// that is not let in says what it lacks, and why the other did not help.
+func TestForwardGuarded(t *testing.T) {
+	dir := t.TempDir()
+	client := testCertificates(t, dir)
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	token, hash := auth.NewToken()
+	stranger, _ := auth.NewToken()
+	secure := []string{"--tls-cert", filepath.Join(dir, "server.crt"), "--tls-key", filepath.Join(dir, "server.key"), "--client-ca", file("ca.crt", read("server.crt")+read("client.crt"))}
+	mutual := append(secure, "--require-client-cert")
+	tokens := append(secure, "--tokens", file("tokens.yaml", "tokens:\n- {name: all, role: admin, sha256: "+hash+"}\n"))
+	for _, row := range []struct {
+		what   string
+		args   []string
+		asks   []string
+		result string
+	}{
+		{"certificates", mutual, nil, "ok"},
+		{"a token", tokens, []string{"--member-token", file("member", token)}, "ok"},
+		{"no token", tokens, nil, "unauthorized"},
+		{"an unknown token", tokens, []string{"--member-token", file("stranger", stranger)}, "unauthorized"},
+	} {
+		t.Run(row.what, func(t *testing.T) {
+			web := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}, Timeout: 20 * time.Second}
+			do := func(r *running, method, path string) (int, string) {
+				t.Helper()
+				q, err := http.NewRequestWithContext(t.Context(), method, r.url+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				q.Header.Set("Authorization", "Bearer "+token)
+				resp, err := web.Do(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				text, _ := io.ReadAll(resp.Body)
+				return resp.StatusCode, string(text)
+			}
+			args := append([]string{"--store", testStore(t), "--nodes", "0..0"}, row.args...)
+			has := startServe(t, nil, args...)
+			if status, body := do(has, "POST", "/v1/sequencers/orders/next"); status != 200 {
+				t.Fatal(status, body)
+			}
+			asks := startServe(t, nil, append(args, row.asks...)...)
+			status, body := do(asks, "POST", "/v1/sequencers/orders/next")
+			if row.result == "ok" && status != 200 || row.result != "ok" && (status != 503 || !strings.Contains(body, "1 did not let this server in")) {
+				t.Errorf("%d %s, want %s", status, body, row.result)
+			}
+			if _, text := do(asks, "GET", "/metrics"); !strings.Contains(text, `firn_forwards_total{result="`+row.result+`"} 1`+"\n") {
+				t.Errorf("the metrics do not count one call with the result %s", row.result)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func testCertificates(t *testing.T, dir string) *tls.Config {
 			t.Fatal(err)
 		}
 		template := &x509.Certificate{
-			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name + ".example"}, DNSNames: []string{"localhost"},
+			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name + ".example"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 			NotAfter: time.Now().Add(24 * 30 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		}
