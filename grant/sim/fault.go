@@ -67,6 +67,9 @@ func (w *world) disturb() {
 		return
 	}
 	f := Fault(w.r.IntN(int(faults)))
+	if w.chance(0.05) {
+		f = Restore // it takes two, one to make a backup
+	}
 	if of := w.focus.Faults; len(of) > 0 && w.chance(0.5) {
 		f = of[w.r.IntN(len(of))]
 	}

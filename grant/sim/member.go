@@ -23,32 +23,33 @@ type member struct {
 
 // A process is what ends with a crash.
 type process struct {
-	m         *grant.Machine
-	g         *firn.Generator
-	f         *format // of g
-	t         *term   // what g uses
-	mark      time.Time
-	owner     string // of the last claim
-	late      bool   // the number was acquired when it had ended
-	born      int64
-	offset    int64
-	drift     float64
-	driftAt   int64
-	grain     int64 // of the clock; 0 means the finest
-	stopped   int64 // does nothing before
-	cut       int64 // from the store, until
-	shaky     int64 // a request was lost or slow
-	disturbed int64 // clock or network were touched last
-	request   int   // the request under way, 0 if none
-	timer     int   // the timer that counts
-	last      uint64
-	lastOf    *format
-	attached  bool
-	busy      bool
-	asked     *grant.Action
-	range_    [2]uint64
-	revision  int64 // of the store, as it said last; 0 before that
-	revisedAt int64
+	m                   *grant.Machine
+	g                   *firn.Generator
+	f                   *format // of g
+	t                   *term   // what g uses
+	mark                time.Time
+	owner               string // of the last claim
+	late                bool   // the number was acquired when it had ended
+	born                int64
+	offset              int64
+	drift               float64
+	driftAt             int64
+	grain               int64 // of the clock; 0 means the finest
+	stopped             int64 // does nothing before
+	cut                 int64 // from the store, until
+	shaky               int64 // a request was lost or slow
+	disturbed           int64 // clock or network were touched last
+	request             int   // the request under way, 0 if none
+	timer               int   // the timer that counts
+	last                uint64
+	lastOf              *format
+	attached            bool
+	busy                bool
+	asked               *grant.Action
+	range_              [2]uint64
+	revision            int64 // of the store, as it said last; 0 before that
+	revisedAt           int64
+	heardFloor, heardAt int64 // the greatest floor that it has read, in ms
 
 	tools // what a program makes IDs with, beside the generator
 
@@ -63,7 +64,7 @@ func newMember(id int) *member { return &member{id: id, process: process{cut: ne
 func (p *process) after(born int64) process {
 	return process{
 		born: born, offset: p.offset, drift: p.drift, driftAt: p.driftAt, cut: p.cut, timer: p.timer,
-		stopped: never, shaky: never, disturbed: never, revisedAt: never,
+		stopped: never, shaky: never, disturbed: never, revisedAt: never, heardFloor: never, heardAt: never,
 	}
 }
 
@@ -143,6 +144,7 @@ func (w *world) start(p *member) {
 // crash ends a process as it is, and starts another a little later.
 func (w *world) crash(p *member, later int64) {
 	w.hangUp(p)
+	w.log("member %d crashes", p.id)
 	w.seq++
 	p.process = p.after(-int64(w.seq)) // whatever was for the process finds nobody
 	born := p.born
@@ -253,10 +255,11 @@ func (w *world) act(p *member, a grant.Action) {
 	case a.Kind == grant.Alarm:
 		w.alarm(p, a.Alarm)
 	case a.Kind == grant.Report && errors.Is(a.Status.Err, grant.ErrMismatch):
-		// Its configuration is that of an earlier life of the sequencer, and so
-		// somebody gives it the new one.
-		born := p.born
-		w.after(w.upTo(10*second), func() {
+		// Its configuration is that of an earlier life of the sequencer, and so an
+		// operator starts it anew.
+		born, late := p.born, w.upTo(2*minute)
+		p.disturbed = max(p.disturbed, w.now+late)
+		w.after(late, func() {
 			if p.born == born {
 				w.crash(p, w.upTo(second))
 			}
@@ -267,8 +270,14 @@ func (w *world) act(p *member, a grant.Action) {
 // alarm does what people do who are told of something.
 func (w *world) alarm(p *member, i grant.AlarmInfo) {
 	w.res.Alarms++
-	if i.Kind == grant.RolledBack && !w.byHand && !w.unfenced {
-		w.after(w.upTo(minute), func() { w.fence() })
+	w.log("member %d: alarm %+v", p.id, i)
+	if i.Kind == grant.RolledBack && !w.byHand {
+		at := w.now
+		w.after(w.upTo(minute), func() {
+			if w.fenced < at {
+				w.fence()
+			}
+		})
 	}
 }
 
@@ -277,6 +286,7 @@ func (w *world) alarm(p *member, i grant.AlarmInfo) {
 func (w *world) begin(p *member, a grant.Action) {
 	w.res.Acquired++
 	w.checkBegin(p, a)
+	w.log("member %d begins %d: %d to %d", p.id, a.Node, a.From, a.Until)
 	info, _ := p.m.Info()
 	g := a.Grant()
 	if mutant.On(mutant.TickAtUntil) {
@@ -350,6 +360,10 @@ func (w *world) ask(p *member, a grant.Action) {
 		x := w.of(a.Next)
 		x.clock = floorDiv(w.clock(p), ms)
 		if x.State == "held" {
+			if p.asked != nil && p.asked.Key == a.Key && !w.of(p.asked.Next).applied {
+				// An attempt whose result is not known is made again as it was.
+				x.clock = max(x.clock, w.of(p.asked.Next).clock)
+			}
 			p.asked = &a // before a Begin, the last one is the claim
 		}
 	}
@@ -357,6 +371,9 @@ func (w *world) ask(p *member, a grant.Action) {
 		if p.born == born && p.request == token {
 			p.request = 0
 			e.Kind = grant.Answered
+			if a.Key == configKey && e.Err == nil {
+				w.heard(p, e.Values[0])
+			}
 			w.step(p, e)
 		}
 	}
@@ -437,6 +454,8 @@ func (w *world) fine(p *member) bool {
 		return false
 	case max(w.closing, w.store.down, p.cut, p.born, p.shaky) >= w.now-a || p.disturbed >= w.now-2*minute:
 		return false
+	case clock/ms < w.floor()+60_000:
+		return false // numbers are of no use yet
 	case clock < w.now-9*second || clock > w.now+9*second || p.used().UnixMicro() > clock+2*w.window():
 		return false // or it was wrong, and the process has used times that are to come
 	case w.clockOff != 0 && (w.wild || p.range_[0] == p.range_[1]):

@@ -22,19 +22,21 @@ func TestMutExplore(t *testing.T) {
 		if want != "all" && !strings.Contains(","+want+",", ","+m.String()+",") {
 			continue
 		}
-		mutant.Set(m)
+		if os.Getenv("NOMUT") == "" {
+			mutant.Set(m)
+		}
 		var mu sync.Mutex
 		began := time.Now()
 		first := Result{Seed: 1000}
 		hours := 0.0
-		inParallel(40, func(seed uint64) {
+		inParallel(uint64(runsEach()), func(seed uint64) {
 			mu.Lock()
 			d := first.Seed < seed
 			mu.Unlock()
 			if d {
 				return
 			}
-			r := RunWith(seed, 3, mistakes[m].focus)
+			r := RunWith(seed, 2, mistakes[m].focus)
 			mu.Lock()
 			defer mu.Unlock()
 			hours += r.Hours
@@ -45,4 +47,12 @@ func TestMutExplore(t *testing.T) {
 		mutant.Set(mutant.None)
 		fmt.Printf("%-18s seed %4d %5.2fh of %5.1f %5.1fs [%s] %s\n", m, first.Seed, first.Hours, hours, time.Since(began).Seconds(), first.World, first.Violation)
 	}
+}
+
+func runsEach() int {
+	var n int
+	if _, err := fmt.Sscan(os.Getenv("RUNS"), &n); err != nil {
+		return 40
+	}
+	return n
 }

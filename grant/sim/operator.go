@@ -24,7 +24,11 @@ func (w *world) admin() *grant.AdminOptions { return &grant.AdminOptions{Now: w.
 // create creates the sequencer as the world begins.
 func (w *world) create() {
 	w.announced(w.config)
-	if _, err := grant.Create(done, operator{w, true}, name, w.config, w.time()); err != nil {
+	at := w.time()
+	if w.chance(0.5) {
+		at = at.Add(-48 * time.Hour) // a fence takes what is younger for too young to know
+	}
+	if _, err := grant.Create(done, operator{w, true}, name, w.config, at); err != nil {
 		w.fail("create: %v", err)
 	}
 	w.created(w.config)
@@ -225,17 +229,17 @@ func (w *world) disturbStore() {
 }
 
 // restore puts the backup in the store's place, and has it fenced. Clients are cut
-// off before, and come back after. Where the store knows that it went back, they may
-// come back before, as all that run then have asked it.
+// off before, and come back after, or before if they will notice.
 func (w *world) restore() {
 	s := w.store
 	if w.unfenced || s.backup == nil {
 		return
 	}
 	w.fault(Restore)
+	w.log("restore")
 	w.ended = false // as it may not have been when the backup was made
 	b := s.backup
-	if !w.byHand && !w.focus.Brief && w.chance(0.2) {
+	if !w.byHand && !w.focus.Brief && w.chance(0.5) {
 		b = s.first
 	}
 	s.restore(b)
@@ -249,15 +253,10 @@ func (w *world) restore() {
 	}
 	late := int64(0)
 	s.down = w.now + year
-	if w.lineage && !w.byHand {
+	if w.allKnow(b) {
 		w.fault(LateFence)
 		late, away = w.upTo(2*minute), 0
 		s.down = w.now + 2*second
-		for _, p := range w.members {
-			if p.m != nil && p.revisedAt == 0 {
-				w.crash(p, second)
-			}
-		}
 	}
 	for _, p := range w.members {
 		p.disturbed = w.now + 4*w.window() + minute
@@ -279,6 +278,17 @@ func (w *world) restore() {
 			}
 		})
 	})
+}
+
+// allKnow reports whether all members will notice that the store is what it was:
+// where it says where it is in its history, and they have heard of a later time.
+func (w *world) allKnow(b *backup) bool {
+	for _, p := range w.members {
+		if p.m != nil && p.revision <= b.revision {
+			return false
+		}
+	}
+	return w.lineage && !w.byHand
 }
 
 // fence fences a sequencer whose store never went back.
@@ -322,8 +332,9 @@ func (w *world) fenceNow() error {
 	if err == nil {
 		o.DryRun = false
 		switch {
+		case w.logged("fence knows %v of %v, unsure %v", w.known, w.widest, report.Unsure):
 		case w.known >= w.widest:
-		case report.Unsure, w.chance(0.5):
+		case report.Unsure, w.chance(0.3):
 			o.LongestWindow = w.widest // only people know it
 		default:
 			w.fault(ShortFence)
@@ -335,6 +346,7 @@ func (w *world) fenceNow() error {
 		return err
 	}
 	w.called(CallFence)
+	w.log("fenced, floor %d", w.floor())
 	w.checkFence(max(w.known, o.LongestWindow) >= w.widest)
 	w.known = max(w.known, o.LongestWindow)
 	w.unfenced, w.fenced = false, w.now

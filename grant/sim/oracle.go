@@ -19,6 +19,8 @@ type records struct {
 	numbers map[string]*number  // by key
 	written map[string]*written // every record that was wanted to be written, by its bytes
 	cloned  []cloning
+	floorOf *byte // the configuration whose floor is floorIs
+	floorIs int64
 	stale   int64 // reads may come from an old primary, until then
 }
 
@@ -162,11 +164,17 @@ func (w *world) integer(value []byte, name string) int64 {
 
 // floor is that of the sequencer, in ms.
 func (w *world) floor() int64 {
-	text := field(w.store.values[configKey], `"floor":`)
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n != 0 {
-		return n
+	value := w.store.values[configKey]
+	if len(value) == 0 {
+		return never
 	}
-	return never
+	if &value[0] != w.floorOf {
+		w.floorOf, w.floorIs = &value[0], never
+		if n, err := strconv.ParseInt(field(value, `"floor":`), 10, 64); err == nil {
+			w.floorIs = n
+		}
+	}
+	return w.floorIs
 }
 
 // held reports whether its owner may use the number.
@@ -204,15 +212,15 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 		w.fail("cap: member %d raises the mark of %s from %d to %d, and its clock and a window end at %d", by.id, k, was.Until, is.Until, most)
 	}
 	if n.taken > is.Until*ms && len(w.cloned) == 0 && !w.unfenced {
-		w.checkMark(n, is.record)
+		w.checkMark(n, is.record, w.floor())
 	}
 }
 
 // checkMark checks that what was taken of a number, by whomever, lies below its
-// mark, or where no window will ever be.
-func (w *world) checkMark(n *number, r record) {
+// mark or the floor, or where no window will ever be.
+func (w *world) checkMark(n *number, r record, floor int64) {
 	for _, s := range n.spans {
-		if s.hi > r.Until*ms && (s.lo < r.Spoiled[0]*ms || s.hi > r.Spoiled[1]*ms) && !n.excuses(s.hi-1) {
+		if s.hi > max(r.Until, floor)*ms && (s.lo < r.Spoiled[0]*ms || s.hi > r.Spoiled[1]*ms) && !n.excuses(s.hi-1) {
 			w.fail("windows: the mark of %s becomes %d, and member %d has taken what is from %d to %d µs", n.key, r.Until, s.member, s.lo, s.hi)
 		}
 	}
@@ -352,13 +360,29 @@ func (w *world) checkFence(knew bool) {
 	}
 }
 
-// checkHeard checks that a member which could hear of a fence for a while uses
-// nothing above the floor of what it held before.
+// heard notes what a member has read of the configuration.
+func (w *world) heard(p *member, value []byte) {
+	if len(value) == 0 {
+		return
+	}
+	if n, err := strconv.ParseInt(field(value, `"floor":`), 10, 64); err == nil && n > p.heardFloor {
+		p.heardFloor, p.heardAt = n, w.now
+	}
+}
+
+// checkHeard checks that a member uses nothing above the floor of a fence of what
+// it held before, once it has heard of the fence or might have.
 func (w *world) checkHeard(p *member, x piece) {
-	last := max(w.fenced, p.cut, p.stopped, p.shaky, w.store.down, w.stale) // when it could not
-	if w.fenced != never && p.t.began < w.fenced && !w.wild && w.store.standby == nil && w.now > last+45*second && x.ends() > w.floor()*ms {
+	cut := max(p.cut, p.stopped, p.shaky, w.store.down, w.stale)
+	switch above := func(floor int64) bool { return x.ends() > floor*ms }; {
+	case cut > w.now-10*second:
+	case p.heardFloor != never && p.t.began < p.heardAt && p.heardAt < w.now-10*second && above(p.heardFloor):
+		w.fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d that it read %d s ago",
+			p.id, p.t.node, x.ends(), p.heardFloor, (w.now-p.heardAt)/second)
+	case w.wild || w.unfenced || w.fenced == never || w.store.standby != nil:
+	case p.t.began < w.fenced && max(w.fenced, cut) < w.now-45*second && above(w.floor()):
 		w.fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d of a fence that was %d s ago",
-			p.id, p.t.node, x.begins(), w.floor(), (w.now-w.fenced)/second)
+			p.id, p.t.node, x.ends(), w.floor(), (w.now-w.fenced)/second)
 	}
 }
 

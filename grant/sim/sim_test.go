@@ -194,7 +194,7 @@ var mistakes = map[mutant.Mutant]struct {
 	mutant.FenceLowersMark: {"lemma 7: a fence lowers a mark that lies above its floor",
 		Focus{World: "wild", Faults: []Fault{Fenced, ClockSet, Released}, Window: 5000, Every: 5000}},
 	mutant.FenceUnheard: {"lemma 7: a window that ends above a new floor is used on",
-		Focus{World: "skewed", Faults: []Fault{Changed, Restore, Restore}, Calls: []Call{CallReserve}, Every: 120_000, Busy: 5000}},
+		Focus{World: "skewed", Faults: []Fault{Changed, Restore}, Calls: []Call{CallReserve}, Window: 5000, Every: 300_000, Busy: 5000}},
 	mutant.ZeroIsNoTime: {"lemma 2: a grant that begins or ends at Unix 0 has no beginning or no end",
 		Focus{World: "skewed", Begin: -5 * second, Format: "1960", Window: 5000, Coarse: true}},
 	mutant.DropToClock: {"lemma 2: a claim that is dropped returns to the clock",

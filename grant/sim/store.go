@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +27,7 @@ type store struct {
 	down  int64 // it does not answer before
 
 	standby map[string][]byte // what the standby has, while it lags behind
+	durable int64             // its revision
 	lagging []write           // what it has not, in order
 	old     map[string][]byte // what a primary has that was replaced and still runs; nil if there is none
 	backup  *backup           // the last one
@@ -122,9 +121,7 @@ func (s *store) cas(k string, old, next []byte, by *member) bool {
 		s.lagging = append(s.lagging, write{k, now, next, by})
 		return true
 	}
-	if os.Getenv("KEY") != "" && strings.HasSuffix(k, os.Getenv("KEY")) {
-		fmt.Println(stamp(s.w.now), by != nil, string(next))
-	}
+	s.w.log("applied %v %s %s", by != nil, k, next)
 	s.w.applied(k, now, next, by)
 	return true
 }
@@ -135,7 +132,7 @@ func (s *store) lag() {
 		return
 	}
 	s.w.fault(Lag)
-	s.standby = maps.Clone(s.values)
+	s.standby, s.durable = maps.Clone(s.values), s.revision
 	epoch := s.epoch
 	s.w.after(s.w.upTo(minute), func() {
 		switch {
@@ -167,7 +164,7 @@ func (s *store) failOver() {
 	w.fault(Failover)
 	s.epoch++
 	old := s.values
-	s.values, s.standby, s.lagging = s.standby, nil, nil
+	s.values, s.revision, s.standby, s.lagging = s.standby, s.durable, nil, nil
 	s.down = w.now + w.upTo(5*second)
 	for _, p := range w.members {
 		p.disturbed = max(p.disturbed, w.now+2*w.window()+30*second)
@@ -186,11 +183,11 @@ func (s *store) failOver() {
 
 // save makes a backup, of what is durable.
 func (s *store) save() {
-	values := s.values
+	values, revision := s.values, s.revision
 	if s.standby != nil {
-		values = s.standby
+		values, revision = s.standby, s.durable
 	}
-	s.backup = &backup{maps.Clone(values), maps.Clone(s.rev), s.revision, s.w.known}
+	s.backup = &backup{maps.Clone(values), maps.Clone(s.rev), revision, s.w.known}
 	if s.first == nil {
 		s.first = s.backup
 	}

@@ -422,3 +422,10 @@ func (f *format) key(node uint64) string {
 
 // prefix is what the keys of records begin with.
 const prefix = "v1/" + name + "/n/"
+
+func (w *world) log(format string, a ...any) {
+	if os.Getenv("LOG") != "" {
+		fmt.Printf(stamp(w.now)+" "+format+"\n", a...)
+	}
+}
+func (w *world) logged(format string, a ...any) bool { w.log(format, a...); return false }
