@@ -34,12 +34,13 @@ const (
 	CallPurge
 	CallFence
 	CallRepair
+	CallUpgrade // of records of version 1
 	calls
 )
 
 var callNames = [calls]string{
 	"TryNext", "Next", "Reserve", "NextBatch", "Fill", "Cursor", "Prefetcher", "forwarded", "Create", "DetachAll", "AttachAll",
-	"Destroy", "Purge", "Fence", "Repair",
+	"Destroy", "Purge", "Fence", "Repair", "Upgrade",
 }
 
 // String is the call in words.

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -32,6 +33,18 @@ func (w *world) create() {
 		w.fail("create: %v", err)
 	}
 	w.created(w.config)
+	if w.old {
+		w.age()
+	}
+}
+
+// age makes the configuration one of version 1, as an older program wrote it.
+func (w *world) age() {
+	text := string(w.store.values[configKey])
+	text = strings.Replace(text, `"v":2`, `"v":1`, 1)
+	text = strings.Replace(text, fmt.Sprintf(`"longest_window":%d,`, w.config.Window.Milliseconds()), "", 1)
+	text = strings.Replace(text, `"floor":null`, `"floor":0`, 1)
+	w.store.values[configKey] = []byte(text)
 }
 
 func (w *world) created(c grant.Config) {
@@ -178,6 +191,9 @@ func (w *world) attend() {
 		return
 	}
 	w.config = info.Config
+	if info.Version == 1 && w.chance(0.02) {
+		w.upgrade()
+	}
 	if w.besieged && w.chance(0.3) || w.wild && w.chance(0.1) {
 		w.repair()
 	}
@@ -191,6 +207,21 @@ func (w *world) attend() {
 	default:
 		w.revive(DestroyedAll)
 	}
+}
+
+// upgrade has records written in the newest version from now on.
+func (w *world) upgrade() {
+	w.insist(func() error {
+		if w.unfenced {
+			return grant.ErrNotSent
+		}
+		_, err := grant.Upgrade(done, operator{w: w}, name)
+		return err
+	}, func(err error) {
+		if err == nil {
+			w.called(CallUpgrade)
+		}
+	})
 }
 
 // repair gives back what wrong clocks have spoiled.

@@ -169,12 +169,19 @@ func (w *world) floor() int64 {
 		return never
 	}
 	if &value[0] != w.floorOf {
-		w.floorOf, w.floorIs = &value[0], never
-		if n, err := strconv.ParseInt(field(value, `"floor":`), 10, 64); err == nil {
-			w.floorIs = n
-		}
+		w.floorOf, w.floorIs = &value[0], floorIn(value)
 	}
 	return w.floorIs
+}
+
+// floorIn is the floor that a configuration has, or never. In version 1, 0 says
+// that it has none.
+func floorIn(config []byte) int64 {
+	n, err := strconv.ParseInt(field(config, `"floor":`), 10, 64)
+	if err != nil || n == 0 && field(config, `"v":`) == "1" {
+		return never
+	}
+	return n
 }
 
 // held reports whether its owner may use the number.
@@ -196,7 +203,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	} else if is.held() {
 		is.floor = w.floor()
 	}
-	if w.ended && is.State == "held" && w.now > w.stale {
+	if w.ended && is.State == "held" {
 		is.late = true
 		if was.State == "held" {
 			w.fail("ended: the window of %s is renewed, and detach or destroy had returned", k)
@@ -246,7 +253,7 @@ func (w *world) checkBegin(p *member, a grant.Action) {
 		w.fail("windows: member %d begins node %d, and its claim was never applied", p.id, a.Node)
 	case a.From < claim.base:
 		w.fail("windows: member %d begins node %d at %d, below the mark %d of the one before", p.id, a.Node, a.From, claim.base)
-	case a.From < claim.floor && w.now > w.stale:
+	case a.From < claim.floor:
 		w.fail("floor: member %d begins node %d at %d, below the floor %d", p.id, a.Node, a.From, claim.floor)
 	case a.Node < p.range_[0] || a.Node > p.range_[1]:
 		w.fail("range: member %d has node %d, and may have %v", p.id, a.Node, p.range_)
@@ -362,10 +369,7 @@ func (w *world) checkFence(knew bool) {
 
 // heard notes what a member has read of the configuration.
 func (w *world) heard(p *member, value []byte) {
-	if len(value) == 0 {
-		return
-	}
-	if n, err := strconv.ParseInt(field(value, `"floor":`), 10, 64); err == nil && n > p.heardFloor {
+	if n := floorIn(value); n > p.heardFloor {
 		p.heardFloor, p.heardAt = n, w.now
 	}
 }

@@ -94,6 +94,7 @@ type shape struct {
 	besieged bool  // a host whose clock is a year ahead starts again and again
 	spoiled  bool  // the same, and it was told to take numbers all the same
 	clock    bool  // the store tells its time
+	old      bool  // its records are of version 1 at first
 	clockOff int64 // by how much that is wrong
 }
 
@@ -155,6 +156,7 @@ func (w *world) choose() {
 	if w.focus.World != "" {
 		w.shape = shapes[w.focus.World]
 	}
+	w.old = w.focus.World == "" && w.chance(0.2)
 	w.begins = begins
 	switch seed % 8 {
 	case 5:
@@ -193,7 +195,7 @@ func (s shape) words() (all []string) {
 	for _, is := range []struct {
 		yes  bool
 		what string
-	}{{s.wild, "wild"}, {s.skewed, "skewed"}, {s.standby, "standby"}, {s.lineage, "lineage"}, {s.besieged, "besieged"}, {s.spoiled, "spoiled"}, {s.clock, "clock"}, {s.clockOff != 0, "wrong"}} {
+	}{{s.wild, "wild"}, {s.skewed, "skewed"}, {s.standby, "standby"}, {s.lineage, "lineage"}, {s.besieged, "besieged"}, {s.spoiled, "spoiled"}, {s.old, "old"}, {s.clock, "clock"}, {s.clockOff != 0, "wrong"}} {
 		if is.yes {
 			all = append(all, is.what)
 		}

@@ -38,6 +38,7 @@ const (
 	GapCrossed              // a window crosses a gap that was repaired
 	LineageIgnored          // a store whose identity cannot be read is used
 	ClaimAhead              // a claim ignores that the clock is ahead of the store's time
+	CursorKeepsBlock        // a cursor keeps its block after it waited in the line
 	FenceUnheard            // a window that ends above the floor of a fence is used on
 	TargetUnchecked         // a server answers a hop meant for another member or store
 	count
@@ -50,7 +51,7 @@ var names = [count]string{
 	"takeover held", "range ignored",
 	"adopt on read", "mark uncapped", "fence short window", "fence lowers mark", "zero is no time",
 	"drop to clock", "round down", "recheck state", "shrunk record", "seal async",
-	"gap crossed", "lineage ignored", "claim ahead", "fence unheard", "target unchecked",
+	"gap crossed", "lineage ignored", "claim ahead", "cursor keeps block", "fence unheard", "target unchecked",
 }
 
 // String is the mistake in words.
