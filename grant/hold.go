@@ -3,6 +3,7 @@ package grant
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/firnid/firn/internal/mutant"
@@ -147,8 +148,19 @@ func (m *Machine) begin() {
 	if mutant.On(mutant.StaleMemory) {
 		from = min(c.from, m.wall)
 	}
-	m.do(Action{Kind: Begin, Node: c.node, From: from, Until: c.until})
 	m.settled()
+	m.use(from)
+}
+
+// use has the number used from a time on. Where the process has used times beyond
+// the end of the window already, as its clock was set back since, it holds the
+// number and waits until the window reaches them.
+func (m *Machine) use(from int64) {
+	h := m.hold
+	if h.waiting = from >= h.until; h.waiting {
+		return
+	}
+	m.do(Action{Kind: Begin, Node: h.node, From: from, Until: h.until})
 }
 
 // settled notes that the store answered well.
@@ -173,6 +185,12 @@ func (m *Machine) probe(e Event) {
 		return
 	}
 	m.probed = true
+}
+
+// setBack says why a number that is held is of no use yet.
+func (m *Machine) setBack() error {
+	return fmt.Errorf("grant: sequencer %s: this process made IDs for times up to %s, and its clock was set back since: it makes no more until then; set the clock, or restart the process",
+		m.set.Name, timeOf(max(m.hold.from, m.floorMark)).Format(timeFormat))
 }
 
 // renewed continues after a renewal. Where its result is unknown, or it was
@@ -231,13 +249,18 @@ func (m *Machine) adopt(record []byte, until int64) {
 	if m.configAt-m.mono < configEvery/2 {
 		m.configAt = m.mono // the driver has just asked where the store is in its history
 	}
-	if until > h.until {
+	grown := until > h.until
+	if grown {
 		h.until, h.untilAt = until, m.mono+until-m.wall
-		if !h.sealed && !h.sealing {
-			m.do(Action{Kind: Extend, Node: h.node, Until: until})
-		}
 	}
 	m.settled()
+	switch {
+	case h.sealed || h.sealing:
+	case h.waiting:
+		m.use(max(h.from, m.floorMark))
+	case grown:
+		m.do(Action{Kind: Extend, Node: h.node, Until: until})
+	}
 }
 
 // readBack judges what a read shows of the member's record after a write of it

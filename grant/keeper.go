@@ -245,13 +245,7 @@ func (k *Keeper) ended() {
 
 // step passes an event to the machine with the present times.
 func (k *Keeper) step(m *Machine, e Event) []Action {
-	e.Wall = k.options.Now().UnixMilli()
-	e.Mono = time.Since(k.start).Milliseconds() + 1
-	e.Used = Never
-	if used := k.holder.Used(); !used.IsZero() {
-		e.Used = ms(used)
-	}
-	return m.Step(e)
+	return m.Step(e.At(k.options.Now(), time.Since(k.start), k.holder.Used()))
 }
 
 // act does what is not a request.
@@ -259,7 +253,7 @@ func (k *Keeper) act(m *Machine, a Action) {
 	log := k.options.Logger
 	switch a.Kind {
 	case Begin:
-		g := firn.Grant{Node: a.Node, From: timeOf(a.From), Until: timeOf(a.Until)}
+		g := a.Grant()
 		if err := k.holder.Begin(g); err != nil {
 			// The window lapses unused, and another is taken when IDs are wanted.
 			log.Error("grant not usable", "node", a.Node, "error", err)
@@ -267,7 +261,7 @@ func (k *Keeper) act(m *Machine, a Action) {
 		k.count(func(s *KeeperStats) { s.Acquired++ })
 		log.Info("node number acquired", "node", a.Node, "from", g.From, "until", g.Until)
 	case Extend:
-		if err := k.holder.Extend(timeOf(a.Until)); err != nil {
+		if err := k.holder.Extend(a.End()); err != nil {
 			log.Error("window not extended", "node", a.Node, "error", err)
 		}
 		k.count(func(s *KeeperStats) { s.Renewed++ })

@@ -138,6 +138,7 @@ type hold struct {
 	old      [][]byte // records before record, newest last, to see a store go back
 	renewed  int64    // used, at the last renewal
 	margin   int64    // renew when less than this is left
+	waiting  bool     // nothing of it may be used yet: see use
 	lost     bool     // the record is no longer ours; what is left may be used
 	closing  bool     // the record says closing
 	sealing  bool     // Seal was asked for, Sealed has not come
@@ -483,6 +484,9 @@ func (m *Machine) report() {
 	case h == nil:
 		s = Status{Phase: Idle}
 	default:
+		if h.waiting && s.Err == nil {
+			s.Err = m.setBack()
+		}
 		s.Node, s.Until = h.node, h.until
 		switch {
 		case !m.attached || h.closing || h.sealing || h.sealed:

@@ -234,3 +234,31 @@ func TestRepairBefore1970(t *testing.T) {
 		}
 	})
 }
+
+// TestClockSetBack: a process that has used times which its clock does not reach any
+// more holds a number, and makes IDs again when its windows reach them.
+func TestClockSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := new(memstore.Store), new(scripted)
+		k := attached(t, s, h, time.Now)
+		used := time.Now().Add(time.Hour) // so far ahead was the clock
+		h.used.Store(&used)
+		givenBack(t, s, k)
+		if err := k.Attach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for len(h.grants) < 2 && time.Now().Before(used.Add(time.Minute)) {
+			time.Sleep(time.Second)
+			if status, _ := k.Status(); status.Phase == grant.Holding && time.Now().Before(used.Add(-time.Minute)) && status.Err == nil {
+				t.Fatalf("%+v: want an error that says why there are no IDs", status)
+			}
+			if err := k.Demand(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if len(h.grants) != 2 || h.grants[1].From.Before(used) || !h.grants[1].From.Before(h.grants[1].Until) || time.Now().After(used) {
+			t.Errorf("at %v the grants are %v, want a second one that begins at %v", time.Now(), h.grants, used)
+		}
+	})
+}

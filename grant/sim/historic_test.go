@@ -3,7 +3,6 @@ package sim
 import (
 	"container/heap"
 	"context"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +58,8 @@ func TestHistoric(t *testing.T) {
 					defer mutant.Set(mutant.None)
 				}
 				s := stage{newWorld(1, Focus{})}
-				s.byHand, s.window = true, 30_000
+				s.byHand, s.format = true, formats[0]
+				s.config = grant.Config{Layout: s.layout, MaxAhead: s.ahead, Window: 30 * time.Second}
 				s.create()
 				incident.play(s, mistaken)
 				return s.res.Violation
@@ -89,8 +89,10 @@ func (s stage) process(lo, hi uint64) *member { return s.slow(lo, hi, 0) }
 
 // slow starts a process whose clock is behind by some ms.
 func (s stage) slow(lo, hi uint64, behind int64) *member {
-	s.now++ // no two are born in one moment
-	p := &member{id: len(s.members), range_: [2]uint64{lo, hi}, offset: -behind}
+	s.now += ms // no two are born in one moment
+	p := newMember(len(s.members))
+	p.only = &[2]uint64{lo, hi}
+	p.offset = -behind * ms
 	s.members = append(s.members, p)
 	s.start(p)
 	return p
@@ -100,7 +102,8 @@ func (s stage) slow(lo, hi uint64, behind int64) *member {
 func (s stage) answer(p *member) {
 	a := *p.waiting
 	p.waiting = nil
-	p.answer(s.execute(a))
+	e, _ := s.store.do(a, p)
+	p.answer(e)
 }
 
 // lose answers a request with a timeout; it is not done.
@@ -124,7 +127,7 @@ func (s stage) settle(all ...*member) {
 
 // sleep lets time pass, with timers, while some processes have the store.
 func (s stage) sleep(d int64, connected ...*member) {
-	end := s.now + d
+	end := s.now + d*ms
 	s.settle(connected...)
 	for len(s.q) > 0 && s.q[0].at <= end {
 		e := heap.Pop(&s.q).(event)
@@ -157,7 +160,7 @@ func (s stage) make(p *member, n int) (made int) {
 // busy makes IDs for a while, in steps of 100 ms, while all have the store.
 func (s stage) busy(d int64, all ...*member) (made []int) {
 	made = make([]int, len(all))
-	for end := s.now + d; s.now < end; s.sleep(100, all...) {
+	for end := s.now + d*ms; s.now < end; s.sleep(100, all...) {
 		for i, p := range all {
 			made[i] += s.make(p, 5)
 			s.settle(p)
@@ -219,11 +222,12 @@ func (s stage) attach(p *member) {
 func (s stage) holds(p *member) bool { return p.m.Status().Phase == grant.Holding }
 
 // save and fail over: the store goes back to what it was.
-func (s stage) save() { s.backup, s.backRev = maps.Clone(s.values), maps.Clone(s.rev) }
+func (s stage) save() { s.store.save() }
 
-func (s stage) failOver() {
-	s.restore(&grant.AdminOptions{Now: func() time.Time { return time.UnixMilli(s.now) }})
-}
+func (s stage) failOver() { s.restore() }
+
+// record is what the store has of number 0.
+func (s stage) record() string { return string(s.store.values[s.key(0)]) }
 
 // There the window of timestamps was written without asking who leads, so a leader
 // that had been replaced moved it. https://github.com/tikv/pd/issues/9157
@@ -234,9 +238,9 @@ func staleLeader(s stage, _ bool) {
 	s.renewing(a) // and now a stands still
 	b := s.process(0, 0)
 	s.passOn(b)
-	before := string(s.values[key(0)])
+	before := s.record()
 	s.answer(a)
-	after := string(s.values[key(0)])
+	after := s.record()
 	s.settle(a)
 	made := s.busy(60_000, a, b)
 	s.promise(after == before, "the late renewal changes nothing")
@@ -268,7 +272,7 @@ func twoPrimaries(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
-	until := a.m.Status().Until
+	until := a.m.Status().Until * ms
 	s.sleep(2000)
 	a.drift, a.driftAt = -1, s.now // a is cut off, and its clock stands
 	b := s.process(0, 0)
@@ -295,7 +299,7 @@ func firstStart(s stage, mistaken bool) {
 	s.setup(a.waiting.Old == nil && b.waiting.Old == nil, "both have seen an empty store")
 	s.answer(a)
 	if mistaken {
-		b.waiting.Old = s.values[key(0)] // written whatever is there
+		b.waiting.Old = s.store.values[s.key(0)] // written whatever is there
 	}
 	s.answer(b)
 	s.settle(a, b)
@@ -327,7 +331,7 @@ func clockBack(s stage, _ bool) {
 	for range 5 {
 		s.renewing(a)
 		s.make(a, 40)
-		a.offset -= 2
+		a.offset -= 2 * ms
 		s.settle(a)
 		s.promise(s.make(a, 40) == 40, "2 ms back are no reason to refuse")
 	}
@@ -358,10 +362,10 @@ func splitBrain(s stage, _ bool) {
 	s.settle(a, b)
 	s.make(a, 10)
 	s.make(b, 10)
-	until := b.m.Status().Until
+	until := b.m.Status().Until * ms
 	cut := s.now
 	var joined *member
-	for s.now < cut+120_000 {
+	for s.now < cut+2*minute {
 		s.make(a, 5)
 		s.settle(a)
 		made := s.make(b, 5)
@@ -381,7 +385,7 @@ func splitBrain(s stage, _ bool) {
 		}
 		s.sleep(500, a)
 	}
-	s.setup(joined != nil && s.holds(joined) && joined.node == b.node, "the number has passed on")
+	s.setup(joined != nil && s.holds(joined) && joined.t.node == b.t.node, "the number has passed on")
 }
 
 // There a generator knows the clock and nothing else, so that all of them, started anew
@@ -414,7 +418,7 @@ func sessionOver(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
-	s.sleep(a.m.Status().Until - 300 - s.now)
+	s.sleep(a.m.Status().Until - 300 - s.now/ms)
 	a.waiting = nil                // a renewal, which nobody sees
 	a.drift, a.driftAt = -1, s.now // its clock stands from here on
 	b := s.process(0, 0)
@@ -430,12 +434,12 @@ func sequenceReset(s stage, mistaken bool) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.setup(s.make(a, 5) == 5, "there are IDs")
-	a.offset = -5000
+	a.offset = -5 * second
 	id, err := a.g.TryNext()
 	s.setup(id == 0 && err != nil, "far back, a call is refused")
 	a.offset = 0
 	if mistaken {
-		a.g, _ = firn.NewGenerator(layout, firn.Grant{Node: a.node, From: time.UnixMilli(s.now), Until: time.UnixMilli(a.m.Status().Until)}, s.options(a))
+		a.g, _ = firn.NewGenerator(s.layout, firn.Grant{Node: a.t.node, From: s.time(), Until: time.UnixMilli(a.m.Status().Until)}, s.options(a))
 	}
 	s.promise(s.make(a, 5) == 5, "in the same tick it goes on")
 }

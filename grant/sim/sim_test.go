@@ -88,20 +88,32 @@ func TestSimulator(t *testing.T) {
 		sum.Alarms += r.Alarms
 		sum.Tries += r.Tries
 		sum.Failed += r.Failed
+		sum.BesiegedTries += r.BesiegedTries
+		sum.BesiegedFailed += r.BesiegedFailed
 		for f, n := range r.Faults {
 			sum.Faults[f] += n
 		}
+		for c, n := range r.Calls {
+			sum.Calls[c] += n
+		}
 	})
-	var kinds []string
+	var kinds, made []string
 	for f, n := range sum.Faults {
 		kinds = append(kinds, fmt.Sprintf("%v %d", Fault(f), n))
 		if n == 0 && seeds >= usualRuns { // fewer need not have them all
 			t.Errorf("the fault %v never happened", Fault(f))
 		}
 	}
+	for c, n := range sum.Calls {
+		made = append(made, fmt.Sprintf("%v %d", Call(c), n))
+		if n == 0 && seeds >= usualRuns {
+			t.Errorf("the call %v was never made", Call(c))
+		}
+	}
 	t.Logf("report: sim: %d runs, %.0f hours, %d IDs, %d node numbers acquired, %d renewals, %d alarms; %.0f hours in a second",
 		seeds, sum.Hours, sum.IDs, sum.Acquired, sum.Renewals, sum.Alarms, sum.Hours/time.Since(began).Seconds())
 	t.Logf("report: sim: faults: %s", strings.Join(kinds, ", "))
+	t.Logf("report: sim: calls: %s", strings.Join(made, ", "))
 	missing := 100 * float64(sum.Failed) / float64(max(sum.Tries, 1))
 	t.Logf("report: sim: %d of %d IDs wanted while nothing was amiss were not had: %.4f %%", sum.Failed, sum.Tries, missing)
 	wantHours, wantIDs := 2_000.0, 20_000_000
@@ -173,6 +185,31 @@ var mistakes = map[mutant.Mutant]struct {
 		Focus{Faults: []Fault{Released, Partition}, Window: 5000, Every: 10_000, Paused: 0.05}},
 	mutant.TakeoverHeld: {breaks: "lemma 2: a held number is taken at the clock, below its mark"},
 	mutant.RangeIgnored: {breaks: "the range of a member"},
+	mutant.AdoptOnRead: {"lemma 1: what a read shows of an attempt is taken for applied",
+		Focus{World: "standby", Faults: []Fault{Lag, Crashed, Released}, Window: 5000, Every: 5000}},
+	mutant.MarkUncapped: {"lemma 7: a mark grows however far it is ahead of the clock",
+		Focus{Faults: []Fault{Restore}, Calls: []Call{CallReserve}, Window: 30_000, Every: 20_000}},
+	mutant.FenceShortWindow: {"lemma 7: a fence knows no window but that of the configuration it finds",
+		Focus{World: "skewed", Faults: []Fault{Changed, Restore}, Every: 20_000}},
+	mutant.FenceLowersMark: {"lemma 7: a fence lowers a mark that lies above its floor",
+		Focus{World: "wild", Faults: []Fault{Fenced, ClockSet, Released}, Window: 5000, Every: 5000}},
+	mutant.FenceUnheard: {"lemma 7: a window that ends above a new floor is used on",
+		Focus{World: "skewed", Faults: []Fault{Changed, Restore}, Calls: []Call{CallReserve}, Window: 5000, Every: 300_000, Busy: 5000}},
+	mutant.ZeroIsNoTime: {"lemma 2: a grant that begins or ends at Unix 0 has no beginning or no end",
+		Focus{World: "skewed", Begin: -5 * second, Format: "1960", Window: 5000, Coarse: true}},
+	mutant.DropToClock: {"lemma 2: a claim that is dropped returns to the clock",
+		Focus{World: "wild", Faults: []Fault{Released, DetachedAll, ClockStep}, Window: 5000, Every: 1000, Busy: 500}},
+	mutant.RoundDown: {"lemma 2: the mark of a release is rounded down to a millisecond",
+		Focus{Format: "100us", Faults: []Fault{Released}, Every: 20_000, Busy: 500}},
+	mutant.RecheckState: {"lemma 6: after a claim the state is compared and not the bytes",
+		Focus{World: "skewed", Faults: []Fault{Fenced, Released, Crashed}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800}},
+	mutant.ShrunkRecord: {"a record that shrank does not freeze its member", Focus{World: "lineage", Faults: []Fault{Restore}, Window: 5000, Every: 20_000}},
+	mutant.GapCrossed: {"lemma 2: a window reaches into a span that a repair set apart",
+		Focus{World: "spoiled", Faults: []Fault{Clock2050}, Window: 5000, Every: 20_000}},
+	mutant.LineageIgnored: {"a store that does not say where it is is written to",
+		Focus{World: "lineage", Faults: []Fault{Restore, LineageFailed}, Window: 5000, Every: 20_000}},
+	mutant.ClaimAhead:      {"a clock that is ahead of the store's claims numbers", Focus{World: "besieged, clock"}},
+	mutant.TargetUnchecked: {"forwarding: a hop is answered by a server that it is not for", Focus{}},
 }
 
 // TestFocuses: what makes mistakes show soon is no mistake by itself.

@@ -1,0 +1,388 @@
+package sim
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/mutant"
+)
+
+// A Call is a kind of call that a program or an operator makes.
+type Call int
+
+// The kinds of calls.
+const (
+	CallTryNext   Call = iota
+	CallNext           // waits for a window
+	CallReserve        // up to a whole window at once, and again while it is held
+	CallNextBatch      // also more than MaxAhead allows
+	CallFill
+	CallCursor   // also of a generator that is sealed
+	CallPrefetch // an ID that was fetched some time ago
+	CallForward  // by a process without a number, to another one
+	CallCreate
+	CallDetach
+	CallAttach
+	CallDestroy
+	CallPurge
+	CallFence
+	CallRepair
+	CallUpgrade // of records of version 1
+	calls
+)
+
+var callNames = [calls]string{
+	"TryNext", "Next", "Reserve", "NextBatch", "Fill", "Cursor", "Prefetcher", "forwarded", "Create", "DetachAll", "AttachAll",
+	"Destroy", "Purge", "Fence", "Repair", "Upgrade",
+}
+
+// String is the call in words.
+func (c Call) String() string { return callNames[c] }
+
+// Calls is the number of kinds.
+const Calls = int(calls)
+
+// tools are what a process makes IDs with, beside its generator.
+type tools struct {
+	ahead      time.Duration // MaxAhead of g
+	cursor     *firn.Cursor
+	cursorOf   *firn.Generator
+	prefetcher *firn.Prefetcher
+	fetchedOf  *format
+	sealed     []*firn.Generator // the last ones
+	cursors    []*firn.Cursor    // of them
+	self       int               // as a member, for others
+	address    int
+}
+
+// retire keeps a generator that was sealed, as a program may: nothing comes of it.
+func (p *member) retire() {
+	const most = 2
+	p.sealed = append(p.sealed, p.g)
+	if p.cursorOf == p.g {
+		p.cursors = append(p.cursors, p.cursor)
+	}
+	p.sealed, p.cursors = p.sealed[max(0, len(p.sealed)-most):], p.cursors[max(0, len(p.cursors)-most):]
+}
+
+// done is a context that is over: a call with it never waits. What a real one waits
+// for is an event here, and then it is made again.
+var done = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// use makes some IDs.
+func (w *world) use(p *member) {
+	if p.stopped > w.now || !p.busy {
+		return
+	}
+	w.announce(p)
+	c := CallTryNext
+	if of := w.focus.Calls; len(of) > 0 && w.chance(0.5) {
+		c = of[w.r.IntN(len(of))]
+	} else if w.chance(0.15) {
+		c = Call(w.r.IntN(int(CallForward) + 1))
+	}
+	if p.g == nil && c != CallForward && w.chance(0.1) {
+		c = CallForward
+	}
+	switch c {
+	case CallReserve:
+		w.reserve(p)
+	case CallNextBatch:
+		w.nextBatch(p)
+	case CallFill:
+		w.fillSome(p)
+	case CallCursor:
+		w.useCursor(p)
+	case CallPrefetch:
+		w.usePrefetcher(p)
+	case CallForward:
+		w.forward(p)
+	default:
+		w.single(p)
+	}
+}
+
+// single makes IDs one by one.
+func (w *world) single(p *member) {
+	n := int(w.upTo(6))
+	if w.chance(0.001) || w.focus.Busy < second && w.chance(0.05) {
+		n = 3000 // a burst
+	}
+	fine := w.fine(p)
+	for i := range n {
+		if p.g == nil {
+			if fine && w.free(p) {
+				w.tried(false)
+				if os.Getenv("DBG") != "" {
+					fmt.Println(w.res.Seed, stamp(w.now), p.id, p.range_, p.m.Status(), p.offset, p.grain)
+				}
+			}
+			w.step(p, grant.Event{Kind: grant.Demand})
+			return
+		}
+		var id firn.ID
+		var err error
+		if i%2 == 0 {
+			id, err = p.g.TryNext()
+		} else {
+			id, err = p.g.Next(done)
+		}
+		if err == nil {
+			w.called(CallTryNext)
+			w.take(p, id)
+			if fine {
+				w.tried(true)
+			}
+			continue
+		}
+		if errors.Is(err, firn.ErrGrantOver) {
+			// A call waits for the answer, so it fails only if none comes soon.
+			w.step(p, grant.Event{Kind: grant.Demand})
+			w.alive(p, 3*second, func() { w.again(p, fine) })
+		}
+		return
+	}
+}
+
+// again makes an ID that had to wait for a window.
+func (w *world) again(p *member, fine bool) {
+	fine = fine && w.fine(p)
+	if p.g == nil {
+		return
+	}
+	id, err := p.g.TryNext()
+	switch {
+	case err == nil:
+		w.called(CallNext)
+		w.take(p, id)
+		if fine {
+			w.tried(true)
+		}
+	case errors.Is(err, firn.ErrGrantOver) && fine && w.free(p):
+		w.tried(false)
+	}
+}
+
+// tried counts an ID that was wanted while nothing was amiss.
+func (w *world) tried(ok bool) {
+	tries, failed := &w.res.Tries, &w.res.Failed
+	if w.besieged {
+		tries, failed = &w.res.BesiegedTries, &w.res.BesiegedFailed
+	}
+	*tries++
+	if !ok {
+		*failed++
+	}
+}
+
+// waiting makes a call that may have to wait: for the clock, or for a window. It
+// gives up after some tries.
+func (w *world) waiting(p *member, c Call, tries int, try func(g *firn.Generator) error) {
+	err := error(firn.ErrGrantOver)
+	if p.g != nil {
+		err = try(p.g)
+	}
+	wait := w.upTo(500 * ms)
+	var full *firn.WaitError
+	switch {
+	case err == nil:
+		w.called(c)
+		return
+	case errors.Is(err, firn.ErrGrantOver):
+		w.step(p, grant.Event{Kind: grant.Demand})
+	case errors.As(err, &full):
+		wait = min(full.Wait.Microseconds()+1, minute)
+	}
+	if tries > 0 {
+		w.alive(p, wait, func() { w.waiting(p, c, tries-1, try) })
+	}
+}
+
+// reserve reserves IDs: a few, or as many as may be, and then again and again.
+func (w *world) reserve(p *member) {
+	f := p.formatOr(w)
+	all := w.window() / f.unit << f.seq
+	n, times := w.upTo(64), 1
+	switch {
+	case w.chance(0.1), len(w.focus.Calls) > 0 && w.chance(0.5):
+		n, times = w.upTo(all), 12
+	case w.chance(0.2):
+		n = w.upTo(all / 4)
+	}
+	w.hoard(p, int(n), times)
+}
+
+func (w *world) hoard(p *member, n, times int) {
+	if times == 0 {
+		return
+	}
+	if p.g == nil {
+		w.step(p, grant.Event{Kind: grant.Demand})
+		return
+	}
+	b, hold, err := p.g.Reserve(n)
+	if err == nil {
+		w.called(CallReserve)
+		x := w.takeBatch(p, b, n)
+		w.alive(p, hold.Microseconds(), func() { w.give(p, x) })
+	} else if errors.Is(err, firn.ErrGrantOver) {
+		w.step(p, grant.Event{Kind: grant.Demand})
+	}
+	w.alive(p, second, func() { w.hoard(p, n, times-1) })
+}
+
+// nextBatch makes IDs at consecutive slots.
+func (w *world) nextBatch(p *member) {
+	n := int(w.upTo(200))
+	if w.chance(0.1) {
+		f := p.formatOr(w)
+		n = int(w.upTo(min(2*f.ahead.Microseconds()/f.unit<<f.seq, 100_000)))
+	}
+	w.waiting(p, CallNextBatch, 5, func(g *firn.Generator) error {
+		b, err := g.NextBatch(done, n)
+		if err == nil {
+			w.hand(p, w.takeBatch(p, b, n))
+		}
+		return err
+	})
+}
+
+// fillSome fills a slice of IDs.
+func (w *world) fillSome(p *member) {
+	dst := make([]firn.ID, w.upTo(500))
+	w.waiting(p, CallFill, 5, func(g *firn.Generator) error {
+		err := g.Fill(done, dst)
+		if err == nil {
+			w.hand(p, w.took(p, dst[0], dst[len(dst)-1], len(dst)))
+		}
+		return err
+	})
+}
+
+// useCursor makes IDs by a cursor, and tries those of generators that are sealed.
+func (w *world) useCursor(p *member) {
+	for i, c := range p.cursors {
+		if id, err := c.TryNext(); err == nil {
+			w.fail("sealed: member %d makes %v by cursor %d of a generator that is sealed", p.id, id, i)
+		}
+	}
+	for i, g := range p.sealed {
+		if id, err := g.TryNext(); err == nil {
+			w.fail("sealed: member %d makes %v by generator %d, which is sealed", p.id, id, i)
+		}
+	}
+	if p.g == nil {
+		w.step(p, grant.Event{Kind: grant.Demand})
+		return
+	}
+	if p.cursorOf != p.g {
+		p.cursor, p.cursorOf = p.g.Cursor(), p.g
+	}
+	for range w.upTo(30) {
+		id, err := p.cursor.TryNext()
+		if err != nil {
+			if errors.Is(err, firn.ErrGrantOver) {
+				w.step(p, grant.Event{Kind: grant.Demand})
+			}
+			return
+		}
+		w.called(CallCursor)
+		w.take(p, id)
+	}
+}
+
+// source is a member for its prefetcher.
+type source struct {
+	w *world
+	p *member
+	g *firn.Generator
+}
+
+func (s source) NextBatch(_ context.Context, n int) (firn.Batch, error) {
+	g := s.p.g
+	if g == nil || s.p.f != s.p.fetchedOf {
+		return firn.Batch{}, firn.ErrGrantOver
+	}
+	b, err := g.NextBatch(done, n)
+	if err == nil {
+		s.w.takeBatch(s.p, b, n)
+	}
+	return b, err
+}
+
+// usePrefetcher hands out IDs that were fetched, now or long ago, under this grant
+// or an earlier one.
+func (w *world) usePrefetcher(p *member) {
+	if p.prefetcher == nil || p.f != nil && p.fetchedOf != p.f {
+		p.prefetcher, p.fetchedOf = firn.NewPrefetcher(source{w: w, p: p}, int(w.upTo(50)), 0), p.f
+	}
+	for range w.upTo(20) {
+		id, err := p.prefetcher.Next(context.Background()) // its source never waits
+		if err != nil {
+			w.step(p, grant.Event{Kind: grant.Demand})
+			return
+		}
+		w.called(CallPrefetch)
+		w.giveTaken(p, w.pieceOf(p.fetchedOf, id))
+	}
+}
+
+func (w *world) pieceOf(f *format, id firn.ID) piece {
+	node, slot := f.split(id)
+	return piece{w.number(f.key(node)), f, slot, slot + 1}
+}
+
+// take checks an ID that was taken; it is returned at once or after a pause.
+func (w *world) take(p *member, id firn.ID) { w.hand(p, w.took(p, id, id, 1)) }
+
+// takeBatch checks a batch that was taken.
+func (w *world) takeBatch(p *member, b firn.Batch, n int) piece {
+	raw := b.AppendRaw(b.AppendRaw(nil, 0, 1), n-1, n)
+	x := w.took(p, firn.ID(binary.BigEndian.Uint64(raw)), firn.ID(binary.BigEndian.Uint64(raw[8:])), n)
+	if n <= 64 {
+		at := x.lo
+		for id := range b.All() {
+			if y := w.pieceOf(x.f, id); y.lo != at || y.n != x.n {
+				w.fail("batch: member %d has a batch from slot %d on with slot %d of %s at %d", p.id, x.lo, y.lo, y.n.key, at)
+			}
+			at++
+		}
+	}
+	return x
+}
+
+// hand gives IDs to who has called, at once or after a pause.
+func (w *world) hand(p *member, x piece) {
+	if !w.chance(w.focus.Paused) {
+		w.give(p, x)
+		return
+	}
+	w.fault(PausedCall)
+	w.alive(p, w.upTo(200*second), func() {
+		if mutant.On(mutant.SlotAcrossTerms) && p.g != nil {
+			x.n = p.t.number
+		}
+		w.giveTaken(p, x)
+	})
+}
+
+// giveTaken gives what was taken some time ago, or by another.
+func (w *world) giveTaken(p *member, x piece) {
+	if !w.tookIt(x) {
+		w.fail("windows: member %d gives what is from %d to %d µs of %s, and nobody has taken that", p.id, x.begins(), x.ends(), x.n.key)
+	}
+	w.give(p, x)
+}
+
+var _ = math.MaxInt64

@@ -1,0 +1,481 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/mutant"
+)
+
+// member is a process, or the place of one: what starts after a crash is another.
+type member struct {
+	id            int
+	pinned, upper bool       // may take one number; those of the upper part
+	loops         bool       // its clock is a year ahead, and it does not live long
+	only          *[2]uint64 // the numbers that it may take, byHand
+
+	process
+}
+
+// A process is what ends with a crash.
+type process struct {
+	m                   *grant.Machine
+	g                   *firn.Generator
+	f                   *format // of g
+	t                   *term   // what g uses
+	mark                time.Time
+	owner               string // of the last claim
+	late                bool   // the number was acquired when it had ended
+	born                int64
+	offset              int64
+	drift               float64
+	driftAt             int64
+	grain               int64 // of the clock; 0 means the finest
+	stopped             int64 // does nothing before
+	cut                 int64 // from the store, until
+	shaky               int64 // a request was lost or slow
+	disturbed           int64 // clock or network were touched last
+	request             int   // the request under way, 0 if none
+	timer               int   // the timer that counts
+	last                uint64
+	lastOf              *format
+	attached            bool
+	busy                bool
+	asked               *grant.Action
+	range_              [2]uint64
+	revision            int64 // of the store, as it said last; 0 before that
+	revisedAt           int64
+	heardFloor, heardAt int64 // the greatest floor that it has read, in ms
+
+	tools // what a program makes IDs with, beside the generator
+
+	waiting *grant.Action // the request under way, byHand
+	answer  func(grant.Event)
+}
+
+// newMember is a place that no process has had.
+func newMember(id int) *member { return &member{id: id, process: process{cut: never}} }
+
+// after is the process that follows another: clock and network stay as they are.
+func (p *process) after(born int64) process {
+	return process{
+		born: born, offset: p.offset, drift: p.drift, driftAt: p.driftAt, cut: p.cut, timer: p.timer,
+		stopped: never, shaky: never, disturbed: never, revisedAt: never, heardFloor: never, heardAt: never,
+	}
+}
+
+// start starts a process anew, once it can read the configuration.
+func (w *world) start(p *member) {
+	p.process = p.after(w.now)
+	p.disturbed = w.now
+	born := p.born
+	if !w.byHand && (w.store.down > w.now || p.cut > w.now || w.unfenced) {
+		w.after(second+w.upTo(second), func() {
+			if p.born == born {
+				w.start(p)
+			}
+		})
+		return
+	}
+	p.attached, p.busy = true, true
+	switch {
+	case p.loops:
+		w.fault(ClockYear)
+		p.offset = year
+	case w.wild && w.chance(0.05):
+		w.fault(ClockSkew)
+		p.offset = w.upTo(4*minute) - 2*minute
+	case w.skewed && !w.byHand:
+		w.fault(ClockSkew)
+		p.offset = w.upTo(8*second) - 4*second
+	}
+	if w.wild && w.chance(0.2) {
+		w.fault(ClockDrift)
+		p.drift, p.driftAt = (w.r.Float64()-0.5)*4e-4, w.now
+	}
+	if !w.byHand && (w.focus.Coarse || w.chance(0.1)) {
+		w.fault(ClockCoarse)
+		p.grain = second
+	}
+	f := formatFor(w.config.Layout)
+	p.range_ = [2]uint64{0, f.nodes() - 1}
+	if p.pinned {
+		p.range_[1] = 0
+	}
+	if p.upper {
+		p.range_[0] = f.nodes() * 5 / 8
+	}
+	if p.only != nil {
+		p.range_ = *p.only
+	}
+	set := grant.Settings{
+		Name: name, Lo: p.range_[0], Hi: p.range_[1], Random: w.r.Uint64, Host: fmt.Sprint(p.id), StoreClock: w.shape.clock,
+		AllowClockBehind: w.byHand || w.chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.chance(0.3)),
+	}
+	if !w.byHand && w.chance(0.7) {
+		config := w.config // what package sequencer does
+		set.Config = &config
+	}
+	p.m = grant.NewMachine(set)
+	w.step(p, grant.Event{Kind: grant.Attach})
+	if w.byHand {
+		return
+	}
+	w.listen(p)
+	var use func()
+	use = func() {
+		if p.born != born {
+			return
+		}
+		w.use(p)
+		gap := w.upTo(w.focus.Busy)
+		if w.chance(0.01) {
+			gap = w.upTo(4 * w.window()) // idle
+		}
+		w.after(gap, use)
+	}
+	w.after(1, use)
+}
+
+// crash ends a process as it is, and starts another a little later.
+func (w *world) crash(p *member, later int64) {
+	w.hangUp(p)
+	w.log("member %d crashes", p.id)
+	w.seq++
+	p.process = p.after(-int64(w.seq)) // whatever was for the process finds nobody
+	born := p.born
+	w.after(later, func() {
+		if p.born == born {
+			w.start(p)
+		}
+	})
+}
+
+// loop starts a process again and again.
+func (w *world) loop(p *member) {
+	w.start(p)
+	w.after(w.upTo(20*second), func() {
+		w.fault(Crashed)
+		w.hangUp(p)
+		w.seq++
+		p.process = p.after(-int64(w.seq))
+		w.after(w.upTo(5*second), func() { w.loop(p) })
+	})
+}
+
+// alive runs do after a while, unless the process has ended by then. One that is
+// stopped does it when it continues.
+func (w *world) alive(p *member, d int64, do func()) {
+	born := p.born
+	w.after(d, func() {
+		switch {
+		case p.born != born:
+		case p.stopped > w.now:
+			w.alive(p, p.stopped-w.now, do)
+		default:
+			do()
+		}
+	})
+}
+
+// clock is a member's clock.
+func (w *world) clock(p *member) int64 {
+	t := w.now + p.offset + int64(p.drift*float64(w.now-p.driftAt))
+	if p.grain > 0 {
+		t = floorDiv(t, p.grain) * p.grain
+	}
+	return t
+}
+
+// mono is the time since the world began, by a clock that never goes back.
+func (w *world) mono() time.Duration { return time.Duration(w.now-w.begins) * time.Microsecond }
+
+// used is what a Holder says of it.
+func (p *member) used() time.Time {
+	t := p.mark
+	if p.g != nil {
+		if u := p.g.Used(); u.After(t) {
+			t = u
+		}
+	}
+	return t
+}
+
+// step passes an event to a member's machine, when the process runs.
+func (w *world) step(p *member, e grant.Event) {
+	if p.stopped > w.now {
+		w.alive(p, 0, func() { w.step(p, e) })
+		return
+	}
+	w.trace(w.now, int64(p.id), int64(e.Kind))
+	for _, a := range p.m.Step(e.At(time.UnixMicro(w.clock(p)), w.mono(), p.used())) {
+		w.act(p, a)
+	}
+}
+
+// act does what a Keeper does.
+func (w *world) act(p *member, a grant.Action) {
+	w.trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
+	for _, c := range []byte(a.Key) {
+		w.trace(int64(c))
+	}
+	switch {
+	case a.IsRequest():
+		w.ask(p, a)
+	case a.Kind == grant.Timer:
+		w.seq++
+		p.timer = w.seq
+		mine, born := p.timer, p.born
+		w.after(a.At*ms-w.mono().Microseconds(), func() {
+			if p.born == born && p.timer == mine {
+				w.step(p, grant.Event{Kind: grant.Tick})
+			}
+		})
+	case a.Kind == grant.Begin:
+		w.begin(p, a)
+	case a.Kind == grant.Extend:
+		w.extend(p, a)
+	case a.Kind == grant.Seal:
+		d := int64(0)
+		if !w.byHand && w.chance(0.2) {
+			w.fault(LateSeal)
+			d = w.upTo(2 * second)
+		}
+		born := p.born
+		w.after(d, func() {
+			if p.born == born {
+				w.seal(p)
+				w.step(p, grant.Event{Kind: grant.Sealed})
+			}
+		})
+	case a.Kind == grant.Alarm:
+		w.alarm(p, a.Alarm)
+	case a.Kind == grant.Report && errors.Is(a.Status.Err, grant.ErrMismatch):
+		// Its configuration is that of an earlier life of the sequencer, and so an
+		// operator starts it anew.
+		born, late := p.born, w.upTo(2*minute)
+		p.disturbed = max(p.disturbed, w.now+late)
+		w.after(late, func() {
+			if p.born == born {
+				w.crash(p, w.upTo(second))
+			}
+		})
+	}
+}
+
+// alarm does what people do who are told of something.
+func (w *world) alarm(p *member, i grant.AlarmInfo) {
+	w.res.Alarms++
+	w.log("member %d: alarm %+v", p.id, i)
+	if i.Kind == grant.RolledBack && !w.byHand {
+		at := w.now
+		w.after(w.upTo(minute), func() {
+			if w.fenced < at {
+				w.fence()
+			}
+		})
+	}
+}
+
+// begin takes a grant into use, and checks that it is one: written in the store
+// by this member, and above the mark that it replaced.
+func (w *world) begin(p *member, a grant.Action) {
+	w.res.Acquired++
+	w.checkBegin(p, a)
+	w.log("member %d begins %d: %d to %d", p.id, a.Node, a.From, a.Until)
+	info, _ := p.m.Info()
+	g := a.Grant()
+	if mutant.On(mutant.TickAtUntil) {
+		g.Until = g.Until.Add(p.formatOr(w).layout.Unit())
+	}
+	var err error
+	if p.g != nil {
+		err = p.g.Switch(g)
+	} else {
+		if g.From.Before(p.mark) && !mutant.On(mutant.StaleMemory) {
+			g.From = p.mark
+		}
+		p.f = formatFor(info.Config.Layout)
+		p.ahead = info.Config.MaxAhead
+		p.g, err = firn.NewGenerator(p.f.layout, g, w.options(p))
+	}
+	if err != nil {
+		w.seal(p) // an empty grant: the clock went far back
+	}
+}
+
+// formatOr is the format of a process's generator, or the world's.
+func (p *member) formatOr(w *world) *format {
+	if p.f != nil {
+		return p.f
+	}
+	return w.format
+}
+
+func (w *world) options(p *member) *firn.Options {
+	return &firn.Options{Now: func() time.Time { return time.UnixMicro(w.clock(p)) }, MaxAhead: p.ahead}
+}
+
+// extend makes a member's window longer.
+func (w *world) extend(p *member, a grant.Action) {
+	w.res.Renewals++
+	until := a.End()
+	if mutant.On(mutant.TickAtUntil) {
+		until = until.Add(p.formatOr(w).layout.Unit())
+	}
+	if p.g == nil {
+		return
+	}
+	if mutant.On(mutant.CursorBack) {
+		p.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: time.UnixMicro(w.clock(p)), Until: until}, w.options(p))
+		return
+	}
+	if err := p.g.Extend(until); err != nil {
+		w.fail("extend: %v", err)
+	}
+}
+
+// seal ends the use of a member's grant.
+func (w *world) seal(p *member) {
+	if p.g == nil {
+		return
+	}
+	if mark := p.g.Seal(); mark.After(p.mark) {
+		p.mark = mark
+	}
+	p.retire()
+	p.g = nil
+}
+
+// ask sends a request to the store.
+func (w *world) ask(p *member, a grant.Action) {
+	w.seq++
+	token, born, epoch := w.seq, p.born, w.store.epoch
+	p.request = token
+	if a.Kind == grant.CAS {
+		x := w.of(a.Next)
+		x.clock = floorDiv(w.clock(p), ms)
+		if x.State == "held" {
+			if p.asked != nil && p.asked.Key == a.Key && !w.of(p.asked.Next).applied {
+				// An attempt whose result is not known is made again as it was.
+				x.clock = max(x.clock, w.of(p.asked.Next).clock)
+			}
+			p.asked = &a // before a Begin, the last one is the claim
+		}
+	}
+	answer := func(e grant.Event) {
+		if p.born == born && p.request == token {
+			p.request = 0
+			e.Kind = grant.Answered
+			if a.Key == configKey && e.Err == nil {
+				w.heard(p, e.Values[0])
+			}
+			w.step(p, e)
+		}
+	}
+	if w.byHand {
+		p.waiting, p.answer = &a, answer
+		return
+	}
+	w.after(min(timeout, w.window()/6), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+	there, back := w.upTo(20*ms), w.upTo(20*ms)
+	if w.chance(w.focus.Slow) {
+		w.fault(SlowRequest)
+		there, p.shaky = w.upTo(w.focus.Delay), w.now
+	}
+	if w.chance(0.02) {
+		w.fault(LostRequest)
+		p.shaky = w.now
+		return
+	}
+	lost := w.chance(0.02)
+	w.after(there, func() {
+		if w.store.epoch != epoch || w.store.down > w.now || p.cut > w.now && p.born == born {
+			return
+		}
+		if e, ok := w.whereIsIt(p, a); !ok {
+			if p.born == born && p.request == token && e.Kind == grant.WentBack {
+				w.step(p, e)
+			}
+			w.after(back, func() { answer(grant.Event{Err: grant.ErrNotSent}) })
+			return
+		}
+		if a.Kind == grant.CAS && (p.request != token || p.born != born) {
+			w.fault(LateCAS)
+		}
+		e, answered := w.store.do(a, p)
+		if !answered {
+			return
+		}
+		if lost {
+			w.fault(LostAnswer)
+			p.shaky = w.now
+			return
+		}
+		w.after(back, func() { answer(e) })
+	})
+}
+
+// whereIsIt asks the store where it is, before what a Keeper asks it for. It is
+// not ok if the request must not be made; the event says why.
+func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
+	if !w.lineage || a.Kind != grant.CAS && a.Key != configKey {
+		return e, true
+	}
+	if p.revisedAt != never && w.now-p.revisedAt < second {
+		return e, true
+	}
+	if w.chance(0.01) {
+		w.fault(LineageFailed)
+		p.shaky = w.now
+		return e, mutant.On(mutant.LineageIgnored)
+	}
+	back := w.store.revision < p.revision
+	p.revision, p.revisedAt = w.store.revision, w.now
+	if back {
+		e.Kind = grant.WentBack
+	}
+	return e, !back
+}
+
+const configKey = "v1/" + name + "/config"
+
+// fine reports whether a member should have its IDs: it is attached, its clock is
+// right, and for a while nothing has come between it, its clock and the store.
+func (w *world) fine(p *member) bool {
+	const a = 20 * second
+	clock := w.clock(p)
+	switch {
+	case !p.attached || p.loops:
+		return false
+	case max(w.closing, w.store.down, p.cut, p.born, p.shaky) >= w.now-a || p.disturbed >= w.now-2*minute:
+		return false
+	case clock/ms < w.floor()+60_000:
+		return false // numbers are of no use yet
+	case clock < w.now-9*second || clock > w.now+9*second || p.used().UnixMicro() > clock+2*w.window():
+		return false // or it was wrong, and the process has used times that are to come
+	case w.clockOff != 0 && (w.wild || p.range_[0] == p.range_[1]):
+		return false // it sees no clocks, or not enough, that say that the store's is wrong
+	}
+	return true
+}
+
+// free reports whether there is a number that a member might have.
+func (w *world) free(p *member) bool {
+	if w.besieged {
+		return true // there are more numbers than members
+	}
+	f := formatFor(w.config.Layout)
+	now := w.clock(p) / ms
+	for node := p.range_[0]; node <= p.range_[1]; node++ {
+		v, ok := w.store.values[f.key(node)]
+		if r := w.of(v); !ok || r.State == "free" && r.Until <= now || r.Until < now-5000 || p.owner != "" && r.Owner == p.owner {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/internal/mutant"
+)
+
+// A network is where servers are, and what the store says of that: the records of
+// members, which outlive them. A server that has no node number asks another one,
+// by the rules of server/forwarding: a hop names the member that it is for, and
+// the store, and whoever is not that member refuses it.
+type network struct {
+	hosts   []host  // by address
+	entries []entry // the records
+	last    int     // the last member
+}
+
+// A host is what answers at an address: a member, or a server of another store that
+// has a sequencer of the same name, or nothing.
+type host struct {
+	p       *member
+	born    int64
+	foreign *firn.Generator
+	of      *format
+}
+
+// An entry is a member's record.
+type entry struct {
+	member  int
+	address int
+	at      int64
+}
+
+// entryLife is how long a record counts.
+const entryLife = 30 * second
+
+// listen gives a process an address, which another may have had just before.
+func (w *world) listen(p *member) {
+	n := &w.net
+	n.last++
+	p.self = n.last
+	var idle []int
+	for i, h := range n.hosts {
+		if h == (host{}) {
+			idle = append(idle, i)
+		}
+	}
+	if len(idle) > 0 {
+		p.address = idle[w.r.IntN(len(idle))]
+	} else {
+		p.address = len(n.hosts)
+		n.hosts = append(n.hosts, host{})
+	}
+	n.hosts[p.address] = host{p: p, born: p.born}
+	w.announce(p)
+}
+
+// announce writes a process's record.
+func (w *world) announce(p *member) {
+	if p.self == 0 || p.cut > w.now || w.store.down > w.now {
+		return
+	}
+	w.net.entries = slices.DeleteFunc(w.net.entries, func(e entry) bool { return e.member == p.self || e.at < w.now-entryLife })
+	w.net.entries = append(w.net.entries, entry{p.self, p.address, w.now})
+}
+
+// hangUp ends a process's server. A server of another store may come to be there.
+func (w *world) hangUp(p *member) {
+	if p.self == 0 {
+		return
+	}
+	address := p.address
+	w.net.hosts[address] = host{}
+	if !w.chance(0.3) {
+		return
+	}
+	f := formatFor(w.config.Layout)
+	g, err := firn.NewGenerator(f.layout, firn.StaticGrant(uint64(w.r.IntN(int(f.nodes())))), &firn.Options{Now: w.time})
+	if err != nil {
+		w.fail("foreign server: %v", err)
+		return
+	}
+	w.net.hosts[address] = host{foreign: g, of: f}
+	w.after(w.upTo(minute), func() { w.net.hosts[address] = host{} })
+}
+
+// forward has a process ask others for IDs.
+func (w *world) forward(p *member) {
+	var all []entry
+	for _, e := range w.net.entries {
+		if e.member != p.self && e.at >= w.now-entryLife {
+			all = append(all, e)
+		}
+	}
+	w.r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	const targets = 3
+	w.hop(p, all[:min(targets, len(all))], int(w.upTo(100)))
+}
+
+// hop asks the first of some servers, and the others if it does not help.
+func (w *world) hop(p *member, all []entry, n int) {
+	if len(all) == 0 {
+		return
+	}
+	to := all[0]
+	next := func() { w.alive(p, w.upTo(10*ms), func() { w.hop(p, all[1:], n) }) }
+	w.after(w.upTo(10*ms), func() {
+		h := w.net.hosts[to.address]
+		switch {
+		case h.foreign != nil:
+			w.fault(ForeignAddress)
+			if !mutant.On(mutant.TargetUnchecked) {
+				next()
+				return
+			}
+			if b, err := h.foreign.NextBatch(done, n); err == nil {
+				for id := range b.All() {
+					w.giveTaken(p, w.pieceOf(h.of, id))
+				}
+			}
+		case h.p == nil || h.p.born != h.born:
+			next()
+		default:
+			q := h.p
+			w.alive(q, 0, func() { w.answerHop(p, q, to, n, next) })
+		}
+	})
+}
+
+// answerHop has a member make IDs for another one. It does not ask a third.
+func (w *world) answerHop(p, q *member, to entry, n int, next func()) {
+	if q.self != to.member {
+		w.fault(ReusedAddress)
+		if !mutant.On(mutant.TargetUnchecked) {
+			next()
+			return
+		}
+	}
+	if q.g == nil {
+		next()
+		return
+	}
+	b, err := q.g.NextBatch(done, n)
+	if err != nil {
+		next()
+		return
+	}
+	x := w.takeBatch(q, b, n)
+	back := w.upTo(20 * ms)
+	if w.chance(w.focus.Slow) {
+		w.fault(SlowRequest)
+		back = w.upTo(w.focus.Delay)
+	}
+	w.alive(p, back, func() {
+		w.called(CallForward)
+		w.giveTaken(p, x)
+	})
+}

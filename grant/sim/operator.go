@@ -1,0 +1,429 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/mutant"
+)
+
+var (
+	releaseEvent = grant.Event{Kind: grant.Release}
+	attachEvent  = grant.Event{Kind: grant.Attach}
+)
+
+func (w *world) time() time.Time { return time.UnixMicro(w.now) }
+
+// admin are the options of an operator, whose clock is right.
+func (w *world) admin() *grant.AdminOptions { return &grant.AdminOptions{Now: w.time} }
+
+// create creates the sequencer as the world begins.
+func (w *world) create() {
+	w.announced(w.config)
+	at := w.time()
+	if w.chance(0.5) {
+		at = at.Add(-48 * time.Hour) // a fence takes what is younger for too young to know
+	}
+	if _, err := grant.Create(done, operator{w, true}, name, w.config, at); err != nil {
+		w.fail("create: %v", err)
+	}
+	w.created(w.config)
+	if w.old {
+		w.age()
+	}
+}
+
+// age makes the configuration one of version 1, as an older program wrote it.
+func (w *world) age() {
+	text := string(w.store.values[configKey])
+	text = strings.Replace(text, `"v":2`, `"v":1`, 1)
+	text = strings.Replace(text, fmt.Sprintf(`"longest_window":%d,`, w.config.Window.Milliseconds()), "", 1)
+	text = strings.Replace(text, `"floor":null`, `"floor":0`, 1)
+	w.store.values[configKey] = []byte(text)
+}
+
+func (w *world) created(c grant.Config) {
+	w.called(CallCreate)
+	w.config = c
+	w.known = max(w.known, c.Window)
+}
+
+// announced notes a configuration that members may soon read.
+func (w *world) announced(c grant.Config) {
+	w.longest = max(w.longest, (c.MaxAhead + c.Window).Microseconds())
+	w.widest = max(w.widest, c.Window)
+}
+
+// unclear reports whether an operator has to run the same command again.
+func unclear(err error) bool {
+	return errors.Is(err, errLost) || errors.Is(err, grant.ErrNotSent) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// insist does something as an operator does: again, a little later, while the
+// answer is not clear. then gets the last error.
+func (w *world) insist(do func() error, then func(error)) {
+	w.operating = w.now + 10*minute
+	var again func()
+	again = func() {
+		err := do()
+		if unclear(err) {
+			w.operating = w.now + 10*minute
+			w.after(w.upTo(5*second), again)
+			return
+		}
+		w.operating = w.now
+		then(err)
+	}
+	again()
+}
+
+// empty has all members give their numbers back, and lets them go on a little later,
+// after a change perhaps.
+func (w *world) empty(f Fault) {
+	for k, v := range w.store.values {
+		if strings.HasPrefix(k, prefix) && w.of(v).Until*ms > w.now+2*w.window()+2*second {
+			return // a clock in 2050 wrote it: it would wait until then
+		}
+	}
+	if w.closing > w.now || w.operating > w.now || w.unfenced {
+		return
+	}
+	w.fault(f)
+	w.finish(f)
+}
+
+// finish takes the sequencer to its end: detached, or destroyed.
+func (w *world) finish(f Fault) {
+	w.closing = w.now + year
+	w.insist(func() error {
+		if w.unfenced {
+			return grant.ErrNotSent
+		}
+		call := grant.Destroy
+		if f == DetachedAll {
+			call = grant.DetachAll
+		}
+		_, err := call(done, operator{w: w}, name, w.admin()) // one step at a time: what waits is called again
+		if errors.Is(err, context.Canceled) {
+			err = errLost
+		}
+		return err
+	}, func(err error) {
+		switch {
+		case errors.Is(err, grant.ErrDestroyed), errors.Is(err, grant.ErrNotFound):
+			return // the store went back, and what it has now is seen by attend
+		case err != nil:
+			w.fail("%v: %v", f, err)
+			return
+		}
+		w.called(map[bool]Call{true: CallDetach, false: CallDestroy}[f == DetachedAll])
+		w.ended, w.closing = true, w.now+20*second
+		w.operating = w.now + 10*minute
+		w.after(w.upTo(10*second), func() { w.revive(f) })
+	})
+}
+
+// revive makes a sequencer usable again that was detached or destroyed.
+func (w *world) revive(f Fault) {
+	w.ended = false
+	if f == DetachedAll {
+		w.insist(func() error { return w.attachAll() }, func(error) {})
+		return
+	}
+	c := w.config
+	purge := false
+	if f == Changed {
+		if c = w.anyConfig(formatFor(c.Layout)); w.chance(0.3) {
+			purge = true
+			c = w.anyConfig(w.anyFormat())
+		}
+		if w.focus.Format != "" {
+			purge = false
+			c = w.anyConfig(w.format)
+		}
+	}
+	w.announced(c)
+	w.insist(func() error {
+		if w.unfenced {
+			return grant.ErrNotSent
+		}
+		if purge {
+			if _, err := grant.Purge(done, operator{w: w}, name); err != nil {
+				return err
+			}
+			w.called(CallPurge)
+		}
+		_, err := grant.Create(done, operator{w: w}, name, c, w.time())
+		return err
+	}, func(err error) {
+		if err == nil {
+			w.created(c)
+		}
+	})
+}
+
+func (w *world) attachAll() error {
+	if w.unfenced {
+		return grant.ErrNotSent
+	}
+	_, err := grant.AttachAll(done, operator{w: w}, name)
+	if err == nil {
+		w.called(CallAttach)
+	}
+	return err
+}
+
+// attend looks after the sequencer: where the store went back, it is in a state that
+// no operator works on.
+func (w *world) attend() {
+	w.after(minute, w.attend)
+	if s := w.store; w.operating > w.now || w.unfenced || s.down > w.now || s.standby != nil || s.old != nil {
+		return
+	}
+	info, err := grant.Lookup(done, operator{w, true}, name)
+	if err != nil {
+		w.fail("lookup: %v", err)
+		return
+	}
+	w.config = info.Config
+	if info.Version == 1 && w.chance(0.02) {
+		w.upgrade()
+	}
+	if w.besieged && w.chance(0.3) || w.wild && w.chance(0.1) {
+		w.repair()
+	}
+	switch info.State {
+	case grant.Attached:
+		w.closing = min(w.closing, w.now)
+	case grant.Detaching, grant.Detached:
+		w.revive(DetachedAll)
+	case grant.Destroying:
+		w.finish(DestroyedAll)
+	default:
+		w.revive(DestroyedAll)
+	}
+}
+
+// upgrade has records written in the newest version from now on.
+func (w *world) upgrade() {
+	w.insist(func() error {
+		if w.unfenced {
+			return grant.ErrNotSent
+		}
+		_, err := grant.Upgrade(done, operator{w: w}, name)
+		return err
+	}, func(err error) {
+		if err == nil {
+			w.called(CallUpgrade)
+		}
+	})
+}
+
+// repair gives back what wrong clocks have spoiled.
+func (w *world) repair() {
+	w.insist(func() error {
+		if w.unfenced {
+			return grant.ErrNotSent
+		}
+		report, err := grant.Repair(done, operator{w: w}, name, &grant.RepairOptions{Now: w.time})
+		if err == nil && len(report.Nodes) > 0 {
+			w.called(CallRepair)
+		}
+		return err
+	}, func(err error) {
+		if err != nil {
+			w.fail("repair: %v", err)
+		}
+	})
+}
+
+// disturbStore makes a backup, or puts the last one in the store's place.
+func (w *world) disturbStore() {
+	if w.wild || w.besieged || w.unfenced {
+		return
+	}
+	if w.store.backup == nil || w.chance(0.3) && !w.focus.Brief {
+		if w.focus.Brief { // the restore comes soon
+			w.after(w.upTo(3*w.window()), w.restore)
+		}
+		w.store.save()
+		return
+	}
+	if !w.focus.Brief {
+		w.restore()
+	}
+}
+
+// restore puts the backup in the store's place, and has it fenced. Clients are cut
+// off before, and come back after, or before if they will notice.
+func (w *world) restore() {
+	s := w.store
+	if w.unfenced || s.backup == nil {
+		return
+	}
+	w.fault(Restore)
+	w.log("restore")
+	w.ended = false // as it may not have been when the backup was made
+	b := s.backup
+	if !w.byHand && !w.focus.Brief && w.chance(0.5) {
+		b = s.first
+	}
+	s.restore(b)
+	w.unfenced = true
+	if info, err := grant.Lookup(done, operator{w, true}, name); err == nil {
+		w.config = info.Config
+	}
+	away := w.upTo(30 * second)
+	if w.focus.Brief {
+		away = w.upTo(200 * ms)
+	}
+	late := int64(0)
+	s.down = w.now + year
+	if w.allKnow(b) {
+		w.fault(LateFence)
+		late, away = w.upTo(2*minute), 0
+		s.down = w.now + 2*second
+	}
+	for _, p := range w.members {
+		p.disturbed = w.now + 4*w.window() + minute
+	}
+	if w.byHand {
+		w.fenceNow()
+		s.down = w.now + away
+		return
+	}
+	w.after(late, func() {
+		w.insist(w.fenceNow, func(err error) {
+			if err != nil {
+				w.fail("fence: %v", err)
+			}
+			s.down = min(s.down, w.now+away)
+			w.fenced = max(s.down, w.now)
+			for _, p := range w.members {
+				p.disturbed = w.now + 4*w.window() + minute
+			}
+		})
+	})
+}
+
+// allKnow reports whether all members will notice that the store is what it was:
+// where it says where it is in its history, and they have heard of a later time.
+func (w *world) allKnow(b *backup) bool {
+	for _, p := range w.members {
+		if p.m != nil && p.revision <= b.revision {
+			return false
+		}
+	}
+	return w.lineage && !w.byHand
+}
+
+// fence fences a sequencer whose store never went back.
+func (w *world) fence() {
+	if w.unfenced {
+		return
+	}
+	for _, p := range w.members {
+		p.disturbed = w.now + 4*w.window() + minute
+	}
+	w.insist(func() error {
+		if w.unfenced {
+			return grant.ErrNotSent
+		}
+		return w.fenceNow()
+	}, func(err error) {
+		if err != nil {
+			w.fail("fence: %v", err)
+		}
+	})
+}
+
+// fenceNow fences the sequencer at this moment.
+func (w *world) fenceNow() error {
+	if mutant.On(mutant.NoFence) && w.unfenced {
+		w.unfenced = false
+		return nil
+	}
+	o := &grant.FenceOptions{Now: w.time, AnyClock: w.wild || w.besieged, DryRun: true}
+	s := operator{w, w.byHand}
+	report, err := grant.Fence(done, s, name, o)
+	if errors.Is(err, grant.ErrNotFound) {
+		w.fault(Younger)
+		c := w.anyConfig(formatFor(w.config.Layout))
+		w.announced(c)
+		if _, err = grant.Create(done, s, name, c, w.time()); err == nil {
+			w.created(c)
+			report, err = grant.Fence(done, s, name, o)
+		}
+	}
+	if err == nil {
+		o.DryRun = false
+		switch {
+		case w.logged("fence knows %v of %v, unsure %v", w.known, w.widest, report.Unsure):
+		case w.known >= w.widest:
+		case report.Unsure, w.chance(0.3):
+			o.LongestWindow = w.widest // only people know it
+		default:
+			w.fault(ShortFence)
+		}
+		_, err = grant.Fence(done, s, name, o)
+	}
+	if err != nil {
+		w.fault(HalfFence)
+		return err
+	}
+	w.called(CallFence)
+	w.log("fenced, floor %d", w.floor())
+	w.checkFence(max(w.known, o.LongestWindow) >= w.widest)
+	w.known = max(w.known, o.LongestWindow)
+	w.unfenced, w.fenced = false, w.now
+	return nil
+}
+
+// clone copies a running process over another one.
+func (w *world) clone(p *member) {
+	if p.id != 2 || p.g == nil || p.stopped > w.now || w.res.Seed%4 != 1 || len(w.cloned) > 0 {
+		return
+	}
+	other := w.members[3]
+	if other.m == nil {
+		return
+	}
+	w.fault(Clone)
+	status := p.m.Status()
+	hi := status.Until * ms
+	if p.request != 0 {
+		hi += 2 * w.longest // a renewal may be under way, and be adopted by both
+	}
+	w.cloned = append(w.cloned, cloning{p.t.number, p.used().UnixMicro() - p.f.unit, hi})
+	w.hangUp(other)
+	other.process = p.process
+	other.born, other.request = w.now<<8|1, 0
+	other.m = p.m.Clone()
+	other.tools = tools{ahead: p.ahead}
+	t := *p.t
+	t.span = nil
+	other.t = &t
+	other.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: p.g.Used(), Until: time.UnixMilli(status.Until)}, w.options(other))
+	if p.request != 0 {
+		other.request = -1
+		w.alive(other, timeout, func() {
+			if other.request == -1 {
+				other.request = 0
+				w.step(other, grant.Event{Kind: grant.Answered, Err: context.DeadlineExceeded})
+			}
+		})
+	} else {
+		w.step(other, grant.Event{Kind: grant.Tick})
+	}
+	var use func()
+	use = func() {
+		w.use(other)
+		w.alive(other, w.upTo(second), use)
+	}
+	w.alive(other, 1, use)
+}

@@ -1,0 +1,401 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+)
+
+// records is what the oracles know: what became of every write, and who has taken
+// and given what. None of it is known to the members.
+type records struct {
+	numbers map[string]*number  // by key
+	written map[string]*written // every record that was wanted to be written, by its bytes
+	cloned  []cloning
+	floorOf *byte // the configuration whose floor is floorIs
+	floorIs int64
+	stale   int64 // reads may come from an old primary, until then
+}
+
+func newRecords() records {
+	return records{numbers: make(map[string]*number), written: make(map[string]*written), stale: never}
+}
+
+// never is a time before all others, and the mark of a number without a record.
+const never = math.MinInt64
+
+// A number is what is known of a node number.
+type number struct {
+	key      string
+	spans    []*span             // what was taken, in each term
+	taken    int64               // exclusive end of all that was taken
+	granted  map[string]*granted // by owner
+	most     int64               // the latest mark that was ever granted, in ms
+	given    map[*format]*slots
+	repaired bool         // times before those of the last terms may be taken
+	excused  []interval64 // what may be taken and given again
+}
+
+// An interval64 is the times from lo on and below hi, in µs.
+type interval64 struct{ lo, hi int64 }
+
+func (n *number) excuses(t int64) bool {
+	return slices.ContainsFunc(n.excused, func(i interval64) bool { return i.lo <= t && t < i.hi })
+}
+
+// A granted is what an owner was granted of a number.
+type granted struct{ until int64 } // in ms
+
+func (w *world) number(key string) *number {
+	n := w.numbers[key]
+	if n == nil {
+		n = &number{key: key, taken: never, most: never, granted: make(map[string]*granted), given: make(map[*format]*slots)}
+		w.numbers[key] = n
+	}
+	return n
+}
+
+func (n *number) grant(owner string) *granted {
+	g := n.granted[owner]
+	if g == nil {
+		g = &granted{never}
+		n.granted[owner] = g
+	}
+	return g
+}
+
+// A term is what a generator uses, from begin to seal or the next begin.
+type term struct {
+	node    uint64
+	number  *number
+	from    int64 // in µs
+	began   int64 // when it did
+	granted *granted
+	span    *span
+}
+
+// A span is what a member has taken in one term, from lo on and below hi.
+type span struct {
+	member int
+	lo, hi int64
+}
+
+// A piece is IDs: the slots [lo, hi) of a number.
+type piece struct {
+	n      *number
+	f      *format
+	lo, hi uint64
+}
+
+func (x piece) begins() int64 { return x.f.time(x.lo) }
+func (x piece) ends() int64   { return x.f.time(x.hi-1) + x.f.unit }
+
+// A cloning is what a clone may repeat.
+type cloning struct {
+	n      *number
+	lo, hi int64
+}
+
+// written is a record, and what became of it.
+type written struct {
+	record
+	applied bool
+	base    int64 // the mark that its owner's claim replaced
+	floor   int64 // of the sequencer, when it was applied
+	late    bool  // applied when the sequencer had ended
+	clock   int64 // its writer's, in ms, when it was to be written
+}
+
+// record is what the oracles read in a node's record. Times are in ms.
+type record struct {
+	Owner   string
+	Until   int64
+	State   string
+	Spoiled [2]int64 // what no window reaches into
+}
+
+// field is what a record has after a name, up to the next comma. A record is of
+// the protocol's own making, so there is none in these values, nor is a name.
+func field(value []byte, name string) string {
+	i := bytes.Index(value, []byte(name))
+	if i < 0 {
+		return ""
+	}
+	rest := value[i+len(name):]
+	if end := bytes.IndexAny(rest, ",}"); end >= 0 {
+		rest = rest[:end]
+	}
+	return string(bytes.Trim(rest, `"`))
+}
+
+// of is what is known of a record. It is read once.
+func (w *world) of(value []byte) *written {
+	x := w.written[string(value)]
+	if x == nil {
+		x = &written{record: record{Until: never}, base: never, floor: never}
+		if len(value) > 0 {
+			x.Owner, x.State = field(value, `"owner":`), field(value, `"state":`)
+			x.Until = w.integer(value, `"until":`)
+			if i := bytes.Index(value, []byte(`"spoiled":[`)); i >= 0 {
+				if n, err := fmt.Sscanf(string(value[i:]), `"spoiled":[%d,%d]`, &x.Spoiled[0], &x.Spoiled[1]); n != 2 {
+					w.fail("record %s: %v", value, err)
+				}
+			}
+		}
+		w.written[string(value)] = x
+	}
+	return x
+}
+
+func (w *world) integer(value []byte, name string) int64 {
+	n, err := strconv.ParseInt(field(value, name), 10, 64)
+	if err != nil {
+		w.fail("record %s: %v", value, err)
+	}
+	return n
+}
+
+// floor is that of the sequencer, in ms.
+func (w *world) floor() int64 {
+	value := w.store.values[configKey]
+	if len(value) == 0 {
+		return never
+	}
+	if &value[0] != w.floorOf {
+		w.floorOf, w.floorIs = &value[0], floorIn(value)
+	}
+	return w.floorIs
+}
+
+// floorIn is the floor that a configuration has, or never. In version 1, 0 says
+// that it has none.
+func floorIn(config []byte) int64 {
+	n, err := strconv.ParseInt(field(config, `"floor":`), 10, 64)
+	if err != nil || n == 0 && field(config, `"v":`) == "1" {
+		return never
+	}
+	return n
+}
+
+// held reports whether its owner may use the number.
+func (r record) held() bool { return r.State == "held" || r.State == "closing" }
+
+// applied notes that a write was applied, and checks it: here windows are made.
+func (w *world) applied(k string, before, next []byte, by *member) {
+	if !strings.HasPrefix(k, prefix) {
+		return
+	}
+	n := w.number(k)
+	was, is := w.of(before), w.of(next)
+	is.applied, is.base = true, was.Until
+	if same := was.held() && was.Owner == is.Owner; same {
+		is.base = was.base
+		if is.Until < was.base {
+			w.fail("windows: the mark of %s becomes %d, below %d, where the grant of its owner began", k, is.Until, was.base)
+		}
+	} else if is.held() {
+		is.floor = w.floor()
+	}
+	if w.ended && is.State == "held" {
+		is.late = true
+		if was.State == "held" {
+			w.fail("ended: the window of %s is renewed, and detach or destroy had returned", k)
+		}
+	}
+	n.repaired = n.repaired || is.Spoiled != [2]int64{}
+	g := n.grant(is.Owner)
+	g.until = max(g.until, is.Until)
+	if is.held() {
+		n.most = max(n.most, is.Until)
+	}
+	if most := is.clock + w.longest/ms; by != nil && is.held() && is.Until > max(was.Until, most) {
+		w.fail("cap: member %d raises the mark of %s from %d to %d, and its clock and a window end at %d", by.id, k, was.Until, is.Until, most)
+	}
+	if n.taken > is.Until*ms && len(w.cloned) == 0 && !w.unfenced {
+		w.checkMark(n, is.record, w.floor())
+	}
+}
+
+// checkMark checks that what was taken of a number, by whomever, lies below its
+// mark or the floor, or where no window will ever be.
+func (w *world) checkMark(n *number, r record, floor int64) {
+	for _, s := range n.spans {
+		if s.hi > max(r.Until, floor)*ms && (s.lo < r.Spoiled[0]*ms || s.hi > r.Spoiled[1]*ms) && !n.excuses(s.hi-1) {
+			w.fail("windows: the mark of %s becomes %d, and member %d has taken what is from %d to %d µs", n.key, r.Until, s.member, s.lo, s.hi)
+		}
+	}
+}
+
+func floorDiv(a, b int64) int64 {
+	if a < 0 {
+		return -((-a + b - 1) / b)
+	}
+	return a / b
+}
+
+// checkBegin checks that a grant that is about to be used is one: written in the
+// store by this member, and above the mark that it replaced.
+func (w *world) checkBegin(p *member, a grant.Action) {
+	if p.asked == nil {
+		w.fail("windows: member %d begins node %d and never asked for it", p.id, a.Node)
+		return
+	}
+	claim := w.of(p.asked.Next)
+	switch {
+	case !claim.applied:
+		w.fail("windows: member %d begins node %d, and its claim was never applied", p.id, a.Node)
+	case a.From < claim.base:
+		w.fail("windows: member %d begins node %d at %d, below the mark %d of the one before", p.id, a.Node, a.From, claim.base)
+	case a.From < claim.floor:
+		w.fail("floor: member %d begins node %d at %d, below the floor %d", p.id, a.Node, a.From, claim.floor)
+	case a.Node < p.range_[0] || a.Node > p.range_[1]:
+		w.fail("range: member %d has node %d, and may have %v", p.id, a.Node, p.range_)
+	}
+	n := w.number(p.asked.Key)
+	p.owner, p.late = claim.Owner, claim.late
+	p.t = &term{node: a.Node, number: n, from: a.From * ms, began: w.now, granted: n.grant(claim.Owner)}
+}
+
+// took checks the IDs from first to last, which a member has just taken.
+func (w *world) took(p *member, first, last firn.ID, count int) piece {
+	node, lo := p.f.split(first)
+	other, hi := p.f.split(last)
+	hi++
+	x := piece{p.t.number, p.f, lo, hi}
+	if node != other || node != p.t.node || hi-lo != uint64(count) {
+		w.fail("batch: member %d takes %d IDs from %v to %v, with node %d", p.id, count, first, last, p.t.node)
+	}
+	if p.lastOf == p.f && lo <= p.last {
+		w.fail("order: member %d takes %v, and was at %d before", p.id, first, p.last)
+	}
+	p.last, p.lastOf = hi-1, p.f
+	if len(w.cloned) == 0 {
+		if until := p.t.granted.until; x.ends() > until*ms {
+			w.fail("until: member %d makes an ID of node %d for %d µs, and was granted what is before %d", p.id, node, x.ends()-p.f.unit, until)
+		}
+		w.checkHeard(p, x)
+		if x.begins() < p.t.from {
+			w.fail("from: member %d makes an ID of node %d for %d µs, and was granted what begins at %d µs", p.id, node, x.begins(), p.t.from)
+		}
+	}
+	x.n.taken = max(x.n.taken, x.ends())
+	w.note(p, x)
+	if w.ended && p.late {
+		w.fail("ended: member %d makes an ID of node %d, acquired after detach or destroy had returned", p.id, node)
+	}
+	return x
+}
+
+// note notes what a member has taken, and sees that nobody else has taken anything
+// between what it takes in this term.
+func (w *world) note(p *member, x piece) {
+	t := p.t
+	lo, hi := x.begins(), x.ends()
+	if t.span == nil {
+		t.span = &span{member: p.id, lo: lo, hi: hi}
+		x.n.spans = append(x.n.spans, t.span)
+	}
+	t.span.lo, t.span.hi = min(t.span.lo, lo), max(t.span.hi, hi)
+	if len(w.cloned) > 0 {
+		return
+	}
+	all := x.n.spans
+	if !x.n.repaired {
+		all = all[max(0, len(all)-20):]
+	}
+	for _, s := range all {
+		if s != t.span && s.lo < t.span.hi && t.span.lo < s.hi && !x.n.excuses(max(s.lo, t.span.lo)) {
+			w.fail("windows: member %d takes what is from %d to %d µs of %s in one term, and member %d what is from %d to %d",
+				p.id, t.span.lo, t.span.hi, x.n.key, s.member, s.lo, s.hi)
+		}
+	}
+}
+
+// tookIt reports whether a member of this sequencer has taken what is given.
+func (w *world) tookIt(x piece) bool {
+	return slices.ContainsFunc(x.n.spans, func(s *span) bool { return s.lo <= x.begins() && x.ends() <= s.hi })
+}
+
+// give hands IDs out.
+func (w *world) give(p *member, x piece) {
+	w.res.IDs += int(x.hi - x.lo)
+	given := x.n.given[x.f]
+	if given == nil {
+		given = new(slots)
+		x.n.given[x.f] = given
+	}
+	if again, twice := given.add(x.lo, x.hi); twice && !w.mayRepeat(piece{x.n, x.f, again, again + 1}) {
+		w.fail("repeated: member %d gives slot %d of %s again, at %d µs", p.id, again, x.n.key, x.f.time(again))
+	}
+}
+
+func (w *world) mayRepeat(x piece) bool {
+	t := x.begins()
+	for _, c := range w.cloned {
+		if x.n == c.n && t >= c.lo && t < c.hi {
+			return true
+		}
+	}
+	return x.n.excuses(t)
+}
+
+// checkFence checks that nothing that was granted before a fence ends above what
+// may be granted after it. Where the fence did not know the longest window, what
+// lies above may be granted again: members that hear of it stop.
+func (w *world) checkFence(knew bool) {
+	if w.wild || w.besieged {
+		return // it asks for clocks that are right
+	}
+	floor := w.floor()
+	for _, key := range slices.Sorted(maps.Keys(w.numbers)) {
+		n := w.numbers[key]
+		bound := max(floor, w.of(w.store.values[key]).Until)
+		switch {
+		case n.most <= bound:
+		case knew:
+			w.fail("fence: %s was granted up to %d, and after the fence begins at %d", key, n.most, bound)
+		default:
+			n.excused = append(n.excused, interval64{bound * ms, n.most * ms})
+		}
+	}
+}
+
+// heard notes what a member has read of the configuration.
+func (w *world) heard(p *member, value []byte) {
+	if n := floorIn(value); n > p.heardFloor {
+		p.heardFloor, p.heardAt = n, w.now
+	}
+}
+
+// checkHeard checks that a member uses nothing above the floor of a fence of what
+// it held before, once it has heard of the fence or might have.
+func (w *world) checkHeard(p *member, x piece) {
+	cut := max(p.cut, p.stopped, p.shaky, w.store.down, w.stale)
+	switch above := func(floor int64) bool { return x.ends() > floor*ms }; {
+	case cut > w.now-10*second:
+	case p.heardFloor != never && p.t.began < p.heardAt && p.heardAt < w.now-10*second && above(p.heardFloor):
+		w.fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d that it read %d s ago",
+			p.id, p.t.node, x.ends(), p.heardFloor, (w.now-p.heardAt)/second)
+	case w.wild || w.unfenced || w.fenced == never || w.store.standby != nil:
+	case p.t.began < w.fenced && max(w.fenced, cut) < w.now-45*second && above(w.floor()):
+		w.fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d of a fence that was %d s ago",
+			p.id, p.t.node, x.ends(), w.floor(), (w.now-w.fenced)/second)
+	}
+}
+
+// stalled checks that members had their IDs.
+func (w *world) stalled() {
+	if r := w.res; r.Failed > 100 && r.Failed > r.Tries/4 {
+		w.fail("stalled: %d of %d IDs that were wanted while nothing was amiss were not had", r.Failed, r.Tries)
+	}
+	if r := w.res; r.BesiegedFailed > 100 && r.BesiegedFailed > r.BesiegedTries/20 {
+		w.fail("stalled: beside a host whose clock is a year ahead, %d of %d IDs were not had", r.BesiegedFailed, r.BesiegedTries)
+	}
+}

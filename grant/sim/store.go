@@ -1,0 +1,263 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/mutant"
+)
+
+// A store is the database. Where it has a standby, a write counts as applied when
+// the standby has it: a lag means that writes are visible at once and durable
+// later, or never, if the standby takes the primary's place.
+type store struct {
+	w        *world
+	values   map[string][]byte
+	revision int64 // of all, and of keys and values: for mutant.CompareRevision alone
+	rev      map[string]int64
+	revOf    map[string]int64
+
+	epoch int   // of connections: a request of an earlier one gets no answer
+	down  int64 // it does not answer before
+
+	standby map[string][]byte // what the standby has, while it lags behind
+	durable int64             // its revision
+	lagging []write           // what it has not, in order
+	old     map[string][]byte // what a primary has that was replaced and still runs; nil if there is none
+	backup  *backup           // the last one
+	first   *backup           // and the first
+}
+
+// A write is one that was applied on the primary alone.
+type write struct {
+	key          string
+	before, next []byte
+	by           *member
+}
+
+// A backup is what the store was at some time.
+type backup struct {
+	values   map[string][]byte
+	rev      map[string]int64
+	revision int64
+	known    time.Duration // the longest window then
+}
+
+func newStore(w *world) *store {
+	return &store{w: w, down: never, values: make(map[string][]byte), rev: make(map[string]int64), revOf: make(map[string]int64)}
+}
+
+// do does a request at this moment; by is nil where an operator makes it. It is
+// not answered where a write waits for a standby that does not have it.
+func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
+	values := s.values
+	isOld := s.old != nil && s.w.chance(0.3)
+	if isOld {
+		s.w.fault(OldPrimary)
+		values = s.old
+		if by != nil {
+			by.disturbed = s.w.now
+		}
+	}
+	switch a.Kind {
+	case grant.Get:
+		e.Values = [][]byte{values[a.Key]}
+	case grant.GetMany:
+		e.Keys = a.Keys
+		for _, k := range a.Keys {
+			e.Values = append(e.Values, values[k])
+		}
+	case grant.List:
+		for _, k := range slices.Sorted(maps.Keys(values)) {
+			if strings.HasPrefix(k, a.Key) {
+				e.Keys, e.Values = append(e.Keys, k), append(e.Values, values[k])
+			}
+		}
+	case grant.Time:
+		e.Time, e.Within = floorDiv(s.w.now+s.w.clockOff, ms), 50
+	case grant.CAS:
+		if isOld {
+			if !bytes.Equal(values[a.Key], a.Old) {
+				return e, true
+			}
+			values[a.Key] = a.Next // it waits for a standby that will never have it
+			return e, false
+		}
+		e.Applied = s.cas(a.Key, a.Old, a.Next, by)
+		if e.Applied && s.standby != nil {
+			s.w.fault(NotDurable)
+			return e, false
+		}
+	}
+	return e, true
+}
+
+// cas is the store's linearization point.
+func (s *store) cas(k string, old, next []byte, by *member) bool {
+	now := s.values[k]
+	same := bytes.Equal(now, old)
+	switch {
+	case mutant.On(mutant.CompareRevision) && old != nil && now != nil:
+		same = s.revOf[string(old)] == s.rev[k]
+	case (mutant.On(mutant.BlindRenewal) || mutant.On(mutant.ReleaseForeign)) && string(old) == "*":
+		same = true // that is how these two say that they do not compare
+	}
+	if !same {
+		return false
+	}
+	if mutant.Enabled {
+		s.rev[k]++
+		s.revOf[string(next)] = s.rev[k]
+	}
+	s.revision++
+	s.values[k] = next
+	if s.standby != nil {
+		s.lagging = append(s.lagging, write{k, now, next, by})
+		return true
+	}
+	s.w.log("applied %v %s %s", by != nil, k, next)
+	s.w.applied(k, now, next, by)
+	return true
+}
+
+// lag has the standby fall behind, for a while.
+func (s *store) lag() {
+	if s.standby != nil || s.old != nil {
+		return
+	}
+	s.w.fault(Lag)
+	s.standby, s.durable = maps.Clone(s.values), s.revision
+	epoch := s.epoch
+	s.w.after(s.w.upTo(minute), func() {
+		switch {
+		case s.epoch != epoch:
+		case s.w.chance(0.5):
+			s.failOver()
+		default:
+			s.catchUp()
+		}
+	})
+	for _, p := range s.w.members {
+		p.disturbed = max(p.disturbed, s.w.now+minute)
+	}
+}
+
+// catchUp has the standby get what it lacks, and so it is applied.
+func (s *store) catchUp() {
+	waiting := s.lagging
+	s.standby, s.lagging = nil, nil
+	for _, x := range waiting {
+		s.w.applied(x.key, x.before, x.next, x.by)
+	}
+}
+
+// failOver puts the standby in the primary's place. What it lacks is lost. The
+// old primary may run for a while, and be reached by some.
+func (s *store) failOver() {
+	w := s.w
+	w.fault(Failover)
+	s.epoch++
+	old := s.values
+	s.values, s.revision, s.standby, s.lagging = s.standby, s.durable, nil, nil
+	s.down = w.now + w.upTo(5*second)
+	for _, p := range w.members {
+		p.disturbed = max(p.disturbed, w.now+2*w.window()+30*second)
+	}
+	if w.chance(0.5) {
+		epoch := s.epoch
+		s.old = old
+		w.stale = w.now + 2*minute
+		w.after(w.upTo(minute), func() {
+			if s.epoch == epoch {
+				s.old = nil
+			}
+		})
+	}
+}
+
+// save makes a backup, of what is durable.
+func (s *store) save() {
+	values, revision := s.values, s.revision
+	if s.standby != nil {
+		values, revision = s.standby, s.durable
+	}
+	s.backup = &backup{maps.Clone(values), maps.Clone(s.rev), revision, s.w.known}
+	if s.first == nil {
+		s.first = s.backup
+	}
+}
+
+// restore puts a backup in the store's place.
+func (s *store) restore(b *backup) {
+	s.epoch++
+	s.values, s.rev, s.revision, s.backup = maps.Clone(b.values), maps.Clone(b.rev), b.revision, nil
+	s.w.known = b.known
+	s.standby, s.lagging, s.old = nil, nil, nil
+}
+
+// operator is the store as an operator has it: at once, and where sure is not
+// set, with requests that are lost.
+type operator struct {
+	w    *world
+	sure bool
+}
+
+var errLost = errors.New("sim: the operator has no answer")
+
+func (o operator) do(a grant.Action) (grant.Event, error) {
+	s := o.w.store
+	if o.sure {
+		e, _ := s.do(a, nil)
+		return e, nil
+	}
+	if s.down > o.w.now && !o.w.unfenced {
+		return grant.Event{}, grant.ErrNotSent
+	}
+	if o.w.chance(0.005) {
+		o.w.fault(OperatorLost)
+		return grant.Event{}, errLost
+	}
+	e, answered := s.do(a, nil)
+	if !answered {
+		return e, context.DeadlineExceeded
+	}
+	if o.w.chance(0.005) {
+		o.w.fault(OperatorLost)
+		return e, errLost
+	}
+	return e, nil
+}
+
+func (o operator) Get(_ context.Context, key string) ([]byte, error) {
+	e, err := o.do(grant.Action{Kind: grant.Get, Key: key})
+	if err != nil {
+		return nil, err
+	}
+	return e.Values[0], nil
+}
+
+func (o operator) CAS(_ context.Context, key string, old, next []byte) (bool, error) {
+	e, err := o.do(grant.Action{Kind: grant.CAS, Key: key, Old: old, Next: next})
+	return e.Applied && err == nil, err
+}
+
+func (o operator) List(_ context.Context, prefix string, yield func(string, []byte) bool) error {
+	e, err := o.do(grant.Action{Kind: grant.List, Key: prefix})
+	if err != nil {
+		return err
+	}
+	for i, k := range e.Keys {
+		if !yield(k, e.Values[i]) {
+			break
+		}
+	}
+	return nil
+}
+
+func (o operator) Close() error { return nil }

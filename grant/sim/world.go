@@ -1,0 +1,433 @@
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+)
+
+// A Result is what a run has shown.
+type Result struct {
+	Seed     uint64
+	World    string // what was fixed for the run, in words
+	Hours    float64
+	IDs      int
+	Renewals int
+	Acquired int
+	Alarms   int
+	Faults   [Faults]int
+	Calls    [Calls]int
+
+	Tries  int // to make an ID while the store was reachable, the clock sane and nothing else amiss
+	Failed int // of these
+
+	// The same in the worlds where a host whose clock is a year ahead starts
+	// again and again.
+	BesiegedTries, BesiegedFailed int
+
+	Trace     uint64 // hash of all that happened
+	Violation string // "" where all held
+}
+
+// The world's time is in µs: as fine as the finest ticks need.
+const (
+	ms     = int64(1000)
+	second = 1000 * ms
+	minute = 60 * second
+	hour   = 60 * minute
+	year   = 365 * 24 * hour
+)
+
+const (
+	processes = 6
+	timeout   = 5 * second // of a request
+	name      = "s"
+)
+
+// A world is a run.
+type world struct {
+	r      *rand.Rand
+	begins int64
+	now    int64 // true time in µs since 1970
+	q      queue
+	seq    int
+	res    Result
+	hash   uint64 // of all that happened
+
+	// byHand says that requests wait until a test answers them, and that nothing
+	// happens by chance: see TestHistoric.
+	byHand bool
+
+	shape
+	focus Focus
+
+	store   *store
+	config  grant.Config  // of the sequencer, as it was created last
+	longest int64         // the longest MaxAhead + Window that it ever had, in µs
+	widest  time.Duration // the longest Window
+	known   time.Duration // the longest Window that the store knows of
+	members []*member
+	net     network
+
+	operating int64 // an operator is at work until then
+	unfenced  bool  // the store went back, and was not fenced yet
+	fenced    int64 // when members could reach the store after the last fence
+	closing   int64 // members may not hold a number before, as it is detached or destroyed
+	ended     bool  // detach or destroy has returned, and no member may hold a number
+
+	records
+}
+
+// A shape is what is fixed for a run.
+type shape struct {
+	*format        // the layout that the sequencer has first
+	wild     bool  // clocks may do anything; a restore asks for sane ones
+	skewed   bool  // sane clocks differ by some seconds
+	standby  bool  // the store has one, and so writes are visible before they are durable
+	lineage  bool  // the store knows when it went back
+	besieged bool  // a host whose clock is a year ahead starts again and again
+	spoiled  bool  // the same, and it was told to take numbers all the same
+	clock    bool  // the store tells its time
+	old      bool  // its records are of version 1 at first
+	clockOff int64 // by how much that is wrong
+}
+
+// A Focus makes some faults frequent, and others close to each other, so that what
+// needs several of them happens soon. What must hold is the same.
+type Focus struct {
+	Faults []Fault // half of all are of these; none means that all are as frequent
+	Calls  []Call  // half of all are of these
+	World  string  // a shape, see shapes; "" means one of several
+	Format string  // a layout, see formats; "" means one of several
+	Begin  int64   // in µs; 0 means one of several
+	Window int64   // of the sequencer, in ms; 0 means one of several
+	Every  int64   // the longest time between two faults, in ms; 0 means 4 minutes
+	Busy   int64   // the longest time between two calls, in ms; 0 means 10 seconds
+	Step   int64   // the longest clock step, in ms, also where the store is restored; 0 means a minute, and not there
+	Paused float64 // how many calls are paused; 0 means one of a thousand
+	Slow   float64 // how many requests are slow; 0 means one of a hundred
+	Delay  int64   // the longest time that a slow one takes, in ms; 0 means a minute
+	Coarse bool    // all clocks have whole seconds
+	Brief  bool    // a restore is fast, and its backup is of a moment before
+}
+
+func (f Focus) fill() Focus {
+	for _, d := range []struct {
+		field *int64
+		usual int64
+	}{{&f.Every, 240_000}, {&f.Busy, 10_000}, {&f.Delay, 61_000}} {
+		if *d.field == 0 {
+			*d.field = d.usual
+		}
+		*d.field *= ms
+	}
+	f.Step *= ms
+	if f.Paused == 0 {
+		f.Paused = 0.001
+	}
+	if f.Slow == 0 {
+		f.Slow = 0.01
+	}
+	return f
+}
+
+// shapes are the worlds that a Focus can ask for.
+var shapes = map[string]shape{
+	"":                {},
+	"wild":            {wild: true},
+	"skewed":          {skewed: true},
+	"standby":         {standby: true},
+	"lineage":         {lineage: true},
+	"besieged":        {besieged: true},
+	"spoiled":         {wild: true, spoiled: true},
+	"besieged, clock": {besieged: true, clock: true},
+}
+
+// choose chooses the shape of a seed's run, and when it begins.
+func (w *world) choose() {
+	seed := w.res.Seed
+	w.shape = shape{wild: seed%2 == 0 && !w.focus.Brief, skewed: seed%8 == 1, standby: seed%4 >= 2, lineage: seed%8 == 3, besieged: seed%16 == 5, spoiled: seed%16 == 4}
+	if w.focus.World != "" {
+		w.shape = shapes[w.focus.World]
+	}
+	w.old = w.focus.World == "" && w.chance(0.2)
+	w.begins = begins
+	switch seed % 8 {
+	case 5:
+		w.begins = -w.upTo(2 * hour) // and 1970 comes soon
+	case 6:
+		w.begins = -3 * year
+	case 7:
+		w.begins = 0
+	}
+	if w.focus.Begin != 0 {
+		w.begins = w.focus.Begin
+	}
+	if w.besieged {
+		w.begins = begins
+	}
+	if w.focus.World == "" && w.chance(0.5) {
+		w.shape.clock = true
+		if w.chance(0.3) {
+			w.fault(StoreClock)
+			w.clockOff = []int64{-year, -hour, -20 * second, 20 * second, hour, year}[w.r.IntN(6)]
+		}
+	}
+	w.now = w.begins
+	w.format = w.anyFormat()
+	if w.focus.Format != "" {
+		w.format = formatOf(w.focus.Format)
+	}
+	w.config = w.anyConfig(w.format)
+	if w.focus.Window != 0 {
+		w.config.Window = max(time.Duration(w.focus.Window)*time.Millisecond, w.config.MinWindow())
+	}
+	w.res.World = fmt.Sprintf("%s, window %v, from %v, %v", w.format.name, w.config.Window, stamp(w.begins), w.shape.words())
+}
+
+func (s shape) words() (all []string) {
+	for _, is := range []struct {
+		yes  bool
+		what string
+	}{{s.wild, "wild"}, {s.skewed, "skewed"}, {s.standby, "standby"}, {s.lineage, "lineage"}, {s.besieged, "besieged"}, {s.spoiled, "spoiled"}, {s.old, "old"}, {s.clock, "clock"}, {s.clockOff != 0, "wrong"}} {
+		if is.yes {
+			all = append(all, is.what)
+		}
+	}
+	return all
+}
+
+func stamp(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// anyConfig is a configuration for a layout.
+func (w *world) anyConfig(f *format) grant.Config {
+	c := grant.Config{Layout: f.layout, MaxAhead: f.ahead}
+	windows := []time.Duration{5 * time.Second, 30 * time.Second, time.Minute, 10 * time.Minute}
+	c.Window = max(windows[w.r.IntN(len(windows))], c.MinWindow())
+	return c
+}
+
+// window is the length of a window in µs.
+func (w *world) window() int64 { return w.config.Window.Microseconds() }
+
+// begins is when most worlds do: in 2001.
+const begins = 1_000_000_000 * second
+
+// Run does the run of a seed.
+func Run(seed uint64, hours int) Result { return RunWith(seed, hours, Focus{}) }
+
+// RunWith is Run with a focus.
+func RunWith(seed uint64, hours int, focus Focus) Result {
+	w := newWorld(seed, focus)
+	w.choose()
+	if w.chance(0.3) {
+		w.store.save() // and so a restore may be to a time before there was a sequencer
+	}
+	w.create()
+	for i := range processes {
+		p := newMember(i)
+		p.pinned, p.upper = i == 0, i == 1
+		w.members = append(w.members, p)
+		w.after(w.upTo(2*second), func() { w.start(p) })
+	}
+	if w.besieged || w.spoiled {
+		p := newMember(processes)
+		p.loops = true
+		w.members = append(w.members, p)
+		w.loop(p)
+	}
+	w.after(w.upTo(min(minute, w.focus.Every)), w.disturb)
+	w.after(minute, w.attend)
+	end := w.now + int64(hours)*hour
+	for len(w.q) > 0 && w.res.Violation == "" {
+		e := heap.Pop(&w.q).(event)
+		if e.at > end {
+			break
+		}
+		w.now = max(w.now, e.at)
+		e.do()
+	}
+	w.stalled()
+	w.res.Hours = float64(hours)
+	if w.res.Violation != "" {
+		w.res.Hours = float64(w.now-w.begins) / float64(hour)
+	}
+	w.res.Trace = w.hash
+	return w.res
+}
+
+func newWorld(seed uint64, focus Focus) *world {
+	w := &world{
+		r: rand.New(rand.NewPCG(seed, 0x5eed)), begins: begins, now: begins,
+		focus: focus.fill(), records: newRecords(), operating: never, closing: never, fenced: never,
+	}
+	w.store = newStore(w)
+	w.res.Seed = seed
+	return w
+}
+
+type event struct {
+	at  int64
+	seq int
+	do  func()
+}
+
+type queue []event
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *queue) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return e
+}
+
+func (w *world) after(d int64, do func()) {
+	w.seq++
+	heap.Push(&w.q, event{w.now + max(d, 0), w.seq, do})
+}
+
+func (w *world) chance(p float64) bool { return w.r.Float64() < p }
+func (w *world) upTo(n int64) int64    { return w.r.Int64N(n) + 1 }
+
+func (w *world) fault(f Fault) { w.res.Faults[f]++ }
+func (w *world) called(c Call) { w.res.Calls[c]++ }
+
+func (w *world) fail(format string, a ...any) {
+	for _, x := range strings.Fields(os.Getenv("SKIP")) { // XXX
+		if strings.HasPrefix(format, x) {
+			return
+		}
+	}
+	if w.res.Violation == "" {
+		w.res.Violation = fmt.Sprintf(format, a...)
+	}
+}
+
+func (w *world) trace(values ...int64) {
+	for _, v := range values {
+		w.hash = (w.hash ^ uint64(v)) * 0x100000001b3
+		w.hash ^= w.hash >> 29
+	}
+}
+
+// A format is a layout, and what the oracles know of it by themselves: they do
+// not take IDs apart with the code that put them together.
+type format struct {
+	name        string
+	layout      firn.Layout
+	unit, epoch int64 // in µs
+	ahead       time.Duration
+	node, seq   int // bits
+	nodeLow     bool
+}
+
+// formats are the layouts: with few sequence bits, so that bursts run ahead of
+// the clock, and with few nodes, so that these change hands.
+var formats = []*format{
+	newFormat("1ms", 44, 3, 4, false, time.Millisecond, "1970-01-01T00:00:00Z", time.Second),
+	newFormat("1960", 44, 3, 4, true, time.Millisecond, "1960-01-01T00:00:00Z", time.Second),
+	newFormat("few", 44, 2, 4, false, time.Millisecond, "1965-03-01T00:00:00Z", time.Second),
+	newFormat("digits", 44, 4, 4, true, time.Millisecond, "1970-01-01T00:00:00Z", time.Second),
+	newFormat("100us", 48, 3, 2, false, 100*time.Microsecond, "1966-01-01T00:00:00Z", 100*time.Millisecond),
+	newFormat("4us", 52, 3, 1, true, 4*time.Microsecond, "1966-01-01T00:00:00Z", time.Second),
+	newFormat("10ms", 40, 3, 5, true, 10*time.Millisecond, "1960-01-01T00:00:00Z", 2*time.Second),
+	newFormat("1s", 34, 3, 6, false, time.Second, "1960-01-01T00:00:00Z", 15*time.Second),
+}
+
+func newFormat(name string, time, node, seq int, nodeLow bool, unit time.Duration, epoch string, ahead time.Duration) *format {
+	pieces := fmt.Sprintf("node:%d.seq:%d", node, seq)
+	if nodeLow {
+		pieces = fmt.Sprintf("seq:%d.node:%d", seq, node)
+	}
+	return &format{
+		name: name, node: node, seq: seq, nodeLow: nodeLow, ahead: ahead,
+		layout: firn.MustParseLayout(fmt.Sprintf("bits=time:%d.%s,unit=%v,epoch=%s", time, pieces, unit, epoch)),
+		unit:   unit.Microseconds(), epoch: parseTime(epoch),
+	}
+}
+
+func parseTime(text string) int64 {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		panic(err)
+	}
+	return t.UnixMicro()
+}
+
+func formatOf(name string) *format {
+	for _, f := range formats {
+		if f.name == name {
+			return f
+		}
+	}
+	panic("sim: no format " + name)
+}
+
+// formatFor returns the format of a layout.
+func formatFor(l firn.Layout) *format {
+	for _, f := range formats {
+		if f.layout == l {
+			return f
+		}
+	}
+	panic("sim: no format of layout " + l.String())
+}
+
+// anyFormat is a format that this world has times for.
+func (w *world) anyFormat() *format {
+	for {
+		f := formats[w.r.IntN(len(formats))]
+		if f.epoch < w.begins-day && !(w.besieged && f.nodes() < processes+2) {
+			return f
+		}
+		if w.chance(0.5) && w.begins >= begins {
+			return formats[0]
+		}
+	}
+}
+
+const day = 24 * hour
+
+func (f *format) nodes() uint64 { return 1 << f.node }
+
+// split takes an ID apart.
+func (f *format) split(id firn.ID) (node, slot uint64) {
+	v := uint64(id)
+	tick := v >> (f.node + f.seq)
+	seq, node := v&(1<<f.seq-1), v>>f.seq&(1<<f.node-1)
+	if f.nodeLow {
+		seq, node = v>>f.node&(1<<f.seq-1), v&(1<<f.node-1)
+	}
+	return node, tick<<f.seq | seq
+}
+
+// time is when the tick of a slot begins.
+func (f *format) time(slot uint64) int64 { return f.epoch + int64(slot>>f.seq)*f.unit }
+
+// key is the key of a node number's record.
+func (f *format) key(node uint64) string {
+	width := len(fmt.Sprint(f.nodes() - 1))
+	return fmt.Sprintf("%s%0*d", prefix, width, node)
+}
+
+// prefix is what the keys of records begin with.
+const prefix = "v1/" + name + "/n/"
+
+func (w *world) log(format string, a ...any) {
+	if os.Getenv("LOG") != "" {
+		fmt.Printf(stamp(w.now)+" "+format+"\n", a...)
+	}
+}
+func (w *world) logged(format string, a ...any) bool { w.log(format, a...); return false }
