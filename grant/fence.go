@@ -64,7 +64,7 @@ const fenceLeast = 30 * time.Second
 // went back in any other way. It rewrites every record, so that no member can
 // go on from what it held before, and sets a floor above all windows that may
 // have been granted since the backup. Members acquire node numbers again when
-// the floor is near, after twice the window and the skew.
+// the floor is near, after twice the window and the skew, and 30 s at least.
 //
 // It must be run before IDs are made again, with the clock set right: one that
 // is more than a day behind the latest mark, or more than a year ahead of it,

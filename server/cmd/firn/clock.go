@@ -10,20 +10,20 @@ import (
 	"github.com/firnid/firn/server/httpapi"
 )
 
-// An anyClock says with which clocks a node ID is acquired although others differ.
-type anyClock struct{ behind, ahead bool }
+// An allowClock says with which clocks a node ID is acquired although others differ.
+type allowClock struct{ behind, ahead bool }
 
 // clockVars adds --allow-clock-behind and --allow-clock-ahead.
-func clockVars(cmd *cobra.Command, c *anyClock) {
-	cmd.Flags().BoolVar(&c.behind, "allow-clock-behind", false, "acquire a node ID although this clock is more than 10s behind other members'")
-	cmd.Flags().BoolVar(&c.ahead, "allow-clock-ahead", false, "acquire a node ID although this clock is more than 10s ahead of the store's or other members'")
+func clockVars(cmd *cobra.Command, allow *allowClock) {
+	cmd.Flags().BoolVar(&allow.behind, "allow-clock-behind", false, "acquire a node ID although this clock is more than 10s behind other members'")
+	cmd.Flags().BoolVar(&allow.ahead, "allow-clock-ahead", false, "acquire a node ID although this clock is more than 10s ahead of the store's or other members'")
 }
 
 // clockMost is by how much the clock may differ from the store's.
 const clockMost = 10 * time.Second
 
 // anyClockHint says what to do if a command refuses the clock.
-const anyClockHint = "is the clock right (date -u)? --any-clock runs it all the same"
+const anyClockHint = "is the clock right (date -u)? --any-clock overrides this"
 
 // checkClock refuses the clock of this machine if it differs from the store's. A
 // store that does not tell its time agrees with every clock.

@@ -26,15 +26,14 @@ that no process can go on from what it held before, and sets a floor above all
 windows that may have been granted since the backup.
 
 Without --apply it only prints what it would do. Members acquire node IDs again
-when the floor is near: after two windows and --skew. It can be run again at any
-time; that costs that wait, and nothing else.
+when the floor is near: after two windows and --skew, at least 30s. It can be run
+again at any time; that costs that wait, and nothing else.
 
-How long windows were is in the configuration and in the records that were
-restored. Where these may not be the ones that were lost, --apply needs
---longest-window: if there is no record, or if the configuration may be younger
-than the restore, because it was created within the last day or after every
-record. --restored says when the restore was: then only a configuration that was
-created after it counts as younger. With --all, both are for all sequencers.
+The restored configuration and records show how long windows were. --apply needs
+--longest-window if they may not: if no record exists, or if the configuration may
+be younger than the restore, because it was created within the last day or after
+every record. --restored says when the restore was: then only a configuration that
+was created after it counts as younger. With --all, both apply to all sequencers.
 
 The clock must be right: it is compared with the store's, if the store tells its
 time, and with the records.
@@ -66,9 +65,9 @@ time, and with the records.
 	m.skew, m.check = &skew, func() error {
 		switch {
 		case cmd.Flags().Changed("longest-window") && longest <= 0:
-			return misuse("it is the longest window that the sequencer ever had, such as 60s", "--longest-window is %v, and must be more than 0", longest)
+			return misuse("it is the longest window that the sequencer ever had, such as 60s", "--longest-window %v: it must be more than 0", longest)
 		case skew <= 0:
-			return misuse("", "--skew is %v, and must be more than 0", skew)
+			return misuse("", "--skew %v: it must be more than 0", skew)
 		case restored.After(a.now().Add(skew)):
 			return misuse("", "--restored %s has not come yet", httpapi.Stamp(restored))
 		}

@@ -89,7 +89,7 @@ func (m *mending) run(ctx context.Context, a *app, s grant.Store, args []string,
 			return err
 		case err != nil: // the others need it no less
 			a.complain("", err)
-			failure = failed(fmt.Sprintf("repair what is named above, and run it again; the sequencers printed as rewritten are %s", m.done), "not all sequencers could be %s", m.done)
+			failure = failed("the errors above say why; run it again when they are solved", "not all sequencers could be %s", m.done)
 		default:
 			complete = complete && all
 		}

@@ -24,7 +24,7 @@ func newNext(a *app) *cobra.Command {
 		name       string
 		nodes      *sequencer.Range
 
-		clocks anyClock
+		allow allowClock
 
 		format firn.Format
 		asJSON bool
@@ -120,7 +120,7 @@ pins the number: it is had when nobody else holds it.`,
 				}
 			}
 			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
-				c := &sequencer.Config{AllowClockBehind: clocks.behind, AllowClockAhead: clocks.ahead, Now: a.clock}
+				c := &sequencer.Config{AllowClockBehind: allow.behind, AllowClockAhead: allow.ahead, Now: a.clock}
 				switch {
 				case name == "":
 					name, c.Layout = nameOf(layout), layout
@@ -161,7 +161,7 @@ pins the number: it is had when nobody else holds it.`,
 	cmd.Flags().Var(&value[string]{&name, notEmpty, nil, "NAME"}, "sequencer", "the sequencer to make IDs of (default one for the layout)")
 	cmd.Flags().Var(&value[string]{&node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
 	nodesVar(cmd, &nodes)
-	clockVars(cmd, &clocks)
+	clockVars(cmd, &allow)
 	cmd.Flags().BoolVar(&allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
 	formatVar(cmd, &format, "format", "f", "how to write them (default the layout's own)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id":"…"} per line`)

@@ -99,8 +99,8 @@ process that makes none, or is gone, and its number may be taken by another.
 WRITTEN is how long ago the owner wrote that, by its own clock; where it is in
 the future, that clock is ahead of this one.
 
-A node ID is blocked if a clock far ahead has acquired it: no member can until the
-time that this clock showed. firn node repair gives it back.
+A node ID is blocked if a process with a clock far ahead has acquired it: no member
+can acquire it until the time that this clock showed. firn node repair gives it back.
 
 ` + storeHelp,
 		Example: "  firn node list\n  firn node list orders --all --json",
@@ -160,7 +160,7 @@ time that this clock showed. firn node repair gives it back.
 						return err
 					}
 					if len(blocked) > 0 && !asJSON {
-						a.note("sequencer %s: %d node IDs are blocked by a clock that was far ahead; firn node repair %s gives %d of them back", name, len(blocked), name, repairable)
+						a.note("sequencer %s: a clock far ahead has blocked node IDs: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
 					}
 				}
 				if !asJSON && len(t.rows) > 0 {

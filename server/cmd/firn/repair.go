@@ -28,7 +28,8 @@ while members make IDs.
 
 Some node IDs cannot be given back: a record of version 1 has no such span (firn
 sequencer upgrade), and of a span that has passed nothing is left. These are free at
-the time that is printed. Until then, members acquire others.
+the time that is printed. Until then, members acquire others. The exit code is 1 if
+there is one.
 
 The clock must be right: it is compared with the store's, if the store tells its
 time.

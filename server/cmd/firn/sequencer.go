@@ -306,7 +306,7 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 				info, err := empty(ctx, s, args[0], &grant.AdminOptions{Waiting: func(waiting []grant.NodeInfo) {
 					for _, free := range blocked(ctx, s, args[0], a.now) {
 						if free {
-							a.note("a clock that was far ahead has blocked node IDs; firn node repair %s --apply ends the wait for them", args[0])
+							a.note("a clock far ahead has blocked node IDs; firn node repair %s --apply ends the wait for them", args[0])
 							break
 						}
 					}

@@ -60,7 +60,7 @@ type serving struct {
 	node           string
 	nodes          *sequencer.Range
 	allowLocal     bool
-	clocks         anyClock
+	allowClock     allowClock
 	maxAhead       time.Duration
 	givenAhead     bool
 	maxNames       uint64
@@ -177,7 +177,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
 	nodesVar(cmd, &s.nodes)
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
-	clockVars(cmd, &s.clocks)
+	clockVars(cmd, &s.allowClock)
 	f.DurationVar(&s.maxAhead, "max-ahead", s.maxAhead, "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
@@ -270,7 +270,7 @@ func (s *serving) static(node uint64) (*httpapi.Static, error) {
 
 // usual is what a sequencer is made and used with where no template says more.
 func (s *serving) usual(node uint64) sequencer.Config {
-	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.clocks.behind, AllowClockAhead: s.clocks.ahead}
+	c := sequencer.Config{Layout: s.layout, Nodes: s.nodes, AllowClockBehind: s.allowClock.behind, AllowClockAhead: s.allowClock.ahead}
 	if s.node != "" {
 		c.Nodes = &sequencer.Range{Lo: node, Hi: node}
 	}

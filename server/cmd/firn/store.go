@@ -249,11 +249,11 @@ func storeError(err error) error {
 	case errors.Is(err, grant.ErrNodesExhausted):
 		return no("firn node list shows who holds them; those of processes that crashed are free when their windows end")
 	case errors.Is(err, grant.ErrClockBehind):
-		return failed("compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind goes on all the same, with IDs that are out of order", "%w", err)
+		return failed("compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind makes IDs anyway, out of order", "%w", err)
 	case errors.As(err, &ahead) && ahead.Comparing:
-		return failed("it is known within half a window: try again; --allow-clock-ahead does not wait", "%w", err)
+		return failed("whether others agree is known within half a window: try again then; --allow-clock-ahead does not wait", "%w", err)
 	case errors.Is(err, grant.ErrClockAhead):
-		return failed("set the clock of this machine (NTP). If it is right, set that of the store's host; --allow-clock-ahead goes on all the same, and can block node IDs until the time that this clock shows", "%w", err)
+		return failed("set the clock of this machine (NTP). If it is right, set that of the store's host; --allow-clock-ahead acquires one anyway, which is then blocked until the time that this clock shows", "%w", err)
 	case errors.Is(err, grant.ErrRolledBack):
 		return failed("firn node fence NAME shows what it would do, and does it with --apply; docs/operations.md has the drill", "%w", err)
 	case errors.Is(err, grant.ErrNewerVersion), errors.Is(err, dirstore.ErrNewer):
