@@ -272,7 +272,7 @@ func ofStore(ctx context.Context, err error) error {
 	for _, known := range [...]error{
 		sequencer.ErrUnavailable, sequencer.ErrClosed, context.Canceled,
 		grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrNodesExhausted,
-		grant.ErrClockBehind, grant.ErrRolledBack, grant.ErrNewerVersion, grant.ErrDamaged,
+		grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrRolledBack, grant.ErrNewerVersion, grant.ErrDamaged,
 		firn.ErrBeforeEpoch, firn.ErrTimeOver,
 	} {
 		if errors.Is(err, known) {

@@ -113,7 +113,7 @@ func problemOf(err error, limit time.Duration, late bool) *problem {
 		p.kind = detached
 	case errors.Is(err, grant.ErrDestroyed):
 		p.kind = destroyed
-	case errors.Is(err, grant.ErrClockBehind):
+	case errors.Is(err, grant.ErrClockBehind), errors.Is(err, grant.ErrClockAhead):
 		p.kind, p.cause = clockWrong, err
 	case errors.Is(err, grant.ErrDamaged), errors.Is(err, grant.ErrNewerVersion), errors.Is(err, grant.ErrNotFound):
 		p.kind, p.cause = badRecord, err
