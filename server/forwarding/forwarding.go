@@ -213,7 +213,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Backend, name string, a absenc
 			b.helped.Store(0)
 			return batch, err
 		case !errors.Is(err, errHasty):
-			b.peers.shun(p.ID, r)
+			b.peers.shun(p.ID, name, r)
 		}
 		b.warn(name, p.Address, r, err)
 		results = append(results, r)

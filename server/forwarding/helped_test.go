@@ -62,7 +62,7 @@ func TestElsewhere(t *testing.T) {
 			if got := ask(t.Context(), "orders"); got != row.want {
 				t.Errorf("%+v: %t, want %t", row, got, row.want)
 			}
-			b.peers.shun(a.ID(), unreachable)
+			b.peers.shun(a.ID(), "orders", unreachable)
 			if ask(t.Context(), "orders") {
 				t.Errorf("%+v: it can be asked, and did not answer just now", row)
 			}

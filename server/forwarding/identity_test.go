@@ -184,7 +184,7 @@ func TestProxy(t *testing.T) {
 		behind(b)
 		for id := range b.peers.list { // only a has a node ID, and it is the only one asked
 			if b.peers.list[id].ID != a.id {
-				b.peers.shun(b.peers.list[id].ID, refused)
+				b.peers.shun(b.peers.list[id].ID, "orders", refused)
 			}
 		}
 		mu.Lock()

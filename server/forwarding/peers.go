@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 const (
 	fresh    = 2 * time.Second // how long a list of servers is good
 	loadTime = 2 * time.Second // how long the store may take for a new list while there is an old one
+
+	mostShunned = 10_000 // failures that are remembered
 )
 
 // peers are the other servers of the store. They are safe for use by many goroutines at
@@ -27,7 +30,14 @@ type peers struct {
 	list    []members.Member
 	read    time.Time
 	loading bool
-	shunned map[string]shunned // by ID: a server that is started again is asked again
+	shunned map[subject]shunned
+}
+
+// A subject is what a failure says something of: a server, by ID, so that one that is
+// started again is asked again; or what it has of one sequencer.
+type subject struct {
+	id        string
+	sequencer string // "" for the server as a whole
 }
 
 // A shunned server failed not long ago.
@@ -44,7 +54,7 @@ type peer struct {
 }
 
 func newPeers(load func(context.Context) ([]members.Member, error), self string) *peers {
-	return &peers{load: load, self: self, shunned: make(map[string]shunned)}
+	return &peers{load: load, self: self, shunned: make(map[subject]shunned)}
 }
 
 // forCall returns the servers to ask for a sequencer, by chance, those first that say that
@@ -61,11 +71,14 @@ func (p *peers) forCall(ctx context.Context, name string) ([]peer, error) {
 		if m.Address == "" || m.ID == p.self || !m.Until.After(now) {
 			continue
 		}
-		s, ok := p.shunned[m.ID]
-		if !ok || !s.until.After(now) {
-			s.why = gave
+		why := gave
+		for _, of := range [...]subject{{m.ID, ""}, {m.ID, name}} {
+			if s, ok := p.shunned[of]; ok && s.until.After(now) {
+				why = s.why
+				break
+			}
 		}
-		found = append(found, peer{m, s.why})
+		found = append(found, peer{m, why})
 	}
 	p.mu.Unlock()
 	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
@@ -113,20 +126,27 @@ func (p *peers) all(ctx context.Context) ([]members.Member, error) {
 	return next, err
 }
 
-// shun notes that a server has failed.
-func (p *peers) shun(id string, r result) {
+// shun notes that a server has failed when it was asked for a sequencer.
+func (p *peers) shun(id, name string, r result) {
 	if resultTable[r].shun == 0 {
 		return
+	}
+	of := subject{id, ""}
+	if !resultTable[r].whole {
+		of.sequencer = strings.Clone(name)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	for id, s := range p.shunned {
+	for of, s := range p.shunned {
 		if !s.until.After(now) {
-			delete(p.shunned, id)
+			delete(p.shunned, of)
 		}
 	}
-	p.shunned[id] = shunned{r, now.Add(resultTable[r].shun)}
+	if len(p.shunned) >= mostShunned {
+		clear(p.shunned)
+	}
+	p.shunned[of] = shunned{r, now.Add(resultTable[r].shun)}
 }
 
 // lists reports whether a server says that it has a node ID of a sequencer.

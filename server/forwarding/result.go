@@ -33,18 +33,19 @@ const (
 )
 
 // resultTable says of each result what it is called in metrics and logs, what a client
-// reads about a server with it, what an operator can do, and for how long the server is
-// not asked again.
+// reads about a server with it, what an operator can do, for how long the server is not
+// asked again, and whether for any sequencer or for the one that it was asked for.
 var resultTable = [numResults]struct {
 	name, text, hint string
 	shun             time.Duration
+	whole            bool
 }{
 	gave:        {name: "ok"},
 	none:        {name: "none", text: "no other server can be asked"},
 	unlisted:    {name: "unlisted", text: "this server is not listed in its store, so that it can ask no other server"},
 	exhausted:   {name: "exhausted", text: "had none either", shun: time.Second},
-	unreachable: {name: "unreachable", text: "did not answer", shun: 3 * time.Second},
-	refused: {name: "refused", text: "turned out to be another server", shun: 10 * time.Second,
+	unreachable: {name: "unreachable", text: "did not answer", shun: 3 * time.Second, whole: true},
+	refused: {name: "refused", text: "turned out to be another server", shun: 10 * time.Second, whole: true,
 		hint: "another server has its address now, or a proxy is in between: --advertise names an address that leads to one server; all servers of a store run the same release"},
 	unauthorized: {name: "unauthorized", text: "did not let this server in", shun: 10 * time.Second,
 		hint: "servers ask each other with --member-token, or with certificates of one authority"},

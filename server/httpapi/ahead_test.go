@@ -1,0 +1,49 @@
+package httpapi
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// A timed store says its time.
+type timed struct {
+	memstore.Store
+	behind time.Duration // this machine's
+}
+
+func (t *timed) Time(context.Context) (time.Time, time.Duration, error) {
+	return time.Now().Add(-t.behind), time.Millisecond, nil
+}
+
+// TestClockAhead: a server whose clock is ahead says so, and not that the store is
+// silent or the server has failed: without a node ID, and with one that was lost.
+func TestClockAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(27 * 365 * 24 * time.Hour)
+		m := &timed{behind: time.Hour}
+		c := NewCluster(ClusterConfig{Store: m, Config: sequencer.Config{Window: 30 * time.Second}})
+		h := NewHandler(Config{Backend: c})
+		wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), clockAhead, "ahead of the store's")
+		m.behind = 0
+		time.Sleep(2 * time.Minute) // the store is asked for its time again
+		if w := do(h, "POST", "/v1/sequencers/orders/next"); w.Code != 200 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		m.behind = time.Hour
+		time.Sleep(2 * time.Minute) // the window ends, and another member takes the number
+		if _, err := grant.Fence(t.Context(), m, "orders", nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), clockAhead, "ahead of the store's")
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
