@@ -19,6 +19,10 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err
 	}
+	if !inRange(ms(now)) {
+		return Info{}, fmt.Errorf("grant: sequencer %s: the clock says %s, and records have times from %s to %s: set the clock",
+			name, now.UTC().Format(timeFormat), timeOf(-maxTime).Format(timeFormat), timeOf(maxTime).Format(timeFormat))
+	}
 	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		fresh := newConfigRecord(c)
 		fresh.Created = ms(now)

@@ -213,7 +213,7 @@ func (m *Machine) clockBehind(l look) error {
 	case by <= behindMost:
 		if known && store.most < -aheadMost {
 			m.tellClocks(StoreClockOff, store.most)
-		} else if known {
+		} else if known && store.least <= aheadMost {
 			m.clocks.told = 0
 		}
 	case m.set.AllowClockBehind:

@@ -2,6 +2,7 @@ package grant
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -166,7 +167,7 @@ func (m *Machine) use(from int64) {
 // settled notes that the store answered well.
 func (m *Machine) settled() {
 	m.failures, m.notBefore, m.demand, m.isRefused = 0, 0, false, false
-	m.crowded, m.droughts, m.listAfter = false, 0, 0
+	m.crowded, m.refusals, m.droughts, m.listAfter = false, 0, 0, 0
 	m.status.Err = nil
 }
 
@@ -219,8 +220,14 @@ func (m *Machine) renewed(op operation, e Event, value func() []byte) {
 		m.fail(e.Err, 0) // the next renewal is written over what was known before
 		return
 	}
-	m.readBack(value())
+	v := value()
+	if from := cmp.Or(string(h.seen), string(h.record)); string(v) == from && m.mono >= m.notBefore {
+		m.fail(errStale, 0) // or this would go on as fast as the store answers
+	}
+	m.readBack(v)
 }
+
+var errStale = errors.New("grant: the store refused a write, and shows the very record that the write was to replace: its reads are behind")
 
 // remember adds a write of unknown result to others.
 func remember(attempts [][]byte, next []byte) [][]byte {

@@ -87,11 +87,14 @@ type Machine struct {
 	droughts   int   // lists of all records, in a row, that found none free
 	listAfter  int64 // Mono: the next list after these
 	listFree   int64 // when the first was to be free, by the last one; Never if unknown
+	refusals   int   // of claims, since a number was last had
 	crowded    bool  // a claim was refused since a number was last had: others want the same
 	failures   int   // of requests, in a row
 	notBefore  int64 // Mono: no request before this
 	probed     bool  // the clock was compared before a large renewal
-	clocks     clocks
+
+	renewFailed bool // the last try of a renewal did; the configuration is read in between
+	clocks      clocks
 
 	started            bool  // there was an event before
 	lastWall, lastMono int64 // at that event
@@ -212,6 +215,7 @@ const (
 	oldKept      = 16               // records remembered to see a store go back
 	refusedFor   = int64(100)       // ms until a Demand looks again whether it is still forbidden
 	releaseTry   = 20               // tries of a release
+	refusalsMost = 16               // claims that are refused in a row without a wait
 	maxMark      = maxTime          // no mark lies beyond
 )
 
@@ -286,6 +290,9 @@ func (m *Machine) window() int64 { return m.sequencer.Window }
 func (m *Machine) fail(err error, wait int64) {
 	m.failures++
 	m.notBefore = m.mono + max(wait, m.backoff())
+	if m.renewFailed && m.configAt > m.mono {
+		m.notBefore = min(m.notBefore, m.configAt)
+	}
 	m.status.Err = err
 }
 
@@ -345,15 +352,18 @@ func (m *Machine) advance() {
 	case m.wantConfig:
 		m.watchConfig()
 		return
-	case m.due():
+	case m.due() && !(m.renewFailed && m.configDue()):
 		m.renew()
-		return
-	case m.open() && m.mono >= m.configAt:
+	case m.configDue():
 		// A fence may have been at a moment when this member's window was not
-		// known to it, so how long the window is does not matter.
+		// known to it, so how long the window is does not matter, nor whether
+		// renewals fail.
 		m.watchConfig()
 	}
 }
+
+// configDue reports whether the configuration is to be read again.
+func (m *Machine) configDue() bool { return m.open() && m.mono >= m.configAt }
 
 // watchConfig reads the configuration while a number is held.
 func (m *Machine) watchConfig() {
@@ -393,11 +403,13 @@ func (m *Machine) answer(e Event) {
 		// Whether it was given back or not, nothing of it is used.
 		m.claim = nil
 	case opProbe:
+		m.renewFailed = true // unless the renewal that follows is applied
 		m.probe(e)
 	case opRenew, opRenewCheck:
+		m.renewFailed = e.Err != nil
 		m.renewed(op, e, value)
 	case opWatch:
-		if e.Err != nil {
+		if m.renewFailed = false; e.Err != nil {
 			m.configAt = m.mono
 			m.fail(e.Err, 0)
 		} else if m.readConfig(value()) {

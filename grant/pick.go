@@ -56,6 +56,7 @@ type look struct {
 	others  []other     // the records that other members hold or held
 	free    int64       // when the first window ends, of those that are held; Never if none is
 	pending int64       // when the first number becomes usable that no member holds; Never if none does
+	byStore bool        // a held number is left alone only because of the store's clock, which is far behind ours
 	bad     error
 }
 
@@ -101,7 +102,7 @@ func (m *Machine) look(keys []string, values [][]byte) look {
 			}
 		}
 		m.place(&c, r)
-		if at := c.from - m.sequencer.MaxAhead; at > m.wall {
+		if at := m.usableAt(c); at > m.wall {
 			if l.pending == Never || at < l.pending {
 				l.pending = at
 			}
@@ -125,8 +126,9 @@ func (m *Machine) isHeld(l *look, node uint64, key string, value []byte, r nodeR
 	until := r.Until
 	if until >= m.wall {
 		l.ahead, l.nodes = append(l.ahead, r.Wall-m.wall), append(l.nodes, node)
-	} else if lead, ok := m.storeLead(); ok && m.clocks.told != StoreClockOff {
+	} else if lead, ok := m.storeLead(); ok && m.clocks.told != StoreClockOff && !m.set.AllowClockAhead {
 		until += max(lead.most, 0) // the end, by the store's clock
+		l.byStore = l.byStore || until >= m.wall && lead.least > aheadMost
 	}
 	if until < m.wall {
 		return false
@@ -149,7 +151,7 @@ func (m *Machine) place(c *candidate, r nodeRecord) {
 	c.gap, c.spoiled = r.Gap, r.Spoiled
 	unused := span{m.unusedFrom(c.mark), c.from} // no window ever covered it
 	if s := c.spoiled; s.length() > 0 && !mutant.On(mutant.GapCrossed) {
-		if c.from <= s[0]-m.sequencer.config().MinWindow().Milliseconds() {
+		if max(c.from, m.used) <= s[0]-m.sequencer.config().MinWindow().Milliseconds() {
 			c.limit = s[0]
 		} else {
 			// Too little is left before the spoiled span: go on behind it.
@@ -159,6 +161,17 @@ func (m *Machine) place(c *candidate, r nodeRecord) {
 		}
 	}
 	m.leaveGap(c, unused)
+}
+
+// usableAt is the clock from which on a candidate may be claimed: its window is
+// not to begin more than MaxAhead ahead, nor to end before what this process has
+// used already, as it would be of no use.
+func (m *Machine) usableAt(c candidate) int64 {
+	at := c.from
+	if m.used != Never {
+		at = max(at, m.used-m.window()+1)
+	}
+	return at - m.sequencer.MaxAhead
 }
 
 // unusedFrom is the beginning of what no window ever covered below a claim over
@@ -220,7 +233,9 @@ func (m *Machine) picked(e Event) {
 	}
 	if all := m.hi-m.lo < uint64(m.picks()); all {
 		m.rounds = 0
-		m.exhausted(l)
+		if !m.disputed(l) {
+			m.exhausted(l)
+		}
 		return
 	}
 	if m.rounds++; m.rounds < pickRounds {
@@ -236,6 +251,16 @@ func (m *Machine) picked(e Event) {
 		return
 	}
 	m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
+}
+
+// disputed goes on where numbers are left alone by the store's clock only, and
+// reports whether there are any. Other members may know that the store's clock is
+// wrong; if none does, that is what is amiss, and not that all numbers are held.
+func (m *Machine) disputed(l look) bool {
+	if l.byStore && m.mayClaim(l) {
+		m.pick()
+	}
+	return l.byStore
 }
 
 // choose takes the first of some candidates. Where a claim was refused, others do
@@ -265,11 +290,13 @@ func (m *Machine) listed(e Event) {
 	if node, ok := m.absent(e.Keys); ok {
 		c := candidate{claim: claim{node: node, key: m.key(node), limit: maxMark}, mark: Never}
 		m.place(&c, nodeRecord{})
-		if c.from-m.wall <= m.sequencer.MaxAhead {
+		if at := m.usableAt(c); at <= m.wall {
 			if m.mayClaim(l) {
 				m.acquire(c)
 			}
 			return
+		} else if l.pending == Never || at < l.pending {
+			l.pending = at
 		}
 	}
 	if len(l.best) > 0 {
@@ -286,6 +313,9 @@ func (m *Machine) listed(e Event) {
 	}
 	if err := m.clockBehind(l); err != nil {
 		m.fail(err, 1000)
+		return
+	}
+	if m.disputed(l) {
 		return
 	}
 	// It will be so for a while, and the records may be many: in between, a
@@ -391,6 +421,10 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 			m.recheck()
 		case e.Err == nil && len(c.attempts) == 0:
 			m.claim, m.crowded = nil, true
+			if m.refusals++; m.refusals > refusalsMost {
+				m.fail(fmt.Errorf("grant: %d claims were refused, as the records had changed since they were read", m.refusals), 0)
+				return
+			}
 			m.failures = 0
 			m.pick()
 		case e.Err == nil:
@@ -417,7 +451,10 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 		c.next, c.applied = v, true
 		m.recheck()
 	case bytes.Equal(v, c.base) || contains(c.attempts, v):
-		c.old, c.retry = v, true
+		if c.retry = true; bytes.Equal(v, c.old) && m.mono >= m.notBefore {
+			m.fail(errStale, 0) // or this would go on as fast as the store answers
+		}
+		c.old = v
 	default:
 		m.claim = nil
 		m.fail(fmt.Errorf("grant: the claim of node number %d was not applied", c.node), 0)

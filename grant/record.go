@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -344,7 +345,7 @@ func decode(key string, value []byte, into interface{ ver() int }) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if v := into.ver(); err == nil && v >= 1 && v <= version {
-		if d.More() {
+		if _, err := d.Token(); err != io.EOF {
 			return damaged(key, "something follows it")
 		}
 		return nil

@@ -124,6 +124,8 @@ func TestRecordFaults(t *testing.T) {
 		{"negative version", node(func(r *nodeRecord) { r.Version = -1 }), true, ErrDamaged},
 		{"unknown field", []byte(`{"v":1,"nonce":"n","state":"held","x":1}`), true, ErrDamaged},
 		{"something after", append(node(func(*nodeRecord) {}), '1'), true, ErrDamaged},
+		{"a brace after", append(node(func(*nodeRecord) {}), '}'), true, ErrDamaged},
+		{"brackets after", append(node(func(*nodeRecord) {}), "]]] cut"...), true, ErrDamaged},
 		{"unknown state", node(func(r *nodeRecord) { r.State = "on" }), true, ErrDamaged},
 		{"no nonce", node(func(r *nodeRecord) { r.Nonce = "" }), true, ErrDamaged},
 		{"endless mark", node(func(r *nodeRecord) { r.Until = 1 << 62 }), true, ErrDamaged},
