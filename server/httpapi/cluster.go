@@ -126,27 +126,48 @@ func (c *Cluster) Sequencer(ctx context.Context, name string) (Sequencer, error)
 		return Sequencer{}, err
 	}
 	defer c.leave(name, o)
-	// One opens it; the others wait, and try themselves where that one failed.
+	// One opens it; the others wait, and try themselves where that one failed. It is tried
+	// also where nobody waits: that the store is silent may be so for another name alone.
+	var opened <-chan attempt
+	start := func() error {
+		var err error
+		opened, err = c.startOpening(ctx, strings.Clone(name), o)
+		return err
+	}
 	select {
 	case o.turn <- struct{}{}:
-	case <-o.ready:
-		return o.q, nil
-	case <-ctx.Done():
-		return Sequencer{}, ctx.Err()
-	}
-	opened, err := c.startOpening(ctx, strings.Clone(name), o)
-	if err != nil {
-		return Sequencer{}, err
+		if err := start(); err != nil {
+			return Sequencer{}, err
+		}
+	default:
 	}
 	var r attempt
-	select {
-	case r = <-opened:
-	case <-ctx.Done():
+	err = c.patience.during(ctx, need{writes: true}, func(ctx context.Context) error {
+		if opened == nil {
+			select {
+			case o.turn <- struct{}{}:
+				if err := start(); err != nil {
+					return err
+				}
+			case <-o.ready:
+				return nil
+			case <-ctx.Done():
+				return ofStore(ctx, ctx.Err())
+			}
+		}
 		select {
 		case r = <-opened:
-		default:
-			return Sequencer{}, ofStore(ctx, ctx.Err())
+		case <-ctx.Done():
+			select {
+			case r = <-opened:
+			default:
+				return ofStore(ctx, ctx.Err())
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return Sequencer{}, err
 	}
 	if r.panicked != nil {
 		panic(r.panicked)
@@ -198,7 +219,7 @@ func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
 		defer cancel()
 		defer context.AfterFunc(c.patience.ctx, cancel)()
-		r.err = c.patience.during(limited, need{writes: true}, func(ctx context.Context) error { return c.open(ctx, name, o) })
+		r.err = c.open(limited, name, o)
 		c.noteLack(name, r.err)
 	})
 	return opened, nil
