@@ -30,6 +30,7 @@ type Cluster struct {
 	lacks  *grant.ExhaustedError // of a name that could not be opened last; nil if none
 
 	retiring sync.WaitGroup // of what was retired, until it is closed
+	openings sync.WaitGroup // of sequencers
 	patience *patience
 	done     context.Context // which is done: a call with it takes what is free, and does not wait
 }
@@ -125,25 +126,103 @@ func (c *Cluster) Sequencer(ctx context.Context, name string) (Sequencer, error)
 		return Sequencer{}, err
 	}
 	defer c.leave(name, o)
-	// One opens it; the others wait, and try themselves where that one failed.
+	// One opens it; the others wait, and try themselves where that one failed. It is tried
+	// also where nobody waits: that the store is silent may be so for another name alone.
+	var opened <-chan attempt
+	start := func() error {
+		var err error
+		opened, err = c.startOpening(ctx, strings.Clone(name), o)
+		return err
+	}
 	select {
 	case o.turn <- struct{}{}:
-		defer func() { <-o.turn }()
-	case <-o.ready:
-	case <-ctx.Done():
-		return Sequencer{}, ctx.Err()
-	}
-	select {
-	case <-o.ready:
-		return o.q, nil
+		if err := start(); err != nil {
+			return Sequencer{}, err
+		}
 	default:
 	}
-	err = c.patience.during(ctx, need{writes: true}, func(ctx context.Context) error { return c.open(ctx, strings.Clone(name), o) })
-	c.noteLack(name, err)
+	var r attempt
+	err = c.patience.during(ctx, need{writes: true}, func(ctx context.Context) error {
+		if opened == nil {
+			select {
+			case o.turn <- struct{}{}:
+				if err := start(); err != nil {
+					return err
+				}
+			case <-o.ready:
+				return nil
+			case <-ctx.Done():
+				return ofStore(ctx, ctx.Err())
+			}
+		}
+		select {
+		case r = <-opened:
+		case <-ctx.Done():
+			select {
+			case r = <-opened:
+			default:
+				return ofStore(ctx, ctx.Err())
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return Sequencer{}, err
 	}
+	if r.panicked != nil {
+		panic(r.panicked)
+	}
+	if r.err != nil {
+		return Sequencer{}, r.err
+	}
 	return o.q, nil
+}
+
+// An attempt is what came of opening a sequencer.
+type attempt struct {
+	err      error
+	panicked any // what a clock or template of the user panicked with
+}
+
+var errNotOpened = errors.New("the opening of the sequencer did not come to its end")
+
+// openMost is how long it may take to open a sequencer.
+const openMost = 10 * time.Second
+
+// startOpening opens the sequencer of a name, whose turn the caller has taken; it is given
+// back at the end. The caller's context does not end it. A claim that is given up while
+// the store answers leaves a node ID that nobody can use before its window ends, so that
+// clients with less patience than it takes would get no ID, and use all node IDs up.
+func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-chan attempt, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		<-o.turn
+		return nil, errStops
+	}
+	o.users++
+	opened := make(chan attempt, 1)
+	c.openings.Go(func() {
+		r := attempt{err: errNotOpened}
+		defer func() {
+			r.panicked = recover()
+			<-o.turn
+			c.leave(name, o)
+			opened <- r
+		}()
+		select {
+		case <-o.ready:
+			r.err = nil
+			return
+		default:
+		}
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
+		defer cancel()
+		defer context.AfterFunc(c.patience.ctx, cancel)()
+		r.err = c.open(limited, name, o)
+		c.noteLack(name, r.err)
+	})
+	return opened, nil
 }
 
 // enter finds or makes the entry of a name; leave must follow.
@@ -511,6 +590,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.patience.close()
+	c.openings.Wait() // each closes what it has opened by now
 	errs := make([]error, len(open))
 	var closing sync.WaitGroup
 	for i, o := range open {

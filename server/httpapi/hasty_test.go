@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// A sluggish store takes its time for every call.
+type sluggish struct {
+	memstore.Store
+	each time.Duration
+}
+
+func (s *sluggish) nap(ctx context.Context) error {
+	select {
+	case <-time.After(s.each):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *sluggish) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := s.nap(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *sluggish) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	if err := s.nap(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.GetMany(ctx, keys)
+}
+
+func (s *sluggish) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := s.nap(ctx); err != nil {
+		return false, err
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestHastyClients: clients with less patience than it takes to open a sequencer get their
+// IDs in the end, and do not use the node IDs up.
+func TestHastyClients(t *testing.T) {
+	for _, each := range []time.Duration{150, 180, 190, 210, 240, 300} {
+		t.Run(fmt.Sprint(int(each)), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(27 * 365 * 24 * time.Hour)
+				m := &sluggish{each: each * time.Millisecond}
+				c := NewCluster(ClusterConfig{Store: m, Config: sequencer.Config{Window: 60 * time.Second}})
+				good := 0
+				for range 30 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					s, err := c.Sequencer(ctx, "orders")
+					if err == nil {
+						_, err = s.Source.NextBatch(ctx, 1)
+					}
+					if err == nil {
+						good++
+					}
+					cancel()
+				}
+				held := 0
+				_ = grant.Nodes(t.Context(), &m.Store, "orders", func(n grant.NodeInfo, err error) bool {
+					if n.Held {
+						held++
+					}
+					return err == nil
+				})
+				if good < 25 || held != 1 {
+					t.Errorf("%d of 30 calls were answered, and %d node IDs are held", good, held)
+				}
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/stores"
+)
+
+// A partial store takes no writes of one sequencer: a row that another session has
+// locked, or rights that end at a prefix.
+type partial struct {
+	memstore.Store
+	on atomic.Bool
+}
+
+func (p *partial) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if p.on.Load() && strings.HasPrefix(key, "v1/orders/") {
+		return false, errDown
+	}
+	return p.Store.CAS(ctx, key, old, next)
+}
+
+// TestOneKeyFails: that the store takes no writes of one sequencer keeps nobody from the
+// others.
+func TestOneKeyFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(27 * 365 * 24 * time.Hour)
+		m := new(partial)
+		answers := new(stores.Answers)
+		c := NewCluster(ClusterConfig{Store: stores.Wrap(m, answers.Begin), Silent: answers.Silent, Config: sequencer.Config{Window: 30 * time.Second}})
+		h := NewHandler(Config{Backend: c})
+		for _, name := range []string{"orders", "users"} {
+			if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
+				t.Fatal(w.Code, w.Body)
+			}
+		}
+		time.Sleep(2 * time.Minute) // idle: windows have ended
+		m.on.Store(true)
+		refusedFor := 0
+		for i := range 30 {
+			do(h, "POST", "/v1/sequencers/orders/next")
+			for _, name := range []string{"fresh"} {
+				if i < 10 {
+					continue
+				}
+				begin := time.Now()
+				if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
+					refusedFor++
+					t.Logf("%d: %s: %d after %v: %s", i, name, w.Code, time.Since(begin), w.Body)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		if refusedFor > 1 { // which begins to open it
+			t.Errorf("%d calls refused though the store takes their writes", refusedFor)
+		}
+		m.on.Store(false)
+		time.Sleep(10 * time.Second)
+		c.Close(t.Context())
+	})
+}
