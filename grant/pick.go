@@ -126,7 +126,7 @@ func (m *Machine) isHeld(l *look, node uint64, key string, value []byte, r nodeR
 	until := r.Until
 	if until >= m.wall {
 		l.ahead, l.nodes = append(l.ahead, r.Wall-m.wall), append(l.nodes, node)
-	} else if lead, ok := m.storeLead(); ok && m.clocks.told != StoreClockOff && !m.set.AllowClockAhead {
+	} else if lead, ok := m.storeLead(); ok && m.clocks.told != StoreClockOff {
 		until += max(lead.most, 0) // the end, by the store's clock
 		l.byStore = l.byStore || until >= m.wall && lead.least > aheadMost
 	}
@@ -257,10 +257,13 @@ func (m *Machine) picked(e Event) {
 // reports whether there are any. Other members may know that the store's clock is
 // wrong; if none does, that is what is amiss, and not that all numbers are held.
 func (m *Machine) disputed(l look) bool {
-	if l.byStore && m.mayClaim(l) {
+	if m.set.AllowClockAhead || !l.byStore {
+		return false // a member that may claim ahead of the store leaves what others hold
+	}
+	if m.mayClaim(l) {
 		m.pick()
 	}
-	return l.byStore
+	return true
 }
 
 // choose takes the first of some candidates. Where a claim was refused, others do
