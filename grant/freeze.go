@@ -24,9 +24,10 @@ func (m *Machine) thaw(e Event, value []byte) {
 		return
 	}
 	r, err := decodeConfig(configKey(m.set.Name), value)
-	// A fence sets a floor above all clocks: a floor that is new, or that lies
-	// above this clock, is one of a fence that came after the store went back.
-	if err != nil || r.Floor <= m.seenFloor && r.Floor <= m.frozenAt {
+	// A fence sets a floor far above all clocks: a floor that is new, or so far
+	// above this clock that nothing can have been granted yet, is one of a fence
+	// that came after the store went back, or before which nothing was lost.
+	if err != nil || r.Floor <= m.seenFloor && r.Floor <= m.frozenAt+m.sequencer.MaxAhead {
 		m.freeze()
 		return
 	}

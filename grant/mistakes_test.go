@@ -139,18 +139,22 @@ func checkSealed(t *testing.T) string {
 	return ""
 }
 
-// A silent is a store that does not say where it is in its history.
+// A silent is a store that does not say where it is in its history, or that went
+// back in it.
 type silent struct {
 	memstore.Store
-	fails atomic.Bool
-	cas   atomic.Int32
+	fails, back atomic.Bool
+	cas         atomic.Int32
 }
 
 func (s *silent) Lineage(context.Context) (string, int64, error) {
 	if s.fails.Load() {
 		return "", 0, errors.New("no answer")
 	}
-	return "identity", 1, nil
+	if s.back.Load() {
+		return "identity", 1, nil
+	}
+	return "identity", 2, nil
 }
 
 func (s *silent) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
@@ -231,6 +235,37 @@ func TestRepairBefore1970(t *testing.T) {
 		}
 		if len(report.Left) != 1 || len(report.Nodes) != 0 || !mark(t, s).Equal(before) {
 			t.Errorf("Repair = %+v, and the mark goes from %v to %v: want it left", report, before, mark(t, s))
+		}
+	})
+}
+
+// TestFreezeAboveTheClock: a floor that was there before the store went back thaws no
+// member, also where it lies above the member's clock: windows begin there while the
+// clock is up to MaxAhead behind it.
+func TestFreezeAboveTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(silent)
+		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=-86400000"), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		report, err := grant.Fence(t.Context(), s, "s", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := attached(t, s, new(scripted), time.Now)
+		if !time.Now().Before(report.Floor) {
+			t.Fatalf("it is %v, want a time before the floor %v", time.Now(), report.Floor)
+		}
+		s.back.Store(true)
+		for range 3 * 60 { // a window, and time to acquire another number
+			time.Sleep(time.Second)
+			if err := k.Demand(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if status, _ := k.Status(); time.Since(report.Floor) > 0 && !errors.Is(status.Err, grant.ErrRolledBack) {
+				t.Fatalf("%v after the floor: %+v, want ErrRolledBack until there is another fence", time.Since(report.Floor), status)
+			}
 		}
 	})
 }
