@@ -29,6 +29,7 @@ func TestKeeperMistakes(t *testing.T) {
 		{mutant.LineageIgnored, checkLineage},
 		{mutant.ZeroIsNoTime, checkZero},
 		{mutant.RoundDown, checkRounding},
+		{mutant.ShrunkRecord, checkShrunk},
 	} {
 		t.Run(row.mistake.String(), func(t *testing.T) {
 			run := func(m mutant.Mutant) (wrong string) {
@@ -209,6 +210,41 @@ func checkRounding(t *testing.T) string {
 	h.used.Store(&used)
 	if until := givenBack(t, s, k); until.Before(used) {
 		return fmt.Sprintf("the number is given back up to %v, and was used up to %v", until, used)
+	}
+	return ""
+}
+
+// checkShrunk: a member whose record is an earlier one, from before all that it
+// remembers, knows that the store went back.
+func checkShrunk(t *testing.T) string {
+	s := new(memstore.Store)
+	k := attached(t, s, new(scripted), time.Now)
+	const key = "v1/s/n/0007"
+	backup, err := s.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 40 { // more renewals than it remembers
+		time.Sleep(10 * time.Second)
+		if err := k.Demand(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Wait()
+	now, err := s.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.CAS(t.Context(), key, now, backup); !ok {
+		t.Fatal(err)
+	}
+	time.Sleep(10 * time.Second)
+	if err := k.Demand(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	if status, _ := k.Status(); !errors.Is(status.Err, grant.ErrRolledBack) {
+		return fmt.Sprintf("the store went back, and the member says %+v", status)
 	}
 	return ""
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"math"
-	"os"
 	"time"
 
 	"github.com/firnid/firn"
@@ -82,7 +79,7 @@ var done = func() context.Context {
 
 // use makes some IDs.
 func (w *world) use(p *member) {
-	if p.stopped > w.now || !p.busy {
+	if p.stopped > w.now {
 		return
 	}
 	w.announce(p)
@@ -124,9 +121,6 @@ func (w *world) single(p *member) {
 		if p.g == nil {
 			if fine && w.free(p) {
 				w.tried(false)
-				if os.Getenv("DBG") != "" {
-					fmt.Println(w.res.Seed, stamp(w.now), p.id, p.range_, p.m.Status(), p.offset, p.grain)
-				}
 			}
 			w.step(p, grant.Event{Kind: grant.Demand})
 			return
@@ -213,6 +207,9 @@ func (w *world) waiting(p *member, c Call, tries int, try func(g *firn.Generator
 func (w *world) reserve(p *member) {
 	f := p.formatOr(w)
 	all := w.window() / f.unit << f.seq
+	if w.chance(0.5) {
+		all = w.longest / f.unit << f.seq
+	}
 	n, times := w.upTo(64), 1
 	switch {
 	case w.chance(0.1), len(w.focus.Calls) > 0 && w.chance(0.5):
@@ -384,5 +381,3 @@ func (w *world) giveTaken(p *member, x piece) {
 	}
 	w.give(p, x)
 }
-
-var _ = math.MaxInt64

@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/firnid/firn/grant"
+
 // A Fault is a kind of fault.
 type Fault int
 
@@ -116,13 +118,10 @@ func (w *world) release(p *member) {
 	}
 	w.fault(Released)
 	p.attached, p.disturbed = false, w.now
-	w.step(p, releaseEvent)
-	born := p.born
-	w.after(w.upTo(30*second), func() {
-		if p.born == born {
-			p.attached, p.disturbed = true, w.now
-			w.step(p, attachEvent)
-		}
+	w.step(p, grant.Event{Kind: grant.Release})
+	w.alive(p, w.upTo(30*second), func() {
+		p.attached, p.disturbed = true, w.now
+		w.step(p, grant.Event{Kind: grant.Attach})
 	})
 }
 
@@ -146,9 +145,9 @@ func (w *world) disturbClock(p *member, f Fault) {
 	default:
 		was := p.offset
 		p.offset = in2050 - w.now
-		born := p.born
-		w.after(w.upTo(minute), func() {
-			if p.born == born {
+		life := p.life
+		w.after(w.upTo(minute), func() { // also while it is stopped
+			if p.life == life {
 				p.offset, p.disturbed = was, w.now
 			}
 		})

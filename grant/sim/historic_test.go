@@ -89,7 +89,7 @@ func (s stage) process(lo, hi uint64) *member { return s.slow(lo, hi, 0) }
 
 // slow starts a process whose clock is behind by some ms.
 func (s stage) slow(lo, hi uint64, behind int64) *member {
-	s.now += ms // no two are born in one moment
+	s.now += ms // no two start in one moment
 	p := newMember(len(s.members))
 	p.only = &[2]uint64{lo, hi}
 	p.offset = -behind * ms
@@ -403,7 +403,7 @@ func allRestart(s stage, _ bool) {
 		}
 		for _, p := range all {
 			s.release(p)
-			p.born = -s.now // and it ends
+			s.end(p)
 		}
 	}
 	p := s.slow(0, 0, 3_600_000)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/firnid/firn"
@@ -21,35 +22,43 @@ type member struct {
 	process
 }
 
-// A process is what ends with a crash.
+// A process is what ends with a crash. Times are of the world, and never if there
+// was none.
 type process struct {
-	m                   *grant.Machine
-	g                   *firn.Generator
-	f                   *format // of g
-	t                   *term   // what g uses
-	mark                time.Time
-	owner               string // of the last claim
-	late                bool   // the number was acquired when it had ended
-	born                int64
-	offset              int64
-	drift               float64
-	driftAt             int64
-	grain               int64 // of the clock; 0 means the finest
-	stopped             int64 // does nothing before
-	cut                 int64 // from the store, until
-	shaky               int64 // a request was lost or slow
-	disturbed           int64 // clock or network were touched last
-	request             int   // the request under way, 0 if none
-	timer               int   // the timer that counts
-	last                uint64
-	lastOf              *format
-	attached            bool
-	busy                bool
-	asked               *grant.Action
-	range_              [2]uint64
-	revision            int64 // of the store, as it said last; 0 before that
-	revisedAt           int64
-	heardFloor, heardAt int64 // the greatest floor that it has read, in ms
+	life  int   // which one it is: what was for another does nothing
+	began int64 // when it did
+
+	m *grant.Machine
+	g *firn.Generator // nil while there is no grant
+	f *format         // of g
+	t *term           // what g uses
+
+	mark     time.Time     // what sealed generators have used
+	asked    *grant.Action // the last claim or renewal
+	owner    string        // of the last claim
+	late     bool          // the number was acquired when the sequencer had ended
+	last     uint64        // the slot that was taken last
+	lastOf   *format
+	attached bool
+	numbers  [2]uint64 // that it may take, both inclusive
+
+	// The clock, against true time.
+	offset  int64
+	drift   float64
+	driftAt int64
+	grain   int64 // 0 means the finest
+
+	stopped   int64 // does nothing before
+	cut       int64 // does not reach the store before
+	shaky     int64 // when a request was lost or slow
+	disturbed int64 // when clock or network were touched last, or will be in order again
+
+	request   int   // the request under way, 0 if none
+	timer     int   // the timer that is not replaced
+	revision  int64 // of the store, as it said last
+	revised   int64 // when it did
+	floor     int64 // the latest that it has read, in ms
+	floorRead int64 // when it has
 
 	tools // what a program makes IDs with, beside the generator
 
@@ -60,28 +69,24 @@ type process struct {
 // newMember is a place that no process has had.
 func newMember(id int) *member { return &member{id: id, process: process{cut: never}} }
 
-// after is the process that follows another: clock and network stay as they are.
-func (p *process) after(born int64) process {
-	return process{
-		born: born, offset: p.offset, drift: p.drift, driftAt: p.driftAt, cut: p.cut, timer: p.timer,
-		stopped: never, shaky: never, disturbed: never, revisedAt: never, heardFloor: never, heardAt: never,
+// end ends a process. The next one has the same clock, network and place.
+func (w *world) end(p *member) {
+	w.hangUp(p)
+	w.seq++
+	p.process = process{
+		life: w.seq, began: w.now, offset: p.offset, drift: p.drift, driftAt: p.driftAt, cut: p.cut, timer: p.timer,
+		stopped: never, shaky: never, disturbed: w.now, revised: never, floor: never, floorRead: never,
 	}
 }
 
 // start starts a process anew, once it can read the configuration.
 func (w *world) start(p *member) {
-	p.process = p.after(w.now)
-	p.disturbed = w.now
-	born := p.born
+	w.end(p)
 	if !w.byHand && (w.store.down > w.now || p.cut > w.now || w.unfenced) {
-		w.after(second+w.upTo(second), func() {
-			if p.born == born {
-				w.start(p)
-			}
-		})
+		w.alive(p, second+w.upTo(second), func() { w.start(p) })
 		return
 	}
-	p.attached, p.busy = true, true
+	p.attached = true
 	switch {
 	case p.loops:
 		w.fault(ClockYear)
@@ -102,18 +107,18 @@ func (w *world) start(p *member) {
 		p.grain = second
 	}
 	f := formatFor(w.config.Layout)
-	p.range_ = [2]uint64{0, f.nodes() - 1}
+	p.numbers = [2]uint64{0, f.nodes() - 1}
 	if p.pinned {
-		p.range_[1] = 0
+		p.numbers[1] = 0
 	}
 	if p.upper {
-		p.range_[0] = f.nodes() * 5 / 8
+		p.numbers[0] = f.nodes() * 5 / 8
 	}
 	if p.only != nil {
-		p.range_ = *p.only
+		p.numbers = *p.only
 	}
 	set := grant.Settings{
-		Name: name, Lo: p.range_[0], Hi: p.range_[1], Random: w.r.Uint64, Host: fmt.Sprint(p.id), StoreClock: w.shape.clock,
+		Name: name, Lo: p.numbers[0], Hi: p.numbers[1], Random: w.r.Uint64, Host: fmt.Sprint(p.id), StoreClock: w.shape.clock,
 		AllowClockBehind: w.byHand || w.chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.chance(0.3)),
 	}
 	if !w.byHand && w.chance(0.7) {
@@ -126,33 +131,23 @@ func (w *world) start(p *member) {
 		return
 	}
 	w.listen(p)
-	var use func()
-	use = func() {
-		if p.born != born {
-			return
-		}
-		w.use(p)
-		gap := w.upTo(w.focus.Busy)
-		if w.chance(0.01) {
-			gap = w.upTo(4 * w.window()) // idle
-		}
-		w.after(gap, use)
+	w.alive(p, 1, func() { w.work(p) })
+}
+
+// work has a process make IDs, now and then.
+func (w *world) work(p *member) {
+	w.use(p)
+	gap := w.upTo(w.focus.Busy)
+	if w.chance(0.01) {
+		gap = w.upTo(4 * w.window()) // idle
 	}
-	w.after(1, use)
+	w.alive(p, gap, func() { w.work(p) })
 }
 
 // crash ends a process as it is, and starts another a little later.
 func (w *world) crash(p *member, later int64) {
-	w.hangUp(p)
-	w.log("member %d crashes", p.id)
-	w.seq++
-	p.process = p.after(-int64(w.seq)) // whatever was for the process finds nobody
-	born := p.born
-	w.after(later, func() {
-		if p.born == born {
-			w.start(p)
-		}
-	})
+	w.end(p)
+	w.alive(p, later, func() { w.start(p) })
 }
 
 // loop starts a process again and again.
@@ -160,9 +155,7 @@ func (w *world) loop(p *member) {
 	w.start(p)
 	w.after(w.upTo(20*second), func() {
 		w.fault(Crashed)
-		w.hangUp(p)
-		w.seq++
-		p.process = p.after(-int64(w.seq))
+		w.end(p)
 		w.after(w.upTo(5*second), func() { w.loop(p) })
 	})
 }
@@ -170,10 +163,10 @@ func (w *world) loop(p *member) {
 // alive runs do after a while, unless the process has ended by then. One that is
 // stopped does it when it continues.
 func (w *world) alive(p *member, d int64, do func()) {
-	born := p.born
+	life := p.life
 	w.after(d, func() {
 		switch {
-		case p.born != born:
+		case p.life != life:
 		case p.stopped > w.now:
 			w.alive(p, p.stopped-w.now, do)
 		default:
@@ -229,9 +222,9 @@ func (w *world) act(p *member, a grant.Action) {
 	case a.Kind == grant.Timer:
 		w.seq++
 		p.timer = w.seq
-		mine, born := p.timer, p.born
-		w.after(a.At*ms-w.mono().Microseconds(), func() {
-			if p.born == born && p.timer == mine {
+		mine := p.timer
+		w.alive(p, a.At*ms-w.mono().Microseconds(), func() {
+			if p.timer == mine {
 				w.step(p, grant.Event{Kind: grant.Tick})
 			}
 		})
@@ -245,32 +238,24 @@ func (w *world) act(p *member, a grant.Action) {
 			w.fault(LateSeal)
 			d = w.upTo(2 * second)
 		}
-		born := p.born
-		w.after(d, func() {
-			if p.born == born {
-				w.seal(p)
-				w.step(p, grant.Event{Kind: grant.Sealed})
-			}
+		w.alive(p, d, func() {
+			w.seal(p)
+			w.step(p, grant.Event{Kind: grant.Sealed})
 		})
 	case a.Kind == grant.Alarm:
 		w.alarm(p, a.Alarm)
 	case a.Kind == grant.Report && errors.Is(a.Status.Err, grant.ErrMismatch):
 		// Its configuration is that of an earlier life of the sequencer, and so an
 		// operator starts it anew.
-		born, late := p.born, w.upTo(2*minute)
+		late := w.upTo(2 * minute)
 		p.disturbed = max(p.disturbed, w.now+late)
-		w.after(late, func() {
-			if p.born == born {
-				w.crash(p, w.upTo(second))
-			}
-		})
+		w.alive(p, late, func() { w.crash(p, w.upTo(second)) })
 	}
 }
 
 // alarm does what people do who are told of something.
 func (w *world) alarm(p *member, i grant.AlarmInfo) {
 	w.res.Alarms++
-	w.log("member %d: alarm %+v", p.id, i)
 	if i.Kind == grant.RolledBack && !w.byHand {
 		at := w.now
 		w.after(w.upTo(minute), func() {
@@ -286,7 +271,6 @@ func (w *world) alarm(p *member, i grant.AlarmInfo) {
 func (w *world) begin(p *member, a grant.Action) {
 	w.res.Acquired++
 	w.checkBegin(p, a)
-	w.log("member %d begins %d: %d to %d", p.id, a.Node, a.From, a.Until)
 	info, _ := p.m.Info()
 	g := a.Grant()
 	if mutant.On(mutant.TickAtUntil) {
@@ -354,7 +338,7 @@ func (w *world) seal(p *member) {
 // ask sends a request to the store.
 func (w *world) ask(p *member, a grant.Action) {
 	w.seq++
-	token, born, epoch := w.seq, p.born, w.store.epoch
+	token, life, epoch := w.seq, p.life, w.store.epoch
 	p.request = token
 	if a.Kind == grant.CAS {
 		x := w.of(a.Next)
@@ -368,12 +352,10 @@ func (w *world) ask(p *member, a grant.Action) {
 		}
 	}
 	answer := func(e grant.Event) {
-		if p.born == born && p.request == token {
+		if p.life == life && p.request == token {
 			p.request = 0
 			e.Kind = grant.Answered
-			if a.Key == configKey && e.Err == nil {
-				w.heard(p, e.Values[0])
-			}
+			w.heard(p, a, e)
 			w.step(p, e)
 		}
 	}
@@ -394,17 +376,17 @@ func (w *world) ask(p *member, a grant.Action) {
 	}
 	lost := w.chance(0.02)
 	w.after(there, func() {
-		if w.store.epoch != epoch || w.store.down > w.now || p.cut > w.now && p.born == born {
+		if w.store.epoch != epoch || w.store.down > w.now || p.cut > w.now && p.life == life {
 			return
 		}
 		if e, ok := w.whereIsIt(p, a); !ok {
-			if p.born == born && p.request == token && e.Kind == grant.WentBack {
+			if p.life == life && p.request == token && e.Kind == grant.WentBack {
 				w.step(p, e)
 			}
 			w.after(back, func() { answer(grant.Event{Err: grant.ErrNotSent}) })
 			return
 		}
-		if a.Kind == grant.CAS && (p.request != token || p.born != born) {
+		if a.Kind == grant.CAS && (p.request != token || p.life != life) {
 			w.fault(LateCAS)
 		}
 		e, answered := w.store.do(a, p)
@@ -423,26 +405,28 @@ func (w *world) ask(p *member, a grant.Action) {
 // whereIsIt asks the store where it is, before what a Keeper asks it for. It is
 // not ok if the request must not be made; the event says why.
 func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
-	if !w.lineage || a.Kind != grant.CAS && a.Key != configKey {
+	switch {
+	case !w.lineage || a.Kind != grant.CAS && !readsConfig(a):
 		return e, true
-	}
-	if p.revisedAt != never && w.now-p.revisedAt < second {
-		return e, true
-	}
-	if w.chance(0.01) {
+	case p.revised != never && w.now-p.revised < second:
+		return e, true // it has just said so
+	case w.chance(0.01), w.unfenced && w.chance(w.focus.Silent):
 		w.fault(LineageFailed)
 		p.shaky = w.now
 		return e, mutant.On(mutant.LineageIgnored)
 	}
 	back := w.store.revision < p.revision
-	p.revision, p.revisedAt = w.store.revision, w.now
+	p.revision, p.revised = w.store.revision, w.now
 	if back {
 		e.Kind = grant.WentBack
 	}
 	return e, !back
 }
 
-const configKey = "v1/" + name + "/config"
+// readsConfig reports whether a request reads the configuration.
+func readsConfig(a grant.Action) bool {
+	return a.Key == configKey || slices.Contains(a.Keys, configKey)
+}
 
 // fine reports whether a member should have its IDs: it is attached, its clock is
 // right, and for a while nothing has come between it, its clock and the store.
@@ -452,13 +436,13 @@ func (w *world) fine(p *member) bool {
 	switch {
 	case !p.attached || p.loops:
 		return false
-	case max(w.closing, w.store.down, p.cut, p.born, p.shaky) >= w.now-a || p.disturbed >= w.now-2*minute:
+	case max(w.closing, w.store.down, p.cut, p.began, p.shaky) >= w.now-a || p.disturbed >= w.now-2*minute:
 		return false
 	case clock/ms < w.floor()+60_000:
 		return false // numbers are of no use yet
 	case clock < w.now-9*second || clock > w.now+9*second || p.used().UnixMicro() > clock+2*w.window():
 		return false // or it was wrong, and the process has used times that are to come
-	case w.clockOff != 0 && (w.wild || p.range_[0] == p.range_[1]):
+	case w.clockOff != 0 && (w.wild || p.numbers[0] == p.numbers[1]):
 		return false // it sees no clocks, or not enough, that say that the store's is wrong
 	}
 	return true
@@ -471,7 +455,7 @@ func (w *world) free(p *member) bool {
 	}
 	f := formatFor(w.config.Layout)
 	now := w.clock(p) / ms
-	for node := p.range_[0]; node <= p.range_[1]; node++ {
+	for node := p.numbers[0]; node <= p.numbers[1]; node++ {
 		v, ok := w.store.values[f.key(node)]
 		if r := w.of(v); !ok || r.State == "free" && r.Until <= now || r.Until < now-5000 || p.owner != "" && r.Owner == p.owner {
 			return true

@@ -21,7 +21,7 @@ type network struct {
 // has a sequencer of the same name, or nothing.
 type host struct {
 	p       *member
-	born    int64
+	life    int
 	foreign *firn.Generator
 	of      *format
 }
@@ -53,7 +53,7 @@ func (w *world) listen(p *member) {
 		p.address = len(n.hosts)
 		n.hosts = append(n.hosts, host{})
 	}
-	n.hosts[p.address] = host{p: p, born: p.born}
+	n.hosts[p.address] = host{p: p, life: p.life}
 	w.announce(p)
 }
 
@@ -120,7 +120,7 @@ func (w *world) hop(p *member, all []entry, n int) {
 					w.giveTaken(p, w.pieceOf(h.of, id))
 				}
 			}
-		case h.p == nil || h.p.born != h.born:
+		case h.p == nil || h.p.life != h.life:
 			next()
 		default:
 			q := h.p

@@ -7,14 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/internal/mutant"
-)
-
-var (
-	releaseEvent = grant.Event{Kind: grant.Release}
-	attachEvent  = grant.Event{Kind: grant.Attach}
 )
 
 func (w *world) time() time.Time { return time.UnixMicro(w.now) }
@@ -194,7 +188,7 @@ func (w *world) attend() {
 	if info.Version == 1 && w.chance(0.02) {
 		w.upgrade()
 	}
-	if w.besieged && w.chance(0.3) || w.wild && w.chance(0.1) {
+	if (w.besieged || w.wild) && w.chance(0.3) {
 		w.repair()
 	}
 	switch info.State {
@@ -267,7 +261,6 @@ func (w *world) restore() {
 		return
 	}
 	w.fault(Restore)
-	w.log("restore")
 	w.ended = false // as it may not have been when the backup was made
 	b := s.backup
 	if !w.byHand && !w.focus.Brief && w.chance(0.5) {
@@ -363,7 +356,6 @@ func (w *world) fenceNow() error {
 	if err == nil {
 		o.DryRun = false
 		switch {
-		case w.logged("fence knows %v of %v, unsure %v", w.known, w.widest, report.Unsure):
 		case w.known >= w.widest:
 		case report.Unsure, w.chance(0.3):
 			o.LongestWindow = w.widest // only people know it
@@ -377,53 +369,8 @@ func (w *world) fenceNow() error {
 		return err
 	}
 	w.called(CallFence)
-	w.log("fenced, floor %d", w.floor())
 	w.checkFence(max(w.known, o.LongestWindow) >= w.widest)
 	w.known = max(w.known, o.LongestWindow)
 	w.unfenced, w.fenced = false, w.now
 	return nil
-}
-
-// clone copies a running process over another one.
-func (w *world) clone(p *member) {
-	if p.id != 2 || p.g == nil || p.stopped > w.now || w.res.Seed%4 != 1 || len(w.cloned) > 0 {
-		return
-	}
-	other := w.members[3]
-	if other.m == nil {
-		return
-	}
-	w.fault(Clone)
-	status := p.m.Status()
-	hi := status.Until * ms
-	if p.request != 0 {
-		hi += 2 * w.longest // a renewal may be under way, and be adopted by both
-	}
-	w.cloned = append(w.cloned, cloning{p.t.number, p.used().UnixMicro() - p.f.unit, hi})
-	w.hangUp(other)
-	other.process = p.process
-	other.born, other.request = w.now<<8|1, 0
-	other.m = p.m.Clone()
-	other.tools = tools{ahead: p.ahead}
-	t := *p.t
-	t.span = nil
-	other.t = &t
-	other.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: p.g.Used(), Until: time.UnixMilli(status.Until)}, w.options(other))
-	if p.request != 0 {
-		other.request = -1
-		w.alive(other, timeout, func() {
-			if other.request == -1 {
-				other.request = 0
-				w.step(other, grant.Event{Kind: grant.Answered, Err: context.DeadlineExceeded})
-			}
-		})
-	} else {
-		w.step(other, grant.Event{Kind: grant.Tick})
-	}
-	var use func()
-	use = func() {
-		w.use(other)
-		w.alive(other, w.upTo(second), use)
-	}
-	w.alive(other, 1, use)
 }

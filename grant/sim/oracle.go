@@ -255,8 +255,8 @@ func (w *world) checkBegin(p *member, a grant.Action) {
 		w.fail("windows: member %d begins node %d at %d, below the mark %d of the one before", p.id, a.Node, a.From, claim.base)
 	case a.From < claim.floor:
 		w.fail("floor: member %d begins node %d at %d, below the floor %d", p.id, a.Node, a.From, claim.floor)
-	case a.Node < p.range_[0] || a.Node > p.range_[1]:
-		w.fail("range: member %d has node %d, and may have %v", p.id, a.Node, p.range_)
+	case a.Node < p.numbers[0] || a.Node > p.numbers[1]:
+		w.fail("range: member %d has node %d, and may have %v", p.id, a.Node, p.numbers)
 	}
 	n := w.number(p.asked.Key)
 	p.owner, p.late = claim.Owner, claim.late
@@ -325,7 +325,11 @@ func (w *world) tookIt(x piece) bool {
 
 // give hands IDs out.
 func (w *world) give(p *member, x piece) {
-	w.res.IDs += int(x.hi - x.lo)
+	if n := int(x.hi - x.lo); n > 1000 {
+		w.res.Reserved += n
+	} else {
+		w.res.IDs += n
+	}
 	given := x.n.given[x.f]
 	if given == nil {
 		given = new(slots)
@@ -368,9 +372,12 @@ func (w *world) checkFence(knew bool) {
 }
 
 // heard notes what a member has read of the configuration.
-func (w *world) heard(p *member, value []byte) {
-	if n := floorIn(value); n > p.heardFloor {
-		p.heardFloor, p.heardAt = n, w.now
+func (w *world) heard(p *member, a grant.Action, e grant.Event) {
+	if e.Err != nil || !readsConfig(a) {
+		return
+	}
+	if n := floorIn(e.Values[len(e.Values)-1]); n > p.floor {
+		p.floor, p.floorRead = n, w.now
 	}
 }
 
@@ -380,9 +387,9 @@ func (w *world) checkHeard(p *member, x piece) {
 	cut := max(p.cut, p.stopped, p.shaky, w.store.down, w.stale)
 	switch above := func(floor int64) bool { return x.ends() > floor*ms }; {
 	case cut > w.now-10*second:
-	case p.heardFloor != never && p.t.began < p.heardAt && p.heardAt < w.now-10*second && above(p.heardFloor):
+	case p.floor != never && p.t.began < p.floorRead && p.floorRead < w.now-5*second && above(p.floor):
 		w.fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d that it read %d s ago",
-			p.id, p.t.node, x.ends(), p.heardFloor, (w.now-p.heardAt)/second)
+			p.id, p.t.node, x.ends(), p.floor, (w.now-p.floorRead)/second)
 	case w.wild || w.unfenced || w.fenced == never || w.store.standby != nil:
 	case p.t.began < w.fenced && max(w.fenced, cut) < w.now-45*second && above(w.floor()):
 		w.fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d of a fence that was %d s ago",

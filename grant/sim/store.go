@@ -121,7 +121,6 @@ func (s *store) cas(k string, old, next []byte, by *member) bool {
 		s.lagging = append(s.lagging, write{k, now, next, by})
 		return true
 	}
-	s.w.log("applied %v %s %s", by != nil, k, next)
 	s.w.applied(k, now, next, by)
 	return true
 }

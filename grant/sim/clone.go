@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+)
+
+// clone copies a running process over another one.
+func (w *world) clone(p *member) {
+	if p.id != 2 || p.g == nil || p.stopped > w.now || w.res.Seed%4 != 1 || len(w.cloned) > 0 {
+		return
+	}
+	other := w.members[3]
+	if other.m == nil {
+		return
+	}
+	w.fault(Clone)
+	status := p.m.Status()
+	hi := status.Until * ms
+	if p.request != 0 {
+		hi += 2 * w.longest // a renewal may be under way, and be adopted by both
+	}
+	w.cloned = append(w.cloned, cloning{p.t.number, p.used().UnixMicro() - p.f.unit, hi})
+	w.hangUp(other)
+	other.process = p.process
+	w.seq++
+	other.life, other.request = w.seq, 0
+	other.m = p.m.Clone()
+	other.tools = tools{ahead: p.ahead}
+	t := *p.t
+	t.span = nil
+	other.t = &t
+	other.g, _ = firn.NewGenerator(p.f.layout, firn.Grant{Node: p.t.node, From: p.g.Used(), Until: time.UnixMilli(status.Until)}, w.options(other))
+	if p.request != 0 {
+		other.request = -1
+		w.alive(other, timeout, func() {
+			if other.request == -1 {
+				other.request = 0
+				w.step(other, grant.Event{Kind: grant.Answered, Err: context.DeadlineExceeded})
+			}
+		})
+	} else {
+		w.step(other, grant.Event{Kind: grant.Tick})
+	}
+	w.alive(other, 1, func() { w.copyWorks(other) })
+}
+
+// copyWorks has the copy of a process make IDs, often.
+func (w *world) copyWorks(p *member) {
+	w.use(p)
+	w.alive(p, w.upTo(second), func() { w.copyWorks(p) })
+}
