@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +14,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// T1: clock steps back between Detach and Attach, then is right again.
+// TestAttackUnusable: the clock steps back between Detach and Attach, then is right again.
 func TestAttackUnusable(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		store := new(memstore.Store)
@@ -68,7 +67,7 @@ func (s *notSent) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// T2: renewals that are not sent keep the configuration from being read.
+// TestAttackConfigStarved: renewals that are not sent keep the configuration from being read.
 func TestAttackConfigStarved(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		store := &notSent{Store: new(memstore.Store)}
@@ -172,7 +171,7 @@ func TestAttackStoreBehind(t *testing.T) {
 	}
 }
 
-// T7: after a step back, Next says why.
+// TestAttackStepBackLost: after a step back, Next says why.
 func TestAttackStepBackLost(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		store := new(memstore.Store)
@@ -203,10 +202,9 @@ func TestAttackStepBackLost(t *testing.T) {
 	})
 }
 
-// T9: a member whose reads of many keys are stale.
+// stale is the store of a member whose reads of many keys are stale.
 type stale struct {
 	grant.Store
-	mu    sync.Mutex
 	many  map[string][]byte
 	on    atomic.Bool
 	calls atomic.Int64

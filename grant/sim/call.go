@@ -303,7 +303,6 @@ func (w *world) useCursor(p *member) {
 type source struct {
 	w *world
 	p *member
-	g *firn.Generator
 }
 
 func (s source) NextBatch(_ context.Context, n int) (firn.Batch, error) {
