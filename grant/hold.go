@@ -332,6 +332,9 @@ func (m *Machine) readBack(value []byte) {
 // known to the fence: the next owner of the number may begin at the floor.
 func (m *Machine) fenced(floor int64) {
 	h := m.hold
+	if mutant.On(mutant.FloorOnly) {
+		return // the floor is of the store alone
+	}
 	h.lost = true
 	if h.until > floor && !h.sealed && !mutant.On(mutant.FenceUnheard) {
 		h.closing = true

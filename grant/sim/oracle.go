@@ -205,7 +205,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	}
 	if w.ended && is.State == "held" {
 		is.late = true
-		if was.State == "held" {
+		if was.State == "held" && !was.late { // a late claim may settle itself, and is then dropped
 			w.fail("ended: the window of %s is renewed, and detach or destroy had returned", k)
 		}
 	}

@@ -294,7 +294,7 @@ func TestAfterFence(t *testing.T) {
 	if o := r.overHTTP(t); o.kind != "" {
 		t.Fatal(o)
 	}
-	if code, out := runLine(t, "node fence orders --apply --skew 30m --store "+store); code != exitFine {
+	if code, out := runLine(t, "node fence orders --apply --skew 30m --longest-window 1s --store "+store); code != exitFine {
 		t.Fatal(code, out)
 	}
 	var web outcome
