@@ -176,12 +176,16 @@ func (m *Machine) usableAt(c candidate) int64 {
 
 // unusedFrom is the beginning of what no window ever covered below a claim over
 // a mark. For a number without a record that is all of time; but the lifetime
-// of the sequencer serves, and says more.
+// of the sequencer serves, and says more, unless its creator's clock was ahead.
 func (m *Machine) unusedFrom(mark int64) int64 {
 	if mark != Never {
 		return mark
 	}
-	return max(m.sequencer.Created, m.sequencer.Floor)
+	from := m.sequencer.Created
+	if lead, ok := m.storeLead(); ok && from > m.wall-lead.least+aheadMost {
+		from = max(ms(m.sequencer.Layout.Epoch()), -maxTime)
+	}
+	return max(from, m.sequencer.Floor)
 }
 
 // leaveGap has the record of a claim remember the longest span that no window
