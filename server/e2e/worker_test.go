@@ -448,7 +448,8 @@ func (f *fleet) check() tally {
 		}
 		if b, err := os.ReadFile(log + textFile); err == nil {
 			for line := range bytes.Lines(b) {
-				if bytes.Contains(line, []byte("level=ERROR")) || bytes.HasPrefix(line, []byte("open:")) {
+				ended := bytes.Contains(line, []byte("window ended")) // as it must without a store
+				if bytes.Contains(line, []byte("level=ERROR")) && !ended || bytes.HasPrefix(line, []byte("open:")) {
 					c.errors = append(c.errors, fmt.Sprintf("%s: %s", filepath.Base(log), bytes.TrimSpace(line)))
 				}
 			}
