@@ -358,9 +358,11 @@ func TestWithoutScript(t *testing.T) {
 		t.Errorf("without a script, the page says %q, want when its figures are from", got)
 	}
 	b.open("/plan")
-	b.do(click("noscript button"), visible(".ruler"))
+	b.do(click("noscript button"))
+	b.wait("the plan that the form asked for", `location.search.includes("node=") && document.querySelector(".ruler")`)
 	b.open("/time")
-	b.do(click("noscript button"), visible("pre.code"))
+	b.do(click("noscript button"))
+	b.wait("the range that the form asked for", `location.search.includes("from=") && document.querySelector("pre.code")`)
 	b.noScript(false)
 }
 
