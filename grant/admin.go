@@ -329,9 +329,9 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	}
 	opt := o.orDefault()
 	var told []uint64 // the numbers that are waited for
-	done := make(closing)
+	done := closing{records: make(map[string][]byte)}
 	for {
-		info, waiting, err := emptyStep(ctx, s, name, through, last, done, opt.Now())
+		info, waiting, err := emptyStep(ctx, s, name, through, last, &done, opt.Now())
 		switch {
 		case err != nil && (ctx.Err() == nil || told == nil):
 			return info, err
@@ -367,7 +367,7 @@ func stopped(ctx context.Context, name string, state State, nodes []uint64) erro
 
 // emptyStep does what can be done at this moment: it changes the state, keeps
 // every window from growing, and, when all are over, sets the last state.
-func emptyStep(ctx context.Context, s Store, name string, through, last State, done closing, now time.Time) (Info, []NodeInfo, error) {
+func emptyStep(ctx context.Context, s Store, name string, through, last State, done *closing, now time.Time) (Info, []NodeInfo, error) {
 	info, begun, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
 		switch {
 		case r.Version == 0:
@@ -376,16 +376,19 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 			return unchanged, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
 		case r.State == last || r.State == Purged:
 			return confirm, nil
-		case r.State == through:
-			return unchanged, nil // what follows writes it
+		case r.State == through && bytes.Equal(r.encode(), done.begun):
+			return unchanged, nil
 		}
+		// Written anew also if it was there: only a List after a write of our own shows
+		// every record, as one before may be answered by a store that was replaced.
 		r.State = through
 		return changed, nil
 	})
 	if err != nil || info.State != through {
 		return info, nil, err
 	}
-	waiting, free, err := done.windows(ctx, s, name, ms(now))
+	done.begun = begun
+	waiting, free, err := done.windows(ctx, s, info, ms(now))
 	if err != nil || len(waiting) > 0 {
 		return info, waiting, err
 	}
@@ -396,7 +399,8 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		if err != nil || begun == nil {
 			return info, nil, err
 		}
-		waiting, again, err := done.windows(ctx, s, name, ms(now))
+		done.begun = begun
+		waiting, again, err := done.windows(ctx, s, info, ms(now))
 		if err != nil || len(waiting) > 0 || !maps.EqualFunc(free, again, bytes.Equal) {
 			return info, waiting, err
 		}
@@ -432,43 +436,51 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, state Stat
 	return next, nil
 }
 
-// A closing is what one call of Destroy or DetachAll has done to the records: by
-// key, the bytes that it wrote and that were applied.
-type closing map[string][]byte
+// A closing is what one call of Destroy or DetachAll has written and what was
+// applied.
+type closing struct {
+	begun   []byte            // the configuration
+	records map[string][]byte // those of node IDs, by key
+}
 
 // windows rewrites the record of every held number, so that its owner can extend
 // it no more, and returns those whose windows are not over. A window that is over
 // is closed too: its owner could open it again. So is a record that another
 // operator has closed, as what was read may not be durable. Records that are free,
 // other than by an owner who found what windows wrote, are returned by key.
-func (c closing) windows(ctx context.Context, s Store, name string, now int64) (waiting []NodeInfo, free map[string][]byte, err error) {
+func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (waiting []NodeInfo, free map[string][]byte, err error) {
 	free = make(map[string][]byte)
 	again := false
-	err = eachNode(ctx, s, name, func(node uint64, key string, value []byte, r nodeRecord) error {
-		ours, _ := decodeNode(key, c[key])
+	// How long a window lasts after its last renewal.
+	longest := (i.Config.MaxAhead + max(i.Config.Window, i.LongestWindow)).Milliseconds()
+	err = eachNode(ctx, s, i.Name, func(node uint64, key string, value []byte, r nodeRecord) error {
+		ours, _ := decodeNode(key, c.records[key])
 		switch {
+		case r.takenAway() && max(now-r.Wall, r.Wall-now) <= longest:
+			waiting = append(waiting, r.info(node)) // its owner may not have heard
+			return nil
 		case !r.held():
-			if c[key] == nil || ours.Owner != r.Owner {
+			if c.records[key] == nil || ours.Owner != r.Owner {
 				free[key] = value
 			}
 			return nil
 		case r.Until >= now:
 			waiting = append(waiting, r.info(node))
 		}
-		if bytes.Equal(value, c[key]) {
+		if bytes.Equal(value, c.records[key]) {
 			return nil
 		}
 		r.State, r.Nonce = flagClosing, newToken()
 		next := r.encode()
 		applied, err := s.CAS(ctx, key, value, next)
 		if err == nil && applied {
-			c[key] = next
+			c.records[key] = next
 		}
 		again = again || err == nil && !applied // its owner was faster
 		return err
 	})
 	if err == nil && again && len(waiting) == 0 {
-		return c.windows(ctx, s, name, now)
+		return c.windows(ctx, s, i, now)
 	}
 	return waiting, free, err
 }

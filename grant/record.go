@@ -279,6 +279,10 @@ func (r nodeRecord) encode() []byte {
 // held reports whether its owner may use the number until the mark.
 func (r nodeRecord) held() bool { return r.State != flagFree }
 
+// takenAway reports whether a fence or a repair freed it. Its owner, if it had
+// one, may use the number until it hears of that, or its window ends.
+func (r nodeRecord) takenAway() bool { return r.State == flagFree && r.Owner == "" }
+
 func (r nodeRecord) info(node uint64) NodeInfo {
 	return NodeInfo{
 		Node: node, Owner: r.Owner, Host: r.Host, Until: timeOf(r.Until), Wall: timeOf(r.Wall),

@@ -32,7 +32,8 @@ again at any time; that costs that wait, and nothing else.
 The restored configuration and records show how long windows were. --apply needs
 --longest-window if they may not: if no record exists, or if the configuration may
 be younger than the restore, because it was created within the last day or after
-every record. --restored says when the restore was: then only a configuration that
+every record. Pass it too if the sequencer was destroyed and created again with a
+longer window since the backup: nothing that was restored shows that. --restored says when the restore was: then only a configuration that
 was created after it counts as younger. With --all, both apply to all sequencers.
 
 The clock must be right: it is compared with the store's, if the store tells its
@@ -60,7 +61,7 @@ time, and with the records.
 		if err != nil {
 			return false, err
 		}
-		return len(r.Damaged) == 0, a.printFence(r, why, m)
+		return len(r.Damaged) == 0, a.printFence(r, why, longest > 0, m)
 	})
 	m.skew, m.check = &skew, func() error {
 		switch {
@@ -99,7 +100,16 @@ func (e *unsureError) Error() string {
 	return fmt.Sprintf("sequencer %s was not fenced: %s; members may have had windows longer than %v", e.name, e.why, e.known)
 }
 
-func (a *app) printFence(r grant.FenceReport, why string, m *mending) error {
+// longestKnown is the window that a fence was computed from. Nothing in a restored
+// store shows that a sequencer was created again with a longer one since.
+func longestKnown(r grant.FenceReport, given bool) string {
+	if given {
+		return fmt.Sprintf("%v, the longest known", r.LongestWindow)
+	}
+	return fmt.Sprintf("%v, the longest that this store knows; run again with --longest-window if it was ever longer", r.LongestWindow)
+}
+
+func (a *app) printFence(r grant.FenceReport, why string, given bool, m *mending) error {
 	if m.asJSON {
 		return a.printJSON(struct {
 			Sequencer string `json:"sequencer"`
@@ -117,11 +127,11 @@ func (a *app) printFence(r grant.FenceReport, why string, m *mending) error {
 	wait := max(0, r.Floor.Sub(a.now())).Round(time.Second)
 	if m.apply {
 		t.add("records", "%d rewritten, %d of them were held", r.Nodes, len(r.Held))
-		t.add("window", "%v, the longest known", r.LongestWindow)
+		t.add("window", "%s", longestKnown(r, given))
 		t.add("floor", "%s: members take numbers again about %v from now", httpapi.Stamp(r.Floor), wait)
 	} else {
 		t.add("records", "%d to rewrite, %d of them held now", r.Nodes, len(r.Held))
-		t.add("window", "%v, the longest known", r.LongestWindow)
+		t.add("window", "%s", longestKnown(r, given))
 		t.add("floor", "%s: members would wait about %v for a number", httpapi.Stamp(r.Floor), wait)
 	}
 	if why != "" {
