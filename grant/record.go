@@ -355,16 +355,18 @@ func decode(key string, value []byte, into interface{ ver() int }) error {
 		return nil
 	}
 	var head struct {
-		Version int `json:"v"`
+		Version json.RawMessage `json:"v"`
 	}
 	if json.Unmarshal(value, &head) != nil {
 		return damaged(key, "it is not JSON")
 	}
-	switch {
-	case head.Version > version:
-		return fmt.Errorf("%w: %s has version %d, this program knows %d", ErrNewerVersion, key, head.Version, version)
-	case head.Version < 1:
+	switch v, numErr := strconv.ParseInt(string(head.Version), 10, 64); {
+	case numErr == nil && v < 1, len(head.Version) == 0:
 		return damaged(key, "it has no version")
+	case v > version: // also if it is out of range
+		return fmt.Errorf("%w: %s has version %s, this program knows %d", ErrNewerVersion, key, head.Version, version)
+	case numErr != nil:
+		return damaged(key, fmt.Sprintf("its version %s is not a positive integer", head.Version))
 	}
 	return damaged(key, err.Error())
 }

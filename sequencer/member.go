@@ -63,9 +63,23 @@ func (m *member[G]) open(ctx context.Context, s grant.Store, info grant.Info, c 
 		return nil
 	}
 	isOpen := false
-	defer func() { // the context is the caller's and may panic
-		if !isOpen {
-			_ = m.close(ctx)
+	defer func() { // deferred, as the context is the caller's and may panic
+		if isOpen {
+			return
+		}
+		// A node ID may have been claimed, or a claim may be on its way. The caller may
+		// try again and again with contexts too short for this store, so it is given
+		// back also when the context has ended.
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			late, cancel := context.WithTimeout(context.Background(), lateClose(c.Timeout))
+			defer cancel()
+			_ = m.close(late)
+		}()
+		select {
+		case <-closed:
+		case <-ctx.Done():
 		}
 	}()
 	if err := m.Attach(ctx); err != nil {
@@ -73,6 +87,15 @@ func (m *member[G]) open(ctx context.Context, s grant.Store, info grant.Info, c 
 	}
 	isOpen = true
 	return nil
+}
+
+// lateClose is how long an opening that failed may take to give its node ID back: a
+// request that is under way, and the one that gives it back.
+func lateClose(timeout time.Duration) time.Duration {
+	if timeout <= 0 {
+		timeout = 5 * time.Second
+	}
+	return 2 * timeout
 }
 
 // demand passes on what TryNext may not wait for.

@@ -142,6 +142,9 @@ var (
 // has both. One that was destroyed is grant.ErrDestroyed: it is created again on
 // purpose, with grant.Create. Nothing is written before all that was given is
 // checked.
+//
+// If the context ends first, Open returns at once. It gives a node ID that it has
+// claimed back in the background, for at most twice Config.Timeout.
 func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequencer, error) {
 	c, info, err := prepare(ctx, s, name, c, 64)
 	if err != nil {

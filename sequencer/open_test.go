@@ -1,0 +1,70 @@
+package sequencer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// slowStore is a store whose answers take a time.
+type slowStore struct {
+	grant.Store
+	delay time.Duration
+}
+
+func (s slowStore) sleep(ctx context.Context) error {
+	select {
+	case <-time.After(s.delay):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s slowStore) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := s.sleep(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s slowStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	ok, err := s.Store.CAS(ctx, key, old, next)
+	if err := s.sleep(ctx); err != nil {
+		return false, err // it was applied, or not: the caller does not know
+	}
+	return ok, err
+}
+
+// TestOpenRetried opens with contexts that are too short for the store, more often
+// than there are node IDs. None may be left claimed.
+func TestOpenRetried(t *testing.T) {
+	for _, patience := range []time.Duration{50, 250, 350, 450, 650, 950} {
+		in2026(t, func(t *testing.T) {
+			s := slowStore{new(memstore.Store), 100 * time.Millisecond}
+			nodes := &sequencer.Range{Lo: 0, Hi: 3}
+			create(t, s.Store, sixteen, time.Minute)
+			for range 20 {
+				ctx, cancel := context.WithTimeout(t.Context(), patience*time.Millisecond)
+				began := time.Now()
+				q, err := sequencer.Open(ctx, s, "orders", &sequencer.Config{Nodes: nodes})
+				if took := time.Since(began); took > patience*time.Millisecond {
+					t.Errorf("Open took %v under a context of %v", took, patience*time.Millisecond)
+				}
+				cancel()
+				switch {
+				case err == nil:
+					closeIt(t, q)
+				case errors.Is(err, grant.ErrNodesExhausted):
+					t.Fatalf("contexts of %v have used up the node IDs: %v", patience*time.Millisecond, err)
+				}
+				time.Sleep(time.Second)
+			}
+		})
+	}
+}
