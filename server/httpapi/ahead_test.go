@@ -30,8 +30,12 @@ func TestClockAhead(t *testing.T) {
 		c := NewCluster(ClusterConfig{Store: m, Config: sequencer.Config{Window: 30 * time.Second}})
 		h := NewHandler(Config{Backend: c})
 		wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), clockAhead, "ahead of the store's")
+		wantProblem(t, do(h, "GET", "/readyz"), clockAhead, "ahead of the store's")
 		m.behind = 0
 		time.Sleep(2 * time.Minute) // the store is asked for its time again
+		if w := do(h, "GET", "/readyz"); w.Code != 200 {
+			t.Errorf("/readyz with the clock set right: %d %s", w.Code, w.Body)
+		}
 		if w := do(h, "POST", "/v1/sequencers/orders/next"); w.Code != 200 {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
@@ -42,6 +46,7 @@ func TestClockAhead(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), clockAhead, "ahead of the store's")
+		wantProblem(t, do(h, "GET", "/readyz"), clockAhead, "ahead of the store's")
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}

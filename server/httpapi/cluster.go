@@ -27,7 +27,7 @@ type Cluster struct {
 	mu     sync.RWMutex // guards what follows, and users of all entries
 	byName map[string]*opening
 	closed bool
-	lacks  *grant.ExhaustedError // of a name that could not be opened last; nil if none
+	lack   *lack // of the name that could not be opened last; nil if none
 
 	retiring sync.WaitGroup // of what was retired, until it is closed
 	openings sync.WaitGroup // of sequencers
@@ -446,7 +446,7 @@ func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
 }
 
 // opened are the sequencers that are open, by name, and what was lacking last.
-func (c *Cluster) opened() (map[string]*opening, *grant.ExhaustedError) {
+func (c *Cluster) opened() (map[string]*opening, *lack) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	open := make(map[string]*opening, len(c.byName))
@@ -457,7 +457,7 @@ func (c *Cluster) opened() (map[string]*opening, *grant.ExhaustedError) {
 		default:
 		}
 	}
-	return open, c.lacks
+	return open, c.lack
 }
 
 // State is what this server has of a sequencer; ok is false if it is not open.
@@ -476,55 +476,79 @@ func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
 	}
 }
 
-// noteLack notes whether there was a node number for a name.
+// A lack is why this server could acquire no node ID of a sequencer: no node ID is free,
+// or the server's clock is refused.
+type lack struct {
+	name string
+	err  error
+	full *grant.ExhaustedError // nil if the clock is refused
+}
+
+// lackOf returns the lack that an error of a sequencer is, or nil.
+func lackOf(name string, err error) *lack {
+	l := &lack{name: name, err: err}
+	switch {
+	case errors.As(err, &l.full) && l.full.Sequencer == name:
+		return l
+	case errors.Is(err, grant.ErrClockAhead), errors.Is(err, grant.ErrClockBehind):
+		l.full = nil
+		return l
+	}
+	return nil
+}
+
+// noteLack notes whether there was a node ID for a name.
 func (c *Cluster) noteLack(name string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := (*grant.ExhaustedError)(nil); errors.As(err, &e) {
-		c.lacks = e
-	} else if c.lacks != nil && c.lacks.Sequencer == name {
-		c.lacks = nil
+	if l := lackOf(name, err); l != nil {
+		c.lack = l
+	} else if c.lack != nil && c.lack.name == name {
+		c.lack = nil
 	}
 }
 
-// Ready returns nil if IDs can be made as far as is known: some sequencer has its node
-// number, or the store answers and none was found to have no number left. It is an error
-// else, which says what the store said or whose numbers are held.
+// Ready returns nil if this server can make IDs as far as it knows: some sequencer has its
+// node ID, or the store answers and no sequencer lacked one. Otherwise the error is what
+// the store said, whose node IDs are held, or why the clock is refused.
 //
-// Where no number was left Ready takes one that is free by now, as nobody else asks a server
-// that is not ready. Where another server can be asked (ClusterConfig.Elsewhere) that is as
-// good.
+// After a lack Ready tries again, as no client asks a server that is not ready. If no node
+// ID was free, another server that can be asked (ClusterConfig.Elsewhere) is as good. If
+// the clock is refused it is not: nothing that others give can be checked.
 func (c *Cluster) Ready(ctx context.Context) error {
 	now := time.Now()
-	all, lacks := c.opened()
-	open := error(nil)
+	all, last := c.opened()
+	isOpen := false
 	for name, o := range all { // not under the lock: statistics ask the clock
 		s := o.stats().State
 		if s.Phase == sequencer.Attached && s.Until.After(now) {
 			return nil
 		}
-		if e := (*grant.ExhaustedError)(nil); errors.As(s.Err, &e) && e.Sequencer == name {
-			lacks, open = e, s.Err // it goes on looking by itself
+		if l := lackOf(name, s.Err); l != nil {
+			last, isOpen = l, true // it keeps looking by itself
 		}
 	}
 	if _, err := c.c.Store.Get(ctx, readyKey); err != nil {
 		return ofStore(ctx, err)
 	}
 	switch {
-	case lacks == nil || c.c.Elsewhere != nil && c.c.Elsewhere(ctx, lacks.Sequencer):
+	case last == nil || last.full != nil && c.c.Elsewhere != nil && c.c.Elsewhere(ctx, last.name):
 		return nil
-	case open != nil:
-		return open
+	case isOpen:
+		return last.err
 	}
-	err := c.stillLacks(ctx, lacks)
+	err := error(nil)
+	if last.full != nil {
+		err = c.stillLacks(ctx, last.full)
+	}
 	if err == nil {
-		_, err = c.Sequencer(ctx, lacks.Sequencer)
+		_, err = c.Sequencer(ctx, last.name)
 	}
-	if errors.Is(err, grant.ErrNodesExhausted) {
+	if lackOf(last.name, err) != nil {
 		return err
 	}
-	if ctx.Err() == nil { // else there was no time to find out: whoever wants IDs has more
-		c.noteLack(lacks.Sequencer, nil)
+	if ctx.Err() == nil { // otherwise, there was no time to find out
+		c.noteLack(last.name, nil)
 	}
 	return nil
 }
