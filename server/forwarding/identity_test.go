@@ -242,6 +242,11 @@ func TestReceiver(t *testing.T) {
 			t.Errorf("%s: %v, want %v", row.what, err, row.want)
 		}
 	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Admit(gone, rpcapi.Hop{Member: a.id, Proof: members.Proof{Member: "b", Nonce: "n"}}); !errors.Is(err, sequencer.ErrUnavailable) {
+		t.Errorf("with a store that does not answer: %v, want %v", err, sequencer.ErrUnavailable)
+	}
 	if owner := r.Owner("orders"); owner != "" {
 		t.Errorf("without a node ID the owner is %q", owner)
 	}

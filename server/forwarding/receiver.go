@@ -2,6 +2,8 @@ package forwarding
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
@@ -29,7 +31,11 @@ func (r *Receiver) Admit(ctx context.Context, h rpcapi.Hop) error {
 	if h.Member != r.self {
 		return rpcapi.ErrOtherMember
 	}
-	return r.proofs.Verify(ctx, h.Proof)
+	err := r.proofs.Verify(ctx, h.Proof)
+	if err != nil && !errors.Is(err, members.ErrOtherStore) {
+		return fmt.Errorf("%w: %w", sequencer.ErrUnavailable, err)
+	}
+	return err
 }
 
 // Owner is the owner of this server's node ID of a sequencer.
