@@ -22,7 +22,7 @@ type generator interface {
 }
 
 // member is what a Sequencer and a Sequencer128 share: a sequencer's use by one
-// process. It is the grant.Holder of its Keeper.
+// process.
 type member[G generator] struct {
 	name    string
 	config  grant.Config
@@ -54,7 +54,7 @@ func (m *member[G]) open(ctx context.Context, s grant.Store, info grant.Info, c 
 	if c.Nodes != nil {
 		set.Lo, set.Hi = c.Nodes.Lo, c.Nodes.Hi
 	}
-	m.keeper = grant.NewKeeper(s, set, m, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
+	m.keeper = grant.NewKeeper(s, set, holder[G]{m}, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
 	m.wanted, m.done = make(chan struct{}, 1), make(chan struct{})
 	var background context.Context
 	background, m.cancel = context.WithCancel(context.Background())
@@ -121,20 +121,27 @@ func (m *member[G]) ask(ctx context.Context) error {
 	return m.keeper.Demand(ctx)
 }
 
-// Begin, Extend, Seal and Used are called by the Keeper alone.
+// A holder is a member as its Keeper sees it. A member has no such methods itself:
+// whoever calls them can use a node ID without a grant.
+type holder[G generator] struct{ m *member[G] }
 
-// Begin goes on under a grant. A generator lives until it is sealed.
-func (m *member[G]) Begin(g firn.Grant) error {
-	err := m.begin(g)
+// Begin starts or switches the generator under a grant.
+func (h holder[G]) Begin(g firn.Grant) error {
+	err := h.m.begin(g)
 	if err != nil {
-		m.Seal() // nothing of the grant before is used either
+		h.m.seal() // nothing of the previous grant is used either
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.unusable = err
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	h.m.unusable = err
 	return err
 }
 
+func (h holder[G]) Extend(until time.Time) error { return h.m.extend(until) }
+func (h holder[G]) Seal()                        { h.m.seal() }
+func (h holder[G]) Used() time.Time              { return h.m.used() }
+
+// begin makes a generator, which lives until it is sealed, or switches it.
 func (m *member[G]) begin(g firn.Grant) error {
 	if current := m.current.Load(); current != nil {
 		return (*current).Switch(g)
@@ -153,16 +160,16 @@ func (m *member[G]) begin(g firn.Grant) error {
 	return nil
 }
 
-// Extend makes the window end later.
-func (m *member[G]) Extend(until time.Time) error {
+// extend makes the window end later.
+func (m *member[G]) extend(until time.Time) error {
 	if current := m.current.Load(); current != nil {
 		return (*current).Extend(until)
 	}
 	return nil
 }
 
-// Seal ends the use of the present grant.
-func (m *member[G]) Seal() {
+// seal ends the use of the present grant.
+func (m *member[G]) seal() {
 	current := m.current.Load()
 	if current == nil {
 		return
@@ -178,8 +185,8 @@ func (m *member[G]) Seal() {
 	m.current.Store(nil)
 }
 
-// Used is the exclusive end of what was used.
-func (m *member[G]) Used() time.Time {
+// used is the exclusive end of what was used.
+func (m *member[G]) used() time.Time {
 	m.mu.Lock()
 	used := m.mark
 	m.mu.Unlock()
@@ -266,7 +273,7 @@ func (m *member[G]) isFresh(status grant.Status) bool {
 		now = m.options.Now
 	}
 	at := now()
-	if used := m.Used(); used.After(at) {
+	if used := m.used(); used.After(at) {
 		at = used
 	}
 	return time.UnixMilli(status.Until).Sub(at) > m.config.Window-m.config.Window/12

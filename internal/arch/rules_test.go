@@ -92,6 +92,7 @@ func (p *pkg) name() string {
 func load(fsys fs.FS) (*repo, error) {
 	r := new(repo)
 	byDir := make(map[string]*pkg)
+	fset := token.NewFileSet()
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -130,7 +131,6 @@ func load(fsys fs.FS) (*repo, error) {
 				sum:  sumErr == nil,
 			})
 		case strings.HasSuffix(base, ".go"):
-			fset := token.NewFileSet()
 			syntax, err := parser.ParseFile(fset, name, data, parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
 				r.broken = append(r.broken, err.Error())

@@ -1,0 +1,213 @@
+package arch
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden file of exported names")
+
+// published are the modules whose packages others import, by directory. That of
+// the server has no promise but package server's.
+var published = []string{".", "etcdstore", "kubestore"}
+
+// TestExported compares the exported names of every public package with a golden
+// file. What is exported is a promise: a name that comes or goes shows up in the
+// change that does it. Methods that an embedded type promotes are names too.
+//
+//	go test ./internal/arch -run TestExported -update
+func TestExported(t *testing.T) {
+	const golden = "testdata/exported.txt"
+	got := exported(repository(t), published)
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range difference(string(want), got) {
+		t.Errorf("%s: %s; run go test ./internal/arch -run TestExported -update if it is meant", golden, d)
+	}
+}
+
+// difference says which lines are in one text only.
+func difference(want, got string) (findings []string) {
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for _, line := range b {
+		if !slices.Contains(a, line) {
+			findings = append(findings, line+" is new")
+		}
+	}
+	for _, line := range a {
+		if !slices.Contains(b, line) {
+			findings = append(findings, line+" is gone")
+		}
+	}
+	return findings
+}
+
+// exported lists the exported names of all public packages of some modules, a line
+// each: constants, functions, types, fields, methods.
+func exported(r *repo, modules []string) string {
+	var b strings.Builder
+	c := &checker{repo: r, done: make(map[string]*types.Package)}
+	for _, p := range r.packages {
+		if slices.Contains(modules, p.module.dir) && p.name() != "main" && !slices.Contains(strings.Split(p.dir, "/"), "internal") {
+			for _, name := range namesOf(c.check(p)) {
+				fmt.Fprintf(&b, "%s: %s\n", p.importPath(), name)
+			}
+		}
+	}
+	return b.String()
+}
+
+func (p *pkg) importPath() string {
+	return path.Join(p.module.path, strings.TrimPrefix(strings.TrimPrefix(p.dir, p.module.dir), "/"))
+}
+
+// A checker finds the types of the repository's packages from their source alone.
+// Packages of others are empty: what they promote is not seen.
+type checker struct {
+	repo *repo
+	done map[string]*types.Package
+}
+
+func (c *checker) check(p *pkg) *types.Package {
+	if have := c.done[p.importPath()]; have != nil {
+		return have
+	}
+	var files []*ast.File
+	fset := token.NewFileSet()
+	for _, f := range p.files {
+		if !f.test && !f.ignored {
+			fset, files = f.fset, append(files, f.syntax)
+		}
+	}
+	// Errors are expected: names of packages of others, and names that files for
+	// several systems declare.
+	config := types.Config{Importer: c, Error: func(error) {}, IgnoreFuncBodies: true, FakeImportC: true}
+	checked, _ := config.Check(p.importPath(), fset, files, nil)
+	c.done[p.importPath()] = checked
+	return checked
+}
+
+// Import is that of types.Importer.
+func (c *checker) Import(name string) (*types.Package, error) {
+	for _, p := range c.repo.packages {
+		if p.importPath() == name {
+			return c.check(p), nil
+		}
+	}
+	return nil, errors.New("a package of others")
+}
+
+// namesOf lists what a package exports.
+func namesOf(p *types.Package) (names []string) {
+	for _, name := range p.Scope().Names() {
+		o := p.Scope().Lookup(name)
+		if !o.Exported() {
+			continue
+		}
+		switch o := o.(type) {
+		case *types.Const:
+			names = append(names, "const "+name)
+		case *types.Var:
+			names = append(names, "var "+name)
+		case *types.Func:
+			names = append(names, "func "+name)
+		case *types.TypeName:
+			names = append(names, "type "+name)
+			if !o.IsAlias() {
+				names = append(names, membersOf(name, o.Type())...)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// membersOf lists the exported fields and methods of a type.
+func membersOf(name string, t types.Type) (names []string) {
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		for i := range u.NumFields() {
+			if f := u.Field(i); f.Exported() {
+				names = append(names, fmt.Sprintf("field %s.%s", name, f.Name()))
+			}
+		}
+	case *types.Interface:
+		for i := range u.NumMethods() {
+			if m := u.Method(i); m.Exported() {
+				names = append(names, fmt.Sprintf("method %s.%s", name, m.Name()))
+			}
+		}
+		return names
+	}
+	set := types.NewMethodSet(types.NewPointer(t))
+	for i := range set.Len() {
+		if m := set.At(i).Obj(); m.Exported() {
+			names = append(names, fmt.Sprintf("method %s.%s", name, m.Name()))
+		}
+	}
+	return names
+}
+
+// TestExportedSees checks that every kind of name is found, and one that an unexported
+// type promotes.
+func TestExportedSees(t *testing.T) {
+	r := tree(t, map[string]string{"m.go": `package m
+
+import "example.org/m/internal/leaf"
+
+type Thing struct {
+	*inner[int]
+	Field, hidden int
+}
+
+type inner[T any] struct{ leaf.Lever }
+
+func (*inner[T]) Push() {}
+
+type I interface{ Do(); do() }
+
+type A = I
+
+const C = 1
+
+var ErrV error
+
+func F() {}
+`, "internal/leaf/leaf.go": "// Package leaf is a leaf.\npackage leaf\n\ntype Lever struct{}\n\nfunc (Lever) Pull() {}\n"})
+	const want = `const C
+field Thing.Field
+func F
+method I.Do
+method Thing.Pull
+method Thing.Push
+type A
+type I
+type Thing
+var ErrV`
+	got := exported(r, []string{"."})
+	for line := range strings.Lines(want) {
+		line = "example.org/m: " + strings.TrimSuffix(line, "\n")
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("%s is not seen", line)
+		}
+	}
+	if strings.Contains(got, "hidden") || strings.Contains(got, ".do\n") || strings.Contains(got, "/internal/") {
+		t.Errorf("unexported names are seen:\n%s", got)
+	}
+}
