@@ -13,7 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // An act is something that an admin does to a sequencer.
@@ -24,7 +24,7 @@ type act struct {
 	Means  []string
 	Typed  bool // the name must be typed, as it cannot be undone
 	Danger bool
-	do     func(httpapi.Administrator, context.Context, string) (grant.Info, error)
+	do     func(service.Administrator, context.Context, string) (grant.Info, error)
 	waits  bool // for windows of other servers
 }
 
@@ -35,7 +35,7 @@ var acts = map[string]act{
 			"Servers may hold node numbers of it again, and make IDs.",
 			"IDs go on above all that were made before: none comes twice.",
 		},
-		do: httpapi.Administrator.Attach,
+		do: service.Administrator.Attach,
 	},
 	"detach": {
 		Verb: "detach", Title: "Detach %s", Button: "Detach it", Danger: true,
@@ -44,7 +44,7 @@ var acts = map[string]act{
 			"Until it is attached again, every request for its IDs is refused. Other sequencers go on.",
 			"Nothing is lost: attaching it undoes this.",
 		},
-		do: httpapi.Administrator.Detach, waits: true,
+		do: service.Administrator.Detach, waits: true,
 	},
 	"destroy": {
 		Verb: "destroy", Title: "Destroy %s", Button: "Destroy it for good", Danger: true, Typed: true,
@@ -53,7 +53,7 @@ var acts = map[string]act{
 			"IDs that were made stay unique: the store keeps who made IDs until when, and nothing is deleted.",
 			"It cannot be undone. It can only be created again, with the same layout, and then goes on above the old IDs.",
 		},
-		do: httpapi.Administrator.Destroy, waits: true,
+		do: service.Administrator.Destroy, waits: true,
 	},
 	"recreate": {
 		Verb: "recreate", Title: "Create %s again", Button: "Create it again",
@@ -61,7 +61,7 @@ var acts = map[string]act{
 			"Servers may hold node numbers of it and make IDs, with the layout that it had.",
 			"It goes on above all IDs that were made before: none comes twice.",
 		},
-		do: func(a httpapi.Administrator, ctx context.Context, name string) (grant.Info, error) {
+		do: func(a service.Administrator, ctx context.Context, name string) (grant.Info, error) {
 			info, err := a.Lookup(ctx, name)
 			if err != nil {
 				return info, err
@@ -181,8 +181,8 @@ func (k *Console) allowed(v *visit) (name string, a act, ok bool) {
 	switch {
 	case !known:
 		v.fail(http.StatusNotFound, "There is no such page", "A sequencer can be attached, detached, destroyed and created again.")
-	case httpapi.CheckName(name) != nil:
-		v.fail(http.StatusBadRequest, "This is not the name of a sequencer", detail(httpapi.CheckName(name))+".")
+	case service.CheckName(name) != nil:
+		v.fail(http.StatusBadRequest, "This is not the name of a sequencer", detail(service.CheckName(name))+".")
 	case !v.who.MayAdmin(name):
 		v.forbidden("Only a token with the role admin can change " + name + ".")
 	case k.admin == nil:
@@ -295,7 +295,7 @@ func (k *Console) createSequencer(v *visit) {
 		p.Fault = fault
 		k.showCreate(v, status, p)
 	}
-	if err := httpapi.CheckName(p.Name); err != nil {
+	if err := service.CheckName(p.Name); err != nil {
 		again(http.StatusBadRequest, detail(err)+".")
 		return
 	}
@@ -338,7 +338,7 @@ func (k *Console) createSequencer(v *visit) {
 }
 
 // config is what the form says of a sequencer.
-func (p *createPage) config(a httpapi.Administrator) (grant.Config, error) {
+func (p *createPage) config(a service.Administrator) (grant.Config, error) {
 	layout := firn.Default()
 	if p.Layout != "" {
 		var err error

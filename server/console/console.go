@@ -16,16 +16,16 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/metrics"
+	"github.com/firnid/firn/server/service"
 )
 
 // Config says what a Console shows. Only the Backend is needed; the zero value of any
 // other field means what the field says.
 type Config struct {
-	// Backend makes IDs. Where it is an httpapi.Administrator and an httpapi.Lister too,
+	// Backend makes IDs. Where it is an service.Administrator and an service.Lister too,
 	// sequencers can be changed, and servers seen.
-	Backend httpapi.Backend
+	Backend service.Backend
 
 	// Figures are what this server's sequencers have done; nil means that nothing is known.
 	Figures func() []metrics.Sequencer
@@ -43,7 +43,7 @@ type Config struct {
 	// Trusted are other origins whose pages may act here, such as that of a proxy.
 	Trusted []string
 
-	// Limit is how long a request may wait; 0 means httpapi.DefaultLimit.
+	// Limit is how long a request may wait; 0 means service.DefaultLimit.
 	Limit time.Duration
 
 	// Layout is that of a sequencer that is created when its first ID is made; the zero
@@ -60,8 +60,8 @@ type Config struct {
 // New, and ends with Close.
 type Console struct {
 	c        Config
-	admin    httpapi.Administrator // nil without a store
-	lister   httpapi.Lister        // likewise
+	admin    service.Administrator // nil without a store
+	lister   service.Lister        // likewise
 	sessions *auth.Sessions
 	origins  *auth.Origins
 	mux      *http.ServeMux
@@ -83,7 +83,7 @@ const sessionLife = 12 * time.Hour
 // New makes a Console. The error says what is wrong with Config.Trusted.
 func New(c Config) (*Console, error) {
 	if c.Limit == 0 {
-		c.Limit = httpapi.DefaultLimit
+		c.Limit = service.DefaultLimit
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -107,8 +107,8 @@ func New(c Config) (*Console, error) {
 		c.TLS = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
 	k := &Console{c: c, mux: http.NewServeMux(), history: newHistory(c.Every)}
-	k.admin, _ = c.Backend.(httpapi.Administrator)
-	k.lister, _ = c.Backend.(httpapi.Lister)
+	k.admin, _ = c.Backend.(service.Administrator)
+	k.lister, _ = c.Backend.(service.Lister)
 	var err error
 	if k.origins, err = auth.NewOrigins(c.Trusted...); err != nil {
 		return nil, err
@@ -327,11 +327,11 @@ func (v *visit) failed(err error, late bool) {
 		v.show(http.StatusNotFound, "missing", page{Title: name, Section: "overview", Body: missingPage{name, v.who.MayAdmin(name) && v.k.admin != nil}})
 		return
 	}
-	f := httpapi.FaultOf(err, v.k.c.Limit, late)
+	f := service.FaultOf(err, v.k.c.Limit, late)
 	if f.Cause != nil {
 		v.k.c.Log.Log(v.r.Context(), f.Level(), "console: request failed", "path", v.r.URL.Path, "error", f.Cause)
 	}
-	v.fail(f.Status, "That did not work", strings.ToUpper(f.Detail[:min(1, len(f.Detail))])+f.Detail[min(1, len(f.Detail)):]+".")
+	v.fail(f.Kind.Status(), "That did not work", strings.ToUpper(f.Detail[:min(1, len(f.Detail))])+f.Detail[min(1, len(f.Detail)):]+".")
 }
 
 // forbidden says that the token does not allow something.

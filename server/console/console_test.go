@@ -22,12 +22,13 @@ import (
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/metrics"
+	"github.com/firnid/firn/server/service"
 )
 
 // newWorld is a console over a cluster, behind the API's handler as firn serve has it.
-func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *httpapi.Cluster) {
+func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.Cluster) {
 	t.Helper()
-	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store), Config: sequencer.Config{Layout: firn.Default(), Host: "one"}})
+	cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store), Config: sequencer.Config{Layout: firn.Default(), Host: "one"}})
 	c := Config{Backend: cluster, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
 		cluster.Stats(func(name string, q sequencer.Stats) { all = append(all, metrics.Sequencer{Name: name, IDs: q.IDs}) })
@@ -426,7 +427,7 @@ func TestActWaits(t *testing.T) {
 	var calls atomic.Int32
 	holding, free := make(chan struct{}), make(chan struct{})
 	slow := acts["detach"]
-	slow.do = func(a httpapi.Administrator, ctx context.Context, name string) (grant.Info, error) {
+	slow.do = func(a service.Administrator, ctx context.Context, name string) (grant.Info, error) {
 		calls.Add(1)
 		close(holding)
 		select {
@@ -452,7 +453,7 @@ func TestActWaits(t *testing.T) {
 		}
 	}
 	// What fails is said until something else is done.
-	slow.do = func(httpapi.Administrator, context.Context, string) (grant.Info, error) {
+	slow.do = func(service.Administrator, context.Context, string) (grant.Info, error) {
 		return grant.Info{}, sequencer.ErrUnavailable
 	}
 	if done, err := k.begin("orders", slow, 10*time.Second); !done || err == nil {
@@ -483,7 +484,7 @@ func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
 		store := &slowStore{Store: new(memstore.Store)}
-		cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: sequencer.Config{Layout: firn.Default()}})
+		cluster := service.NewCluster(service.ClusterConfig{Store: store, Config: sequencer.Config{Layout: firn.Default()}})
 		defer cluster.Close(context.Background())
 		k, err := New(Config{Backend: cluster})
 		if err != nil {
@@ -564,7 +565,7 @@ func TestHolders(t *testing.T) {
 
 // TestWithoutStore: a server with a static node shows what it knows, and says what it does not.
 func TestWithoutStore(t *testing.T) {
-	static, err := httpapi.NewStatic(httpapi.StaticConfig{Layout: firn.Default(), Node: 7})
+	static, err := service.NewStatic(service.StaticConfig{Layout: firn.Default(), Node: 7})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // FuzzPages: whatever one types, a page is whole, fails no further than by saying what is
 // wrong, and what was typed is text in it and nothing else.
 func FuzzPages(f *testing.F) {
-	static, err := httpapi.NewStatic(httpapi.StaticConfig{Layout: firn.Default(), Node: 7})
+	static, err := service.NewStatic(service.StaticConfig{Layout: firn.Default(), Node: 7})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/service"
 )
 
 // maxIDs is how many IDs are read at once.
@@ -519,7 +519,7 @@ func (k *Console) makeID(v *visit) {
 		return
 	}
 	name := strings.TrimSpace(v.r.PostForm.Get("name"))
-	if err := httpapi.CheckName(name); err != nil {
+	if err := service.CheckName(name); err != nil {
 		v.fail(http.StatusBadRequest, "This is not the name of a sequencer", detail(err)+".")
 		return
 	}

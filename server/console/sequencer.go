@@ -13,8 +13,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/metrics"
+	"github.com/firnid/firn/server/service"
 )
 
 // A sequencerPage is all that is known of one sequencer.
@@ -94,7 +94,7 @@ const (
 // sequencer is the page of one.
 func (k *Console) sequencer(v *visit) {
 	name := v.r.PathValue("name")
-	if err := httpapi.CheckName(name); err != nil {
+	if err := service.CheckName(name); err != nil {
 		v.fail(http.StatusBadRequest, "This is not the name of a sequencer", detail(err)+".")
 		return
 	}
@@ -176,7 +176,7 @@ func storeFault(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "It did not answer in time; the server's log says more."
 	}
-	f := httpapi.FaultOf(err, 0, false)
+	f := service.FaultOf(err, 0, false)
 	if f.Detail == "" {
 		return "The server's log says more."
 	}

@@ -22,16 +22,16 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // A Backend is a Cluster whose sequencers are asked of other servers where this one has
 // no node ID for them. It must be made by New, and is safe for use by many goroutines
 // at once.
 type Backend struct {
-	*httpapi.Cluster
+	*service.Cluster
 	f       *rpcapi.Forwarder
 	self    *members.Announcer
 	log     *slog.Logger
@@ -60,13 +60,13 @@ const (
 
 // New makes a Backend over a Cluster of this configuration, whose Wrap and Elsewhere it
 // sets. self announces this server in the store.
-func New(c httpapi.ClusterConfig, f *rpcapi.Forwarder, self *members.Announcer) *Backend {
+func New(c service.ClusterConfig, f *rpcapi.Forwarder, self *members.Announcer) *Backend {
 	b := &Backend{f: f, self: self, log: c.Config.Logger, away: make(map[string]absence)}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
 	c.Wrap, c.Elsewhere = b.orElsewhere, b.canHelp
-	b.Cluster = httpapi.NewCluster(c)
+	b.Cluster = service.NewCluster(c)
 	b.peers = newPeers(b.Members, self.ID())
 	b.windows = newWindows(c.Store, b.Lookup)
 	return b
@@ -79,7 +79,7 @@ func (b *Backend) Forwards() map[string]uint64 { return b.counts.all() }
 func (b *Backend) Forwarded() uint64 { return b.counts[gave].Load() }
 
 // Sequencer returns the sequencer of a name: this server's, or that of another one.
-func (b *Backend) Sequencer(ctx context.Context, name string) (httpapi.Sequencer, error) {
+func (b *Backend) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
 	here := rpcapi.Forwarded(ctx)
 	if !here && b.some.Load() {
 		b.mu.Lock()
@@ -110,11 +110,11 @@ func (b *Backend) Sequencer(ctx context.Context, name string) (httpapi.Sequencer
 }
 
 // elsewhere is a sequencer that only others have.
-func (b *Backend) elsewhere(name string, a absence) httpapi.Sequencer {
+func (b *Backend) elsewhere(name string, a absence) service.Sequencer {
 	if a.layout.Bits() == 128 {
-		return httpapi.Sequencer{Layout: a.layout, Source128: source128{b, name, a}}
+		return service.Sequencer{Layout: a.layout, Source128: source128{b, name, a}}
 	}
-	return httpapi.Sequencer{Layout: a.layout, Source: source{b, name, a}}
+	return service.Sequencer{Layout: a.layout, Source: source{b, name, a}}
 }
 
 type source struct {
@@ -135,7 +135,7 @@ func (s source128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) 
 
 // orElsewhere is a sequencer of this server's that others have too, should it lose its
 // node ID. It is this server's alone for calls that another one has forwarded.
-func (b *Backend) orElsewhere(name string, s httpapi.Sequencer) httpapi.Sequencer {
+func (b *Backend) orElsewhere(name string, s service.Sequencer) service.Sequencer {
 	a := absence{layout: s.Layout}
 	if s.Source != nil {
 		s.Source = both[firn.ID]{s.Source, func(err error) firn.Source { a := a; a.err = err; return source{b, name, a} }}

@@ -16,9 +16,9 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // A server is a Backend with its gRPC, announced in the store.
@@ -62,7 +62,7 @@ func (o setup) start(t *testing.T) *server {
 	announcer := members.New(v.store, members.Options{Every: cmp.Or(o.every, time.Minute)})
 	f := rpcapi.NewForwarder(rpcapi.ForwarderConfig{})
 	v.id = announcer.ID()
-	v.Backend = New(httpapi.ClusterConfig{Store: v.store, Config: sequencer.Config{
+	v.Backend = New(service.ClusterConfig{Store: v.store, Config: sequencer.Config{
 		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")), Nodes: &o.nodes, Logger: o.log, Timeout: time.Second,
 	}}, f, announcer)
 	receiver := NewReceiver(v.Cluster, announcer)
@@ -252,8 +252,8 @@ func TestForwarding(t *testing.T) {
 // A nobody lets nobody in.
 type nobody struct{}
 
-func (nobody) CheckToken(string, *tls.ConnectionState, httpapi.Need, string) error {
-	return httpapi.ErrUnauthorized
+func (nobody) CheckToken(string, *tls.ConnectionState, service.Need, string) error {
+	return service.ErrUnauthorized
 }
 
 // TestRefusedHop: that another server does not let this one in is not the fault of who

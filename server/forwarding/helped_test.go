@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // TestElsewhere: another server can be asked where one says that it has a number and where
@@ -20,7 +20,7 @@ func TestElsewhere(t *testing.T) {
 		self := members.New(store, members.Options{})
 		f := rpcapi.NewForwarder(rpcapi.ForwarderConfig{})
 		defer f.Close()
-		b := New(httpapi.ClusterConfig{Store: store}, f, self)
+		b := New(service.ClusterConfig{Store: store}, f, self)
 		ask := b.canHelp
 		want := func(what string, want bool) {
 			t.Helper()

@@ -15,10 +15,10 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // serveAt serves gRPC at an address until the test ends.
@@ -65,14 +65,14 @@ func TestReusedAddress(t *testing.T) {
 				other = setup{store: copied, at: l, nodes: sequencer.Range{Lo: 1, Hi: 1}}.start(t)
 				mustTake(t, other, 10)
 			case "static":
-				s, err := httpapi.NewStatic(httpapi.StaticConfig{Layout: firn.Default()})
+				s, err := service.NewStatic(service.StaticConfig{Layout: firn.Default()})
 				if err != nil {
 					t.Fatal(err)
 				}
 				serveAt(t, l, rpcapi.Config{Backend: s})
 			case "older":
 				older := grpc.NewServer()
-				s, _ := httpapi.NewStatic(httpapi.StaticConfig{Layout: firn.Default()})
+				s, _ := service.NewStatic(service.StaticConfig{Layout: firn.Default()})
 				firnv1.RegisterIDsServer(older, rpcapi.NewServer(rpcapi.Config{Backend: s}))
 				go older.Serve(l)
 				t.Cleanup(older.Stop)
@@ -364,7 +364,7 @@ func TestWindowsAreReadAgain(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
 		store := &cuttable{Store: new(memstore.Store)}
 		l := firn.Default()
-		c := newWindows(store, httpapi.NewCluster(httpapi.ClusterConfig{Store: store}).Lookup)
+		c := newWindows(store, service.NewCluster(service.ClusterConfig{Store: store}).Lookup)
 		open := func() *sequencer.Sequencer {
 			q, err := sequencer.Open(t.Context(), store, "orders", &sequencer.Config{Layout: l, Window: 30 * time.Second, Nodes: &sequencer.Range{}})
 			if err != nil {
@@ -422,8 +422,8 @@ func TestWindowsAreReadAgain(t *testing.T) {
 // A batches backend gives a batch that it did not make.
 type batches struct{ b firn.Batch }
 
-func (b batches) Sequencer(context.Context, string) (httpapi.Sequencer, error) {
-	return httpapi.Sequencer{Layout: firn.Default(), Source: b}, nil
+func (b batches) Sequencer(context.Context, string) (service.Sequencer, error) {
+	return service.Sequencer{Layout: firn.Default(), Source: b}, nil
 }
 
 func (b batches) NextBatch(context.Context, int) (firn.Batch, error) { return b.b, nil }
@@ -552,8 +552,8 @@ func TestDeadServers(t *testing.T) {
 	if d := time.Since(begin); d > 10*time.Second {
 		t.Errorf("100 calls without anybody to help took %v", d)
 	}
-	fault := httpapi.FaultOf(err, 10*time.Second, false)
-	if fault.Kind != "nodes-exhausted" || fault.Cause != nil {
+	fault := service.FaultOf(err, 10*time.Second, false)
+	if fault.Kind != service.NodesExhausted || fault.Cause != nil {
 		t.Errorf("%+v, want nodes-exhausted", fault)
 	}
 }

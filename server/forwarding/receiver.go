@@ -6,15 +6,15 @@ import (
 	"fmt"
 
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // A Receiver answers the calls that other servers of the store forward. It must be made by
 // NewReceiver, and is safe for use by many goroutines at once.
 type Receiver struct {
-	cluster *httpapi.Cluster
+	cluster *service.Cluster
 	self    string
 	proofs  *members.Verifier
 }
@@ -22,7 +22,7 @@ type Receiver struct {
 var _ rpcapi.Peer = (*Receiver)(nil)
 
 // NewReceiver makes a Receiver for the server that self announces.
-func NewReceiver(c *httpapi.Cluster, self *members.Announcer) *Receiver {
+func NewReceiver(c *service.Cluster, self *members.Announcer) *Receiver {
 	return &Receiver{cluster: c, self: self.ID(), proofs: members.NewVerifier(c.Store())}
 }
 

@@ -17,6 +17,8 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 // send is do with a body.
@@ -31,10 +33,10 @@ func send(h http.Handler, method, target, body string) *httptest.ResponseRecorde
 // TestAdmin: a sequencer's whole life over HTTP.
 func TestAdmin(t *testing.T) {
 	store := new(memstore.Store)
-	h := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store}), Limit: 2 * time.Second})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store}), Limit: 2 * time.Second})
 	const path = "/v1/sequencers/orders"
-	wantProblem(t, do(h, "GET", path), noSequencer, "PUT creates it")
-	wantProblem(t, do(h, "POST", path+"/attach"), noSequencer)
+	wantProblem(t, do(h, "GET", path), service.NoSequencer, "PUT creates it")
+	wantProblem(t, do(h, "POST", path+"/attach"), service.NoSequencer)
 	for _, row := range []struct {
 		body, text string
 	}{
@@ -65,20 +67,20 @@ func TestAdmin(t *testing.T) {
 		{`{"layout":"default",}`, "no JSON"},
 		{`{5:"default"}`, "no JSON"},
 		{`{"layout":"default"]`, "no JSON"},
-		{strings.Repeat(" ", DefaultBody+1), "more than"},
+		{strings.Repeat(" ", service.DefaultBody+1), "more than"},
 	} {
-		p := wantProblem(t, send(h, "PUT", path, row.body), badBody, row.text)
+		p := wantProblem(t, send(h, "PUT", path, row.body), service.BadBody, row.text)
 		for _, internal := range []string{"unmarshal", "Go ", "struct", "json:", "EOF", "invalid character"} {
 			if strings.Contains(p.Detail, internal) {
 				t.Errorf("%s: %q has words of the program's", row.body, p.Detail)
 			}
 		}
 	}
-	wantProblem(t, do(h, "GET", path), noSequencer) // none of these has created it
+	wantProblem(t, do(h, "GET", path), service.NoSequencer) // none of these has created it
 
 	want := func(w *httptest.ResponseRecorder, status int, state string) {
 		t.Helper()
-		var got SequencerJSON
+		var got textfmt.SequencerJSON
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != status || got.State != state || got.Name != "orders" || got.Layout != "hazelcast" || got.Window != "45s" {
 			t.Errorf("status %d and %s (%v), want %d and the state %s", w.Code, w.Body, err, status, state)
 		}
@@ -86,7 +88,7 @@ func TestAdmin(t *testing.T) {
 	const body = `{"layout":"hazelcast","window":"45s"}`
 	want(send(h, "PUT", path, body), 201, "attached")
 	want(send(h, "PUT", path, body), 200, "attached")
-	wantProblem(t, send(h, "PUT", path, ""), different, "layout")
+	wantProblem(t, send(h, "PUT", path, ""), service.Different, "layout")
 	if w := do(h, "POST", path+"/next?count=10"); w.Code != 200 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
@@ -95,7 +97,7 @@ func TestAdmin(t *testing.T) {
 		t.Errorf("%+v, %v, want one node number that is held", shown, err)
 	}
 	want(do(h, "POST", path+"/detach"), 200, "detached")
-	wantProblem(t, do(h, "POST", path+"/next"), detached)
+	wantProblem(t, do(h, "POST", path+"/next"), service.Detached)
 	want(do(h, "POST", path+"/attach"), 200, "attached")
 	for begin := time.Now(); do(h, "POST", path+"/next").Code != 200; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {
@@ -103,17 +105,17 @@ func TestAdmin(t *testing.T) {
 		}
 	}
 	want(do(h, "DELETE", path), 200, "destroyed")
-	wantProblem(t, do(h, "POST", path+"/next"), destroyed)
+	wantProblem(t, do(h, "POST", path+"/next"), service.Destroyed)
 	want(send(h, "PUT", path, body), 201, "attached")
 	if w := do(h, "GET", "/v1/sequencers"); w.Code != 200 || !strings.Contains(w.Body.String(), `"name":"orders"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	wantProblem(t, do(h, "DELETE", path, "Origin: http://evil.example"), crossSite)
+	wantProblem(t, do(h, "DELETE", path, "Origin: http://evil.example"), service.CrossSite)
 }
 
 // TestCreateWrong: what cannot be created is not said to be the store's fault.
 func TestCreateWrong(t *testing.T) {
-	c := newCluster(t, ClusterConfig{Store: new(memstore.Store)})
+	c := newCluster(t, service.ClusterConfig{Store: new(memstore.Store)})
 	_, err := c.Create(t.Context(), "orders", grant.Config{Layout: firn.Default()})
 	if err == nil || errors.Is(err, sequencer.ErrUnavailable) || !strings.Contains(err.Error(), "window") {
 		t.Errorf("without a window: %v", err)
@@ -133,7 +135,7 @@ func TestEmptyLater(t *testing.T) {
 		_ = q.Close(context.Background())
 	}()
 	cut.down.Store(true) // it does not hear of what follows
-	h := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: &cut.Store}), Limit: 100 * time.Millisecond})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: &cut.Store}), Limit: 100 * time.Millisecond})
 	for _, path := range []string{"POST /v1/sequencers/orders/detach", "DELETE /v1/sequencers/orders"} {
 		method, target, _ := strings.Cut(path, " ")
 		if w := do(h, method, target); w.Code != http.StatusAccepted || !strings.Contains(w.Body.String(), `ing"`) {
@@ -145,7 +147,7 @@ func TestEmptyLater(t *testing.T) {
 // TestMembers: who has announced itself is listed.
 func TestMembers(t *testing.T) {
 	store := new(memstore.Store)
-	h := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store})})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store})})
 	if got := do(h, "GET", "/v1/members").Body.String(); got != "{\"members\":[]}\n" {
 		t.Errorf("%s", got)
 	}
@@ -174,18 +176,18 @@ func TestMembers(t *testing.T) {
 // A nameGuard lets everybody ask for lists, and see some sequencers.
 type nameGuard []string
 
-func (g nameGuard) Check(_ *http.Request, need Need, name string) error {
-	if need == Read && (name == "" || slices.Contains(g, name)) {
+func (g nameGuard) Check(_ *http.Request, need service.Need, name string) error {
+	if need == service.Read && (name == "" || slices.Contains(g, name)) {
 		return nil
 	}
-	return ErrForbidden
+	return service.ErrForbidden
 }
 
 // TestListsAreOfWhoAsks: lists have only the sequencers that whoever asks may see, and
 // metrics, which have all, are for who may see all.
 func TestListsAreOfWhoAsks(t *testing.T) {
 	store := new(memstore.Store)
-	backend := newCluster(t, ClusterConfig{Store: store})
+	backend := newCluster(t, service.ClusterConfig{Store: store})
 	h := NewHandler(Config{Backend: backend})
 	held := []members.Held{{Sequencer: "orders"}, {Sequencer: "users"}, {Sequencer: "carts"}}
 	for _, m := range held {
@@ -244,50 +246,50 @@ func TestListsAreOfWhoAsks(t *testing.T) {
 // A roleGuard knows tokens that are a role and a name.
 type roleGuard struct{}
 
-func (roleGuard) Check(r *http.Request, need Need, name string) error {
+func (roleGuard) Check(r *http.Request, need service.Need, name string) error {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	switch {
 	case !ok:
-		return ErrUnauthorized
+		return service.ErrUnauthorized
 	case token == fmt.Sprint(int(need)) || token == fmt.Sprint(int(need))+name:
 		return nil
 	}
-	return ErrForbidden
+	return service.ErrForbidden
 }
 
 // TestGuard: each path asks for what it needs, and nothing happens without.
 func TestGuard(t *testing.T) {
 	store := new(memstore.Store)
-	h := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store}), Guard: roleGuard{}})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store}), Guard: roleGuard{}})
 	for _, row := range []struct {
 		method, path string
-		need         Need
+		need         service.Need
 	}{
-		{"GET", "/", Anything},
-		{"GET", "/healthz", Anything},
-		{"GET", "/readyz", Anything},
-		{"GET", "/v1/inspect/1", Inspect},
-		{"GET", "/v1/sequencers", Read},
-		{"GET", "/v1/members", Read},
-		{"PUT", "/v1/sequencers/orders", Admin},
-		{"GET", "/v1/sequencers/orders", Read},
-		{"POST", "/v1/sequencers/orders/next", Generate},
-		{"GET", "/v1/sequencers/orders/next", Generate},
-		{"POST", "/v1/sequencers/orders/attach", Admin},
-		{"POST", "/v1/sequencers/orders/detach", Admin},
-		{"DELETE", "/v1/sequencers/orders", Admin},
+		{"GET", "/", service.Anything},
+		{"GET", "/healthz", service.Anything},
+		{"GET", "/readyz", service.Anything},
+		{"GET", "/v1/inspect/1", service.Inspect},
+		{"GET", "/v1/sequencers", service.Read},
+		{"GET", "/v1/members", service.Read},
+		{"PUT", "/v1/sequencers/orders", service.Admin},
+		{"GET", "/v1/sequencers/orders", service.Read},
+		{"POST", "/v1/sequencers/orders/next", service.Generate},
+		{"GET", "/v1/sequencers/orders/next", service.Generate},
+		{"POST", "/v1/sequencers/orders/attach", service.Admin},
+		{"POST", "/v1/sequencers/orders/detach", service.Admin},
+		{"DELETE", "/v1/sequencers/orders", service.Admin},
 	} {
-		for need := Anything; need <= Admin; need++ {
+		for need := service.Anything; need <= service.Admin; need++ {
 			w := do(h, row.method, row.path, fmt.Sprintf("Authorization: Bearer %d", need))
-			if row.need != Anything && need != row.need {
-				wantProblem(t, w, forbidden)
+			if row.need != service.Anything && need != row.need {
+				wantProblem(t, w, service.Forbidden)
 			} else if w.Code >= 300 {
 				t.Errorf("%s %s with what it needs: %d %s", row.method, row.path, w.Code, w.Body)
 			}
 		}
-		if row.need != Anything {
+		if row.need != service.Anything {
 			w := do(h, row.method, row.path)
-			wantProblem(t, w, unauthorized, "Bearer")
+			wantProblem(t, w, service.Unauthorized, "Bearer")
 			if w.Header().Get("WWW-Authenticate") == "" {
 				t.Errorf("%s %s: no WWW-Authenticate", row.method, row.path)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/service"
 )
 
 // A timed store says its time.
@@ -27,10 +28,10 @@ func TestClockAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
 		m := &timed{behind: time.Hour}
-		c := NewCluster(ClusterConfig{Store: m, Config: sequencer.Config{Window: 30 * time.Second}})
+		c := service.NewCluster(service.ClusterConfig{Store: m, Config: sequencer.Config{Window: 30 * time.Second}})
 		h := NewHandler(Config{Backend: c})
-		wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), clockAhead, "ahead of the store's")
-		wantProblem(t, do(h, "GET", "/readyz"), clockAhead, "ahead of the store's")
+		wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.ClockAhead, "ahead of the store's")
+		wantProblem(t, do(h, "GET", "/readyz"), service.ClockAhead, "ahead of the store's")
 		m.behind = 0
 		time.Sleep(2 * time.Minute) // the store is asked for its time again
 		if w := do(h, "GET", "/readyz"); w.Code != 200 {
@@ -45,8 +46,8 @@ func TestClockAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), clockAhead, "ahead of the store's")
-		wantProblem(t, do(h, "GET", "/readyz"), clockAhead, "ahead of the store's")
+		wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.ClockAhead, "ahead of the store's")
+		wantProblem(t, do(h, "GET", "/readyz"), service.ClockAhead, "ahead of the store's")
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}

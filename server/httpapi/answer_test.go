@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/service"
 )
 
 // A null is a ResponseWriter that throws everything away.
@@ -32,7 +33,7 @@ const fast = "bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z"
 // as a whole, as many IDs as it may have.
 func TestAnswerAllocs(t *testing.T) {
 	for _, layout := range []string{fast, "bits=time:48.seq:20.node:48,epoch=2026-01-01T00:00:00Z"} {
-		s, err := NewStatic(StaticConfig{Layout: firn.MustParseLayout(layout), Node: 1})
+		s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,10 +67,10 @@ func TestAnswerAllocs(t *testing.T) {
 
 // When the client is gone, nothing more is made for it.
 func TestAnswerClientGone(t *testing.T) {
-	s, _ := NewStatic(StaticConfig{Layout: firn.MustParseLayout(fast)})
+	s, _ := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
 	seq, _ := s.Sequencer(context.Background(), "orders")
 	w := &null{header: make(http.Header), err: errors.New("broken pipe")}
-	q := nextRequest{media: mediaJSON, count: MaxCount}
+	q := nextRequest{media: mediaJSON, count: service.MaxCount}
 	if err := q.answer(context.Background(), w, seq); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func BenchmarkHandler(b *testing.B) {
 		"/v1/sequencers/orders/next?count=100000&runs=true",
 	} {
 		b.Run(target, func(b *testing.B) {
-			s, err := NewStatic(StaticConfig{Layout: firn.MustParseLayout(fast)})
+			s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/service"
 )
 
 // A flaky is a store that can be out of reach.
@@ -51,9 +52,9 @@ func (f *flaky) List(ctx context.Context, prefix string, yield func(string, []by
 }
 
 // newCluster makes a Cluster on a store, which is closed when the test ends.
-func newCluster(t *testing.T, c ClusterConfig) *Cluster {
+func newCluster(t *testing.T, c service.ClusterConfig) *service.Cluster {
 	t.Helper()
-	cluster := NewCluster(c)
+	cluster := service.NewCluster(c)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -66,9 +67,9 @@ func newCluster(t *testing.T, c ClusterConfig) *Cluster {
 // space, and Close gives all numbers back.
 func TestCluster(t *testing.T) {
 	store := new(memstore.Store)
-	var servers [2]*Cluster
+	var servers [2]*service.Cluster
 	for i := range servers {
-		servers[i] = newCluster(t, ClusterConfig{Store: store})
+		servers[i] = newCluster(t, service.ClusterConfig{Store: store})
 	}
 	var mu sync.Mutex
 	seen := make(map[string]map[firn.ID]bool)
@@ -100,8 +101,8 @@ func TestCluster(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/another/next"), draining, "the server stops")
-		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/name0/next"), draining)
+		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/another/next"), service.Draining, "the server stops")
+		wantProblem(t, do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/name0/next"), service.Draining)
 	}
 	nodes := 0
 	for name := range seen {
@@ -130,9 +131,8 @@ func TestClusterLayouts(t *testing.T) {
 		}
 	}
 	ahead := 77 * time.Millisecond
-	c := newCluster(t, ClusterConfig{Store: store, MaxNames: 3, Config: sequencer.Config{
-		Layout: firn.MustParseLayout("twitter"), MaxAhead: &ahead, Nodes: &sequencer.Range{Lo: 5, Hi: 900},
-	}})
+	config := sequencer.Config{Layout: firn.MustParseLayout("twitter"), MaxAhead: &ahead, Nodes: &sequencer.Range{Lo: 5, Hi: 900}}
+	c := newCluster(t, service.ClusterConfig{Store: store, MaxNames: 3, Config: config})
 	h := NewHandler(Config{Backend: c})
 	for name, want := range map[string]string{"short": "hazelcast", "long": "uuidv7", "new": "twitter"} {
 		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
@@ -146,15 +146,15 @@ func TestClusterLayouts(t *testing.T) {
 	if info, err := grant.Lookup(ctx, store, "new"); err != nil || info.Config.MaxAhead != ahead {
 		t.Errorf("the new one is %+v, %v, want MaxAhead %v", info, err, ahead)
 	}
-	wantProblem(t, do(h, "POST", "/v1/sequencers/fourth/next"), tooManyNames)
+	wantProblem(t, do(h, "POST", "/v1/sequencers/fourth/next"), service.TooManyNames)
 
 	// Numbers that its layout does not have.
 	if _, err := grant.Create(ctx, store, "small", grant.NewConfig(firn.MustParseLayout("js53"), 0), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	h = NewHandler(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, ClusterConfig{Store: store, Config: c.c.Config})})
-	wantProblem(t, do(h, "POST", "/v1/sequencers/small/next"), internal)
+	h = NewHandler(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, service.ClusterConfig{Store: store, Config: config})})
+	wantProblem(t, do(h, "POST", "/v1/sequencers/small/next"), service.Internal)
 	if !strings.Contains(log.String(), "has 0..31") {
 		t.Errorf("the log says %s", &log)
 	}
@@ -166,7 +166,7 @@ func TestClusterLife(t *testing.T) {
 	store := new(flaky)
 	ctx := t.Context()
 	var log bytes.Buffer
-	c := newCluster(t, ClusterConfig{Store: store, Config: sequencer.Config{Window: 2 * time.Second}})
+	c := newCluster(t, service.ClusterConfig{Store: store, Config: sequencer.Config{Window: 2 * time.Second}})
 	h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	next := func() int { return do(h, "POST", "/v1/sequencers/orders/next").Code }
 	wait := func(code int) {
@@ -188,11 +188,11 @@ func TestClusterLife(t *testing.T) {
 		}
 	}
 	must(grant.DetachAll(ctx, store, "orders", fast))
-	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), detached, "orders")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Detached, "orders")
 	must(grant.AttachAll(ctx, store, "orders"))
 	wait(200)
 	must(grant.Destroy(ctx, store, "orders", fast))
-	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), destroyed, "orders")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Destroyed, "orders")
 	must(grant.Purge(ctx, store, "orders"))
 	must(grant.Create(ctx, store, "orders", grant.NewConfig(firn.MustParseLayout("uuidv7"), 0), time.Now()))
 	wait(200)
@@ -212,13 +212,13 @@ func TestClusterLife(t *testing.T) {
 		t.Errorf("/readyz: %d %s, want 200 while there is a window", w.Code, w.Body)
 	}
 	w := do(h, "POST", "/v1/sequencers/others/next")
-	p := wantProblem(t, w, unavailable, "could not be reached or read", "log")
+	p := wantProblem(t, w, service.StoreUnavailable, "could not be reached or read", "log")
 	if strings.Contains(p.Detail, "secret") || w.Header().Get("Retry-After") != "1" || !strings.Contains(log.String(), "secret") ||
 		strings.Contains(log.String(), "level=ERROR") { // the log of the store says once that it is away
 		t.Errorf("%+v, and the log says\n%s", p, &log)
 	}
-	empty := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store})})
-	wantProblem(t, do(empty, "GET", "/readyz"), unavailable)
+	empty := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store})})
+	wantProblem(t, do(empty, "GET", "/readyz"), service.StoreUnavailable)
 	store.down.Store(false)
 	if w := do(empty, "GET", "/readyz"); w.Code != 200 {
 		t.Errorf("/readyz: %d %s", w.Code, w.Body)
@@ -230,13 +230,13 @@ func TestClusterLife(t *testing.T) {
 func TestClusterExhausted(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
-	a := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store, Config: one})})
+	a := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store, Config: one})})
 	if w := do(a, "POST", "/v1/sequencers/orders/next"); w.Code != 200 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	b := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store, Config: one})})
+	b := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store, Config: one})})
 	w := do(b, "POST", "/v1/sequencers/orders/next")
-	wantProblem(t, w, exhausted, "node number 3 of sequencer orders is held by another")
+	wantProblem(t, w, service.NodesExhausted, "node number 3 of sequencer orders is held by another")
 	if w.Header().Get("Retry-After") != "1" {
 		t.Errorf("headers %v", w.Header())
 	}
@@ -256,7 +256,7 @@ func (w *writes) Write(p []byte) (int, error) {
 func TestReadyWithoutNumber(t *testing.T) {
 	store := new(flaky)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
-	holder := newCluster(t, ClusterConfig{Store: store, Config: one})
+	holder := newCluster(t, service.ClusterConfig{Store: store, Config: one})
 	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	tries := new(writes)
 	tried := one
 	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
-	c := newCluster(t, ClusterConfig{Store: store, Config: tried, Elsewhere: func(_ context.Context, name string) bool {
+	c := newCluster(t, service.ClusterConfig{Store: store, Config: tried, Elsewhere: func(_ context.Context, name string) bool {
 		return name == "orders" && elsewhere.Load()
 	}})
 	h := NewHandler(Config{Backend: c, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -273,9 +273,9 @@ func TestReadyWithoutNumber(t *testing.T) {
 	if w := ready(); w.Code != 200 {
 		t.Errorf("before anybody wants IDs: %d %s", w.Code, w.Body)
 	}
-	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), exhausted)
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.NodesExhausted)
 	for range 3 {
-		wantProblem(t, ready(), exhausted, "sequencer orders")
+		wantProblem(t, ready(), service.NodesExhausted, "sequencer orders")
 	}
 	if n := tries.n.Load(); n > 1 {
 		t.Errorf("%d lines about a number that was not acquired, want one: it is held, and need not be tried", n)
@@ -285,10 +285,10 @@ func TestReadyWithoutNumber(t *testing.T) {
 		t.Errorf("another server can be asked: %d %s", w.Code, w.Body)
 	}
 	elsewhere.Store(false)
-	wantProblem(t, ready(), exhausted)
+	wantProblem(t, ready(), service.NodesExhausted)
 	store.down.Store(true)
 	for range 3 {
-		wantProblem(t, ready(), unavailable)
+		wantProblem(t, ready(), service.StoreUnavailable)
 	}
 	store.down.Store(false)
 	if err := holder.Close(t.Context()); err != nil {
@@ -326,16 +326,17 @@ func TestReadyWithoutNumber(t *testing.T) {
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
-	holder := newCluster(t, ClusterConfig{Store: store, Config: one})
+	holder := newCluster(t, service.ClusterConfig{Store: store, Config: one})
 	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
 	}
-	c := newCluster(t, ClusterConfig{Store: store, Config: one})
+	restored := &struct{ *memstore.Store }{store}
+	c := newCluster(t, service.ClusterConfig{Store: restored, Config: one})
 	if _, err := c.Sequencer(t.Context(), "orders"); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Fatal(err)
 	}
 	empty := new(memstore.Store) // such as after a restore of what was before it
-	c.c.Store = empty
+	restored.Store = empty
 	if err := c.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -349,16 +350,16 @@ func TestReadyCreatesNothing(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	store := new(memstore.Store)
 	ahead := 2 * time.Second
-	h := NewHandler(Config{Backend: newCluster(t, ClusterConfig{Store: store, Template: func(name string) (Template, error) {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store, Template: func(name string) (service.Template, error) {
 		switch name {
 		case "wide":
-			return Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &sequencer.Range{Lo: 7, Hi: 7}}, nil
+			return service.Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &sequencer.Range{Lo: 7, Hi: 7}}, nil
 		case "torn":
-			return Template{}, errors.New("two patterns")
+			return service.Template{}, errors.New("two patterns")
 		case "orders":
-			return Template{}, nil
+			return service.Template{}, nil
 		}
-		return Template{Existing: true}, nil
+		return service.Template{Existing: true}, nil
 	}})})
 	for _, name := range []string{"orders", "wide"} {
 		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
@@ -371,9 +372,9 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%s has no %s", w.Body, want)
 		}
 	}
-	wantProblem(t, do(h, "POST", "/v1/sequencers/order/next"), noSequencer, "did you mean orders?")
-	wantProblem(t, do(h, "POST", "/v1/sequencers/quite-another/next"), noSequencer, "created first")
-	wantProblem(t, do(h, "POST", "/v1/sequencers/torn/next"), badConfig)
+	wantProblem(t, do(h, "POST", "/v1/sequencers/order/next"), service.NoSequencer, "did you mean orders?")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/quite-another/next"), service.NoSequencer, "created first")
+	wantProblem(t, do(h, "POST", "/v1/sequencers/torn/next"), service.BadConfig)
 	if w := do(h, "GET", "/v1/sequencers/order"); w.Code != 404 {
 		t.Errorf("it was created: %s", w.Body)
 	}

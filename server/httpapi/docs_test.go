@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/service"
 )
 
 var update = flag.Bool("update", false, "rewrite the answers in docs/http.md")
@@ -42,7 +43,7 @@ func TestDocs(t *testing.T) {
 	text := readDocs(t)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(day))
-		s, err := NewStatic(StaticConfig{Options: &firn.Options{MaxAhead: 5 * time.Millisecond}}) // as firn serve has it
+		s, err := service.NewStatic(service.StaticConfig{Options: &firn.Options{MaxAhead: 5 * time.Millisecond}}) // as firn serve has it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,22 +215,9 @@ func octets(b []byte) string {
 // The page lists every kind of problem with its status, and none that there is
 // not.
 func TestDocsProblems(t *testing.T) {
-	source, err := os.ReadFile("problem.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	statuses := make(map[string]int)
-	for _, k := range []kind{
-		badParameter, badName, badID, unexpectedBody, noRuns, batchTooLarge, crossSite, notFound, methodNotAllowed, notAcceptable,
-		foreignHost, internal, timeOver, busy, cancelled, clockWrong, clockAhead, noGrant, exhausted, notYet, unavailable, rolledBack, detached, destroyed,
-		recreated, badRecord, draining, tooManyNames, badBody, unauthorized, forbidden, noSequencer, noStore, different, badConfig,
-	} {
-		statuses[k.name] = k.status
-	}
-	for _, m := range regexp.MustCompile(`= kind\{"([^"]+)"`).FindAllStringSubmatch(string(source), -1) {
-		if statuses[m[1]] == 0 {
-			t.Errorf("problem.go has the kind %s, and this test does not", m[1])
-		}
+	for k := range service.Kinds() {
+		statuses[k.String()] = k.Status()
 	}
 	listed := make(map[string]bool)
 	for _, m := range regexp.MustCompile("(?m)^\\| `urn:firn:problem:([^`]+)` \\| ([0-9]+) \\| .+ \\|$").FindAllStringSubmatch(readDocs(t), -1) {
@@ -249,14 +237,14 @@ func TestDocsProblems(t *testing.T) {
 func TestDocsLimits(t *testing.T) {
 	text := readDocs(t)
 	for _, want := range []string{
-		fmt.Sprintf("| IDs in a request | %d,%03d (`--max-ids-per-call`) |", MaxCount/1000, MaxCount%1000),
-		fmt.Sprintf("| %v s (`--request-timeout`) |", DefaultLimit.Seconds()),
-		fmt.Sprintf("| %d KiB (`--max-header`), within %v s (`--read-timeout`) |", DefaultHeader>>10, DefaultRead.Seconds()),
-		fmt.Sprintf("| %v s after the limit of the request (`--write-timeout`) |", DefaultWrite.Seconds()),
-		fmt.Sprintf("which waits at most %v s for it |", DefaultRead.Seconds()),
-		fmt.Sprintf("keeps %d,%03d names", DefaultMaxNames/1000, DefaultMaxNames%1000),
-		fmt.Sprintf("| closed after %v minutes (`--idle-timeout`) |", DefaultIdle.Minutes()),
-		fmt.Sprintf("1 to %d characters", maxName),
+		fmt.Sprintf("| IDs in a request | %d,%03d (`--max-ids-per-call`) |", service.MaxCount/1000, service.MaxCount%1000),
+		fmt.Sprintf("| %v s (`--request-timeout`) |", service.DefaultLimit.Seconds()),
+		fmt.Sprintf("| %d KiB (`--max-header`), within %v s (`--read-timeout`) |", service.DefaultHeader>>10, service.DefaultRead.Seconds()),
+		fmt.Sprintf("| %v s after the limit of the request (`--write-timeout`) |", service.DefaultWrite.Seconds()),
+		fmt.Sprintf("which waits at most %v s for it |", service.DefaultRead.Seconds()),
+		fmt.Sprintf("keeps %d,%03d names", service.DefaultMaxNames/1000, service.DefaultMaxNames%1000),
+		fmt.Sprintf("| closed after %v minutes (`--idle-timeout`) |", service.DefaultIdle.Minutes()),
+		fmt.Sprintf("1 to %d characters", service.MaxName),
 		fmt.Sprintf("Answers of up to %d KiB", chunkSize>>10),
 		fmt.Sprintf("%d in a millisecond", firn.Default().MaxSeq()+1),
 	} {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/service"
 )
 
 // Whatever is asked for, the answer is whole: as many IDs as the count says, or
@@ -38,12 +39,12 @@ func FuzzNextRequest(f *testing.F) {
 		h.ServeHTTP(w, r)
 
 		taken := 0
-		for name := range backend.byName {
-			if err := CheckName(name); err != nil {
+		backend.Stats(func(name string, s firn.Stats) {
+			if err := service.CheckName(name); err != nil {
 				t.Errorf("a sequencer was made: %v", err)
 			}
-			taken += int(stats(t, backend, name).IDs)
-		}
+			taken += int(s.IDs)
+		})
 		body := w.Body.String()
 		if w.Code != 200 {
 			var p problemJSON

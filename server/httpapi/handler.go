@@ -13,19 +13,20 @@ import (
 
 	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/service"
 )
 
 // Config says what a Handler serves, and within which limits. Only the Backend
 // is needed; the zero value of any other field means what the field says.
 type Config struct {
 	// Backend finds the sequencers.
-	Backend Backend
+	Backend service.Backend
 
 	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
 	Limit time.Duration
 
 	// Limits bound requests and connections.
-	Limits Limits
+	Limits service.Limits
 
 	// AnyHost lets requests name any Host. Without it only localhost, 127.0.0.0/8
 	// and [::1] are answered: a server without tokens would else answer every web
@@ -68,16 +69,12 @@ type Console interface {
 	Matches(r *http.Request) bool
 }
 
-// DefaultLimit is Config.Limit where it is 0: the time after which most clients
-// and proxies have lost patience.
-const DefaultLimit = 10 * time.Second
-
 // A Handler answers the HTTP API. It is safe for use by many goroutines at
 // once, and must be made by NewHandler.
 type Handler struct {
-	backend  Backend
+	backend  service.Backend
 	limit    time.Duration
-	limits   Limits
+	limits   service.Limits
 	anyHost  bool
 	guard    Guard
 	console  Console
@@ -85,7 +82,7 @@ type Handler struct {
 	newID    func() string
 	mux      *http.ServeMux
 	draining atomic.Bool
-	unready  atomic.Pointer[string] // why /readyz last said 503, as a problem's kind; nil if it did not
+	unready  atomic.Pointer[service.Kind] // why /readyz last said 503; nil if it did not
 }
 
 // A route is a path with its methods. Its function writes an answer or returns
@@ -93,23 +90,23 @@ type Handler struct {
 type route struct {
 	path    string
 	methods []string
-	need    Need // to read; what changes something needs Admin
+	need    service.Need // to read; what changes something needs Admin
 	serve   func(*Handler, http.ResponseWriter, *http.Request) *problem
 }
 
 // routes are all paths, in the patterns of http.ServeMux.
 var routes = []route{
-	{"/{$}", read, Anything, (*Handler).index},
-	{"/healthz", read, Anything, (*Handler).healthz},
-	{"/readyz", read, Anything, (*Handler).readyz},
-	{"/openapi.yaml", read, Anything, (*Handler).openapi},
-	{"/v1/inspect/{id}", read, Inspect, (*Handler).inspect},
-	{"/v1/members", read, Read, (*Handler).members},
-	{"/v1/sequencers", read, Read, (*Handler).sequencers},
-	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, Read, (*Handler).sequencer},
-	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, Admin, (*Handler).attach},
-	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, Admin, (*Handler).detach},
-	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, Generate, (*Handler).next},
+	{"/{$}", read, service.Anything, (*Handler).index},
+	{"/healthz", read, service.Anything, (*Handler).healthz},
+	{"/readyz", read, service.Anything, (*Handler).readyz},
+	{"/openapi.yaml", read, service.Anything, (*Handler).openapi},
+	{"/v1/inspect/{id}", read, service.Inspect, (*Handler).inspect},
+	{"/v1/members", read, service.Read, (*Handler).members},
+	{"/v1/sequencers", read, service.Read, (*Handler).sequencers},
+	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, service.Read, (*Handler).sequencer},
+	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, service.Admin, (*Handler).attach},
+	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, service.Admin, (*Handler).detach},
+	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, service.Generate, (*Handler).next},
 }
 
 // read are the methods of a path that changes nothing. A path where GET changes
@@ -123,21 +120,21 @@ func NewHandler(c Config) *Handler {
 	}
 	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, guard: c.Guard, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	if h.limit == 0 {
-		h.limit = DefaultLimit
+		h.limit = service.DefaultLimit
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
 	all := routes
 	if c.Metrics != nil {
-		all = append(slices.Clip(all), route{"/metrics", read, ReadAll, func(_ *Handler, w http.ResponseWriter, r *http.Request) *problem {
+		all = append(slices.Clip(all), route{"/metrics", read, service.ReadAll, func(_ *Handler, w http.ResponseWriter, r *http.Request) *problem {
 			c.Metrics.ServeHTTP(w, r)
 			return nil
 		}})
 	}
 	for _, r := range all {
 		observe, trace := c.Observe, c.Trace
-		if r.need == Anything || r.path == "/metrics" {
+		if r.need == service.Anything || r.path == "/metrics" {
 			observe, trace = nil, nil
 		}
 		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
@@ -146,14 +143,14 @@ func NewHandler(c Config) *Handler {
 				return
 			}
 			if !slices.Contains(r.methods, req.Method) {
-				p := problemf(methodNotAllowed, "%s is not a method of this path: there are %s", inspect.Quote(req.Method), list(r.methods))
+				p := problemf(service.MethodNotAllowed, "%s is not a method of this path: there are %s", inspect.Quote(req.Method), list(r.methods))
 				p.allow = strings.Join(r.methods, ", ")
 				h.fail(w, req, p)
 				return
 			}
 			need := r.need
-			if need == Read && req.Method != http.MethodGet && req.Method != http.MethodHead {
-				need = Admin
+			if need == service.Read && req.Method != http.MethodGet && req.Method != http.MethodHead {
+				need = service.Admin
 			}
 			var begin time.Time
 			if observe != nil {
@@ -181,7 +178,7 @@ func NewHandler(c Config) *Handler {
 			status := http.StatusOK
 			if p != nil {
 				h.fail(w, req, p)
-				status = p.status
+				status = p.Kind.Status()
 			}
 			if observe != nil {
 				observe(status, time.Since(begin))
@@ -193,7 +190,7 @@ func NewHandler(c Config) *Handler {
 			h.console.ServeHTTP(w, req)
 			return
 		}
-		h.fail(w, req, problemf(notFound, "there is nothing at %s; GET / says what there is", inspect.Quote(req.URL.Path)))
+		h.fail(w, req, problemf(service.NotFound, "there is nothing at %s; GET / says what there is", inspect.Quote(req.URL.Path)))
 	})
 	return h
 }
@@ -228,12 +225,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	if !h.anyHost && !isLoopbackHost(r.Host) {
-		h.fail(w, r, problemf(foreignHost, "Host is %s: this server answers only localhost, 127.0.0.0/8 and [::1], because it asks for no token", inspect.Quote(r.Host)))
+		h.fail(w, r, problemf(service.ForeignHost, "Host is %s: this server answers only localhost, 127.0.0.0/8 and [::1], because it asks for no token", inspect.Quote(r.Host)))
 		return
 	}
 	// ServeMux would redirect to the cleaned path, where there is as little.
 	if p := r.URL.EscapedPath(); !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-		h.fail(w, r, problemf(notFound, "there is nothing at %s: a path begins with / and has no empty, . or .. segments; GET / says what there is", inspect.Quote(r.URL.Path)))
+		h.fail(w, r, problemf(service.NotFound, "there is nothing at %s: a path begins with / and has no empty, . or .. segments; GET / says what there is", inspect.Quote(r.URL.Path)))
 		return
 	}
 	h.mux.ServeHTTP(w, r)
@@ -284,9 +281,9 @@ func (w *statusWriter) sent() int {
 
 // fail answers with a problem.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
-	if p.cause != nil {
-		h.log.LogAttrs(r.Context(), levelOf(p.name), "request failed",
-			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("err", p.cause))
+	if p.Cause != nil {
+		h.log.LogAttrs(r.Context(), p.Level(), "request failed",
+			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("err", p.Cause))
 	}
 	p.write(w, r)
 }
@@ -305,14 +302,14 @@ func (h *Handler) healthz(w http.ResponseWriter, r *http.Request) *problem {
 // readyz says whether requests should be sent to the server.
 func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	if h.draining.Load() {
-		return problemf(draining, "the server finishes what it has and stops: send requests to another one")
+		return problemf(service.Draining, "the server finishes what it has and stops: send requests to another one")
 	}
-	if b, ok := h.backend.(Readier); ok {
-		ctx, cancel := context.WithTimeout(r.Context(), min(h.limit, readyLimit))
+	if b, ok := h.backend.(service.Readier); ok {
+		ctx, cancel := context.WithTimeout(r.Context(), min(h.limit, service.ReadyLimit))
 		defer cancel()
 		err := b.Ready(ctx)
 		if r.Context().Err() != nil {
-			return problemf(cancelled, "the request was given up") // which says nothing of the server
+			return problemf(service.Cancelled, "the request was given up") // which says nothing of the server
 		}
 		if p := h.noteReady(r.Context(), err); p != nil {
 			return p
@@ -331,16 +328,12 @@ func (h *Handler) noteReady(ctx context.Context, err error) *problem {
 		return nil
 	}
 	p := problemOf(err, h.limit, false)
-	if was := h.unready.Swap(&p.name); was == nil || *was != p.name {
-		h.log.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz says 503", slog.String("reason", p.name), slog.Any("error", err))
+	if was := h.unready.Swap(&p.Kind); was == nil || *was != p.Kind {
+		h.log.LogAttrs(ctx, slog.LevelWarn, "not ready: /readyz says 503", slog.String("reason", p.Kind.String()), slog.Any("error", err))
 	}
-	p.cause = nil // it was logged
+	p.Cause = nil // it was logged
 	return p
 }
-
-// readyLimit is how long a Readier may take: less than what asks /readyz waits,
-// which is a second or more in most.
-const readyLimit = 800 * time.Millisecond
 
 // index says what this is, to whoever opens the address in a browser.
 func (h *Handler) index(w http.ResponseWriter, r *http.Request) *problem {

@@ -17,40 +17,41 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/service"
 )
 
 func TestPaths(t *testing.T) {
 	h := NewHandler(Config{Backend: newStatic(t, "default")})
 	for _, row := range []struct {
 		method, target string
-		kind           kind
+		kind           service.Kind
 		text           string
 	}{
-		{"GET", "/nothing", notFound, `"/nothing"`},
-		{"GET", "/v1", notFound, "GET /"},
-		{"GET", "/v1/sequencers/orders", noStore, "--store"},
-		{"POST", "/v1/sequencers/orders", methodNotAllowed, "GET, HEAD, PUT and DELETE"},
-		{"GET", "/v1/sequencers/orders/attach", methodNotAllowed, "POST"},
-		{"GET", "/v1/sequencers/orders/next/", notFound, ""},
-		{"GET", "/v1/sequencers//next", notFound, "empty"},
-		{"GET", "/v1/sequencers/a/b/next", notFound, ""},
-		{"GET", "/v1/sequencers/../sequencers/orders/next", notFound, ".. segments"},
-		{"POST", "//", notFound, ""},
-		{"GET", "/healthz/", notFound, ""},
-		{"PUT", "/v1/sequencers/orders/next", methodNotAllowed, "GET and POST"},
-		{"DELETE", "/v1/sequencers/orders/next", methodNotAllowed, "GET and POST"},
-		{"HEAD", "/v1/sequencers/orders/next", methodNotAllowed, "GET and POST"},
-		{"OPTIONS", "/v1/sequencers/orders/next", methodNotAllowed, "GET and POST"},
-		{"POST", "/v1/inspect/1", methodNotAllowed, "GET and HEAD"},
-		{"POST", "/", methodNotAllowed, "GET and HEAD"},
-		{"POST", "/healthz", methodNotAllowed, "GET and HEAD"},
-		{"GET", "/healthz?x=1", badParameter, `"x" is not a parameter here: there are none`},
-		{"GET", "/?x", badParameter, `"x"`},
+		{"GET", "/nothing", service.NotFound, `"/nothing"`},
+		{"GET", "/v1", service.NotFound, "GET /"},
+		{"GET", "/v1/sequencers/orders", service.NoStore, "--store"},
+		{"POST", "/v1/sequencers/orders", service.MethodNotAllowed, "GET, HEAD, PUT and DELETE"},
+		{"GET", "/v1/sequencers/orders/attach", service.MethodNotAllowed, "POST"},
+		{"GET", "/v1/sequencers/orders/next/", service.NotFound, ""},
+		{"GET", "/v1/sequencers//next", service.NotFound, "empty"},
+		{"GET", "/v1/sequencers/a/b/next", service.NotFound, ""},
+		{"GET", "/v1/sequencers/../sequencers/orders/next", service.NotFound, ".. segments"},
+		{"POST", "//", service.NotFound, ""},
+		{"GET", "/healthz/", service.NotFound, ""},
+		{"PUT", "/v1/sequencers/orders/next", service.MethodNotAllowed, "GET and POST"},
+		{"DELETE", "/v1/sequencers/orders/next", service.MethodNotAllowed, "GET and POST"},
+		{"HEAD", "/v1/sequencers/orders/next", service.MethodNotAllowed, "GET and POST"},
+		{"OPTIONS", "/v1/sequencers/orders/next", service.MethodNotAllowed, "GET and POST"},
+		{"POST", "/v1/inspect/1", service.MethodNotAllowed, "GET and HEAD"},
+		{"POST", "/", service.MethodNotAllowed, "GET and HEAD"},
+		{"POST", "/healthz", service.MethodNotAllowed, "GET and HEAD"},
+		{"GET", "/healthz?x=1", service.BadParameter, `"x" is not a parameter here: there are none`},
+		{"GET", "/?x", service.BadParameter, `"x"`},
 	} {
 		w := do(h, row.method, row.target)
 		wantProblem(t, w, row.kind, row.text)
 		allow := ""
-		if row.kind == methodNotAllowed {
+		if row.kind == service.MethodNotAllowed {
 			allow = strings.ReplaceAll(row.text, " and ", ", ")
 		}
 		if got := w.Header().Get("Allow"); got != allow {
@@ -149,30 +150,30 @@ func TestInspect(t *testing.T) {
 
 	for _, row := range []struct {
 		target string
-		kind   kind
+		kind   service.Kind
 		text   string
 	}{
-		{"/v1/inspect/!", badID, `'!'`},
-		{"/v1/inspect/%20", badID, ""},
-		{"/v1/inspect/-1", badID, "sign"},
-		{"/v1/inspect/9223372036854775808?layout=default", badID, "default"},
-		{"/v1/inspect/12?from=uuid", badID, ""},
-		{"/v1/inspect/12?layout=nothing", badParameter, "there is no preset"},
-		{"/v1/inspect/12?from=octal", badParameter, "octal"},
-		{"/v1/inspect/12?format=dec", badParameter, "layout and from"},
-		{"/v1/inspect/12?layout=", badParameter, "layout has no value"},
+		{"/v1/inspect/!", service.BadID, `'!'`},
+		{"/v1/inspect/%20", service.BadID, ""},
+		{"/v1/inspect/-1", service.BadID, "sign"},
+		{"/v1/inspect/9223372036854775808?layout=default", service.BadID, "default"},
+		{"/v1/inspect/12?from=uuid", service.BadID, ""},
+		{"/v1/inspect/12?layout=nothing", service.BadParameter, "there is no preset"},
+		{"/v1/inspect/12?from=octal", service.BadParameter, "octal"},
+		{"/v1/inspect/12?format=dec", service.BadParameter, "layout and from"},
+		{"/v1/inspect/12?layout=", service.BadParameter, "layout has no value"},
 	} {
 		wantProblem(t, do(h, "GET", row.target), row.kind, row.text)
 	}
-	wantProblem(t, do(h, "GET", "/v1/inspect/12?layout=nothing&from=octal&x=1"), badParameter, "there is no preset", "octal", `"x" is not`)
-	wantProblem(t, do(h, "GET", "/v1/inspect/12", "Accept: text/html"), notAcceptable, "application/json")
+	wantProblem(t, do(h, "GET", "/v1/inspect/12?layout=nothing&from=octal&x=1"), service.BadParameter, "there is no preset", "octal", `"x" is not`)
+	wantProblem(t, do(h, "GET", "/v1/inspect/12", "Accept: text/html"), service.NotAcceptable, "application/json")
 }
 
 // A failing is a Backend that fails, or whose source does.
 type failing struct{ here, source error }
 
-func (f failing) Sequencer(context.Context, string) (Sequencer, error) {
-	return Sequencer{Layout: firn.Default(), Source: f}, f.here
+func (f failing) Sequencer(context.Context, string) (service.Sequencer, error) {
+	return service.Sequencer{Layout: firn.Default(), Source: f}, f.here
 }
 
 func (f failing) NextBatch(context.Context, int) (firn.Batch, error) { return firn.Batch{}, f.source }
@@ -181,37 +182,37 @@ func (f failing) NextBatch(context.Context, int) (firn.Batch, error) { return fi
 func TestErrors(t *testing.T) {
 	for _, row := range []struct {
 		err   error
-		kind  kind
+		kind  service.Kind
 		retry string
 	}{
-		{firn.ErrExhausted, busy, "1"},
-		{&firn.WaitError{Wait: 1}, busy, "1"},
-		{&firn.WaitError{Wait: 1500 * 1e6}, busy, "2"},
-		{&firn.WaitError{Wait: 2000 * 1e6}, busy, "2"},
-		{&firn.ClockError{Wait: 90 * 1e9}, clockWrong, "90"},
-		{&firn.ClockError{Wait: 2 * 3600 * 1e9}, clockWrong, ""},
-		{firn.ErrGrantOver, noGrant, "1"},
-		{firn.ErrSealed, noGrant, "1"},
-		{firn.ErrTimeOver, timeOver, ""},
-		{ErrTooManyNames, tooManyNames, ""},
-		{firn.ErrBatchTooLarge, batchTooLarge, ""},
-		{context.DeadlineExceeded, busy, "1"},
-		{context.Canceled, cancelled, ""},
-		{errors.New("secret: postgres://user:password@host"), internal, ""},
-		{fmt.Errorf("%w: secret: no route to 10.0.0.1", sequencer.ErrUnavailable), unavailable, "1"},
-		{fmt.Errorf("%w: orders", sequencer.ErrClosed), draining, ""},
-		{&grant.ExhaustedError{Sequencer: "orders", Hi: 7}, exhausted, "1"},
-		{&grant.MismatchError{Sequencer: "orders", Field: "layout", Want: "default", Have: "twitter"}, recreated, "1"},
-		{&grant.ClockBehindError{Sequencer: "orders", Behind: 1e9}, clockWrong, ""},
-		{&grant.ClockAheadError{Sequencer: "orders", Ahead: 1e11}, clockAhead, ""},
-		{&grant.ClockAheadError{Sequencer: "orders", Comparing: true}, clockAhead, "1"},
-		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, &grant.ClockAheadError{Ahead: 1e11, Store: true}), clockAhead, ""},
-		{grant.ErrDetached, detached, ""},
-		{grant.ErrDestroyed, destroyed, ""},
-		{grant.ErrRolledBack, rolledBack, ""},
-		{grant.ErrDamaged, badRecord, ""},
-		{grant.ErrNewerVersion, badRecord, ""},
-		{grant.ErrNotFound, badRecord, ""},
+		{firn.ErrExhausted, service.Busy, "1"},
+		{&firn.WaitError{Wait: 1}, service.Busy, "1"},
+		{&firn.WaitError{Wait: 1500 * 1e6}, service.Busy, "2"},
+		{&firn.WaitError{Wait: 2000 * 1e6}, service.Busy, "2"},
+		{&firn.ClockError{Wait: 90 * 1e9}, service.ClockWrong, "90"},
+		{&firn.ClockError{Wait: 2 * 3600 * 1e9}, service.ClockWrong, ""},
+		{firn.ErrGrantOver, service.NoGrant, "1"},
+		{firn.ErrSealed, service.NoGrant, "1"},
+		{firn.ErrTimeOver, service.TimeOver, ""},
+		{service.ErrTooManyNames, service.TooManyNames, ""},
+		{firn.ErrBatchTooLarge, service.BatchTooLarge, ""},
+		{context.DeadlineExceeded, service.Busy, "1"},
+		{context.Canceled, service.Cancelled, ""},
+		{errors.New("secret: postgres://user:password@host"), service.Internal, ""},
+		{fmt.Errorf("%w: secret: no route to 10.0.0.1", sequencer.ErrUnavailable), service.StoreUnavailable, "1"},
+		{fmt.Errorf("%w: orders", sequencer.ErrClosed), service.Draining, ""},
+		{&grant.ExhaustedError{Sequencer: "orders", Hi: 7}, service.NodesExhausted, "1"},
+		{&grant.MismatchError{Sequencer: "orders", Field: "layout", Want: "default", Have: "twitter"}, service.Recreated, "1"},
+		{&grant.ClockBehindError{Sequencer: "orders", Behind: 1e9}, service.ClockWrong, ""},
+		{&grant.ClockAheadError{Sequencer: "orders", Ahead: 1e11}, service.ClockAhead, ""},
+		{&grant.ClockAheadError{Sequencer: "orders", Comparing: true}, service.ClockAhead, "1"},
+		{fmt.Errorf("%w: %w: %w", sequencer.ErrUnavailable, context.DeadlineExceeded, &grant.ClockAheadError{Ahead: 1e11, Store: true}), service.ClockAhead, ""},
+		{grant.ErrDetached, service.Detached, ""},
+		{grant.ErrDestroyed, service.Destroyed, ""},
+		{grant.ErrRolledBack, service.StoreRolledBack, ""},
+		{grant.ErrDamaged, service.BadRecord, ""},
+		{grant.ErrNewerVersion, service.BadRecord, ""},
+		{grant.ErrNotFound, service.BadRecord, ""},
 	} {
 		for _, wrapped := range []error{row.err, fmt.Errorf("read grant of node 7: %w", row.err)} {
 			for _, backend := range []failing{{here: wrapped}, {source: wrapped}} {
@@ -228,7 +229,7 @@ func TestErrors(t *testing.T) {
 				if isLogged := strings.Contains(log.String(), "secret"); isLogged != strings.Contains(row.err.Error(), "secret") {
 					t.Errorf("%v: the log says %q", wrapped, log.String())
 				}
-				if row.kind == unavailable == strings.Contains(log.String(), "level=ERROR") && strings.Contains(log.String(), "secret") {
+				if row.kind == service.StoreUnavailable == strings.Contains(log.String(), "level=ERROR") && strings.Contains(log.String(), "secret") {
 					t.Errorf("%v: an error of the store is one of each request: %s", wrapped, &log)
 				}
 			}
@@ -237,7 +238,7 @@ func TestErrors(t *testing.T) {
 
 	// A source that breaks its promise is the server's failure.
 	h := NewHandler(Config{Backend: failing{}})
-	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), internal)
+	wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.Internal)
 }
 
 func TestNewHandlerPanics(t *testing.T) {
@@ -378,7 +379,7 @@ func TestServerLimits(t *testing.T) {
 
 // TestContentLengthOfLists: all that are not IDs have a Content-Length, however long they are.
 func TestContentLengthOfLists(t *testing.T) {
-	backend := newCluster(t, ClusterConfig{Store: new(memstore.Store)})
+	backend := newCluster(t, service.ClusterConfig{Store: new(memstore.Store)})
 	for i := range 40 {
 		if _, err := backend.Create(t.Context(), fmt.Sprintf("orders-%02d", i), grant.NewConfig(firn.Default(), 0)); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/service"
 )
 
 // day is when the tests take place.
@@ -26,10 +27,10 @@ func stepClock() func() time.Time {
 }
 
 // newStatic makes a Static of a layout, with node 5 and a clock of its own.
-func newStatic(t testing.TB, layout string) *Static {
+func newStatic(t testing.TB, layout string) *service.Static {
 	t.Helper()
 	l := firn.MustParseLayout(layout)
-	s, err := NewStatic(StaticConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
+	s, err := service.NewStatic(service.StaticConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
 		Now: stepClock(), MaxAhead: l.MaxAhead(),
 	}})
 	if err != nil {
@@ -39,7 +40,7 @@ func newStatic(t testing.TB, layout string) *Static {
 }
 
 // stats are those of a sequencer's generator.
-func stats(t testing.TB, b Backend, name string) firn.Stats {
+func stats(t testing.TB, b service.Backend, name string) firn.Stats {
 	t.Helper()
 	s, err := b.Sequencer(context.Background(), name)
 	if err != nil {
@@ -76,7 +77,7 @@ type problemJSON struct {
 
 // wantProblem checks that w is a whole problem of this kind, with each of the
 // texts in its detail.
-func wantProblem(t testing.TB, w *httptest.ResponseRecorder, k kind, texts ...string) problemJSON {
+func wantProblem(t testing.TB, w *httptest.ResponseRecorder, k service.Kind, texts ...string) problemJSON {
 	t.Helper()
 	var p problemJSON
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
@@ -85,7 +86,7 @@ func wantProblem(t testing.TB, w *httptest.ResponseRecorder, k kind, texts ...st
 	if got, want := w.Header().Get("Content-Type"), "application/problem+json"; got != want {
 		t.Errorf("Content-Type = %q, want %q", got, want)
 	}
-	if w.Code != k.status || p.Status != k.status || p.Type != "urn:firn:problem:"+k.name || p.Title != k.title {
+	if w.Code != k.Status() || p.Status != k.Status() || p.Type != "urn:firn:problem:"+k.String() || p.Title != k.Title() {
 		t.Errorf("status %d and problem %+v, want %+v", w.Code, p, k)
 	}
 	if p.Detail == "" || !strings.HasPrefix(p.Instance, "/") {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/service"
 )
 
 // inspectParams are the parameters of inspect.
@@ -18,23 +19,23 @@ func (h *Handler) inspect(w http.ResponseWriter, r *http.Request) *problem {
 	var err error
 	if layout := values[0]; layout.given {
 		if o.Layout, err = firn.ParseLayout(layout.value); err != nil {
-			faults.add("%s", detailOf(err))
+			faults.add("%s", service.Detail(err))
 		}
 	}
 	if from := values[1]; from.given {
 		if o.From, err = inspect.ParseEncoding(from.value); err != nil {
-			faults.add("%s", detailOf(err))
+			faults.add("%s", service.Detail(err))
 		}
 	}
 	if p := faults.problem(); p != nil {
 		return p
 	}
 	if _, ok := negotiate(r.Header["Accept"], []media{mediaJSON}); !ok {
-		return problemf(notAcceptable, "Accept is %s: readings can be had as %s", inspect.Quote(r.Header["Accept"][0]), mediaJSON)
+		return problemf(service.NotAcceptable, "Accept is %s: readings can be had as %s", inspect.Quote(r.Header["Accept"][0]), mediaJSON)
 	}
 	result, err := inspect.Read(r.PathValue("id"), o)
 	if err != nil {
-		return problemf(badID, "%s", detailOf(err))
+		return problemf(service.BadID, "%s", service.Detail(err))
 	}
 	w.Header()["Content-Type"] = contentTypes[mediaJSON]
 	body := append(result.AppendJSON(nil), '\n')

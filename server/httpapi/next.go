@@ -10,10 +10,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/service"
 )
-
-// MaxCount is how many IDs a request can have at most.
-const MaxCount = 100_000
 
 // nextParams are the parameters of next.
 var nextParams = []string{"count", "format", "runs"}
@@ -43,7 +41,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	if format.given {
 		q.hasFormat = true
 		if err := q.format.UnmarshalText([]byte(format.value)); err != nil {
-			faults.add("%s", detailOf(err))
+			faults.add("%s", service.Detail(err))
 		}
 	}
 	if runs.given {
@@ -83,7 +81,7 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 		case q.hasFormat:
 			with = "with format=" + q.format.String() + " there is"
 		}
-		return q, problemf(notAcceptable, "Accept is %s: %s %s", inspect.Quote(accept[0]), with, list(names))
+		return q, problemf(service.NotAcceptable, "Accept is %s: %s %s", inspect.Quote(accept[0]), with, list(names))
 	}
 	q.media = m
 	return q, nil
@@ -92,18 +90,18 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 // next answers with new IDs.
 func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	if isCrossSite(r) {
-		return problemf(crossSite, "a page of another origin cannot take IDs: ask the server of that page, and let it ask here")
+		return problemf(service.CrossSite, "a page of another origin cannot take IDs: ask the server of that page, and let it ask here")
 	}
 	name := r.PathValue("name")
-	if err := CheckName(name); err != nil {
-		return problemf(badName, "%v", err)
+	if err := service.CheckName(name); err != nil {
+		return problemf(service.BadName, "%v", err)
 	}
 	q, p := parseNext(r, h.limits.Count)
 	if p != nil {
 		return p
 	}
 	if hasBody(w, r) {
-		return problemf(unexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
+		return problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
 	}
 
 	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
@@ -124,7 +122,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 
 // answer takes IDs from a sequencer and answers with them. After an error
 // nothing has been answered.
-func (q *nextRequest) answer(ctx context.Context, w http.ResponseWriter, s Sequencer) error {
+func (q *nextRequest) answer(ctx context.Context, w http.ResponseWriter, s service.Sequencer) error {
 	if s.Source128 != nil {
 		return answerFrom(ctx, w, q, s.Source128, 16, q.format.Append128)
 	}
@@ -183,10 +181,10 @@ func (q *nextRequest) fit(l firn.Layout) *problem {
 		q.format = l.Format()
 	}
 	if err := q.format.Fits(l.Bits()); err != nil {
-		return problemf(badParameter, "%s", detailOf(err))
+		return problemf(service.BadParameter, "%s", service.Detail(err))
 	}
 	if q.runs && !l.HasRuns() {
-		return problemf(noRuns, "layout %s has random bits or a step of 2^64 and more, so its IDs are no runs: leave runs=true out", l)
+		return problemf(service.NoRuns, "layout %s has random bits or a step of 2^64 and more, so its IDs are no runs: leave runs=true out", l)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/service"
 )
 
 // idsOf reads the IDs of an answer in JSON.
@@ -257,44 +258,44 @@ func TestNextRefusals(t *testing.T) {
 	for _, row := range []struct {
 		target  string
 		headers []string
-		kind    kind
+		kind    service.Kind
 		texts   []string
 		layout  string
 	}{
-		{target: path + "?count=0", kind: badParameter, texts: []string{`"0"`, "1 to 100000"}},
-		{target: path + "?count=100001", kind: badParameter, texts: []string{`"100001"`, "1 to 100000"}},
-		{target: path + "?count=-1", kind: badParameter, texts: []string{`"-1"`}},
-		{target: path + "?count=%2B1", kind: badParameter, texts: []string{`"+1"`}},
-		{target: path + "?count=1e3", kind: badParameter, texts: []string{`"1e3"`}},
-		{target: path + "?count=1.0", kind: badParameter, texts: []string{`"1.0"`}},
-		{target: path + "?count=18446744073709551617", kind: badParameter, texts: []string{"1 to 100000"}},
-		{target: path + "?count=", kind: badParameter, texts: []string{"count has no value"}},
-		{target: path + "?count", kind: badParameter, texts: []string{"count has no value"}},
-		{target: path + "?count=1&count=2", kind: badParameter, texts: []string{"count is given twice"}},
-		{target: path + "?n=3", kind: badParameter, texts: []string{`"n" is not a parameter`, "count, format and runs"}},
-		{target: path + "?Count=3", kind: badParameter, texts: []string{`"Count"`}},
-		{target: path + "?n=3&count=1&count=2&runs", kind: badParameter, texts: []string{`"n"`, "count is given twice", "runs has no value"}},
-		{target: path + "?count=1;format=hex", kind: badParameter, texts: []string{"1;format=hex"}},
-		{target: path + "?format=octal", kind: badParameter, texts: []string{`"octal"`, "base62", "raw"}},
-		{target: path + "?format=uuid", kind: badParameter, texts: []string{"128-bit"}},
-		{target: path + "?format=%zz", kind: badParameter, texts: []string{"format", "URL-encoded"}},
-		{target: path + "?%zz=1", kind: badParameter, texts: []string{"URL-encoded"}},
-		{target: path + "?runs=1", kind: badParameter, texts: []string{`"1"`, "true or false"}},
-		{target: path + "?runs=true&format=raw", kind: badParameter, texts: []string{"format=raw"}},
-		{target: path + "?count=0&runs=1&format=HEX&foo=1", kind: badParameter, texts: []string{`count is "0"`, `runs is "1"`, `"HEX"`, `"foo" is not`}},
-		{target: path + "?count=0&runs=true&format=raw", kind: badParameter, texts: []string{`count is "0"`, "format=raw"}},
-		{target: path + "?runs=true", kind: noRuns, texts: []string{"ulid", "random"}, layout: "ulid"},
-		{target: path + "?runs=true", kind: noRuns, texts: []string{"2^64"}, layout: "bits=time:48.seq:16.node:64"},
-		{target: path, headers: []string{"Accept: image/png"}, kind: notAcceptable, texts: []string{"image/png", "application/json, text/plain and application/octet-stream"}},
-		{target: path, headers: []string{"Accept: application/json;q=0"}, kind: notAcceptable},
-		{target: path + "?runs=true", headers: []string{"Accept: text/plain"}, kind: notAcceptable, texts: []string{"with runs=true there is application/json"}},
-		{target: path + "?format=raw", headers: []string{"Accept: application/json"}, kind: notAcceptable, texts: []string{"with format=raw there is application/octet-stream"}},
-		{target: path + "?format=hex", headers: []string{"Accept: application/octet-stream"}, kind: notAcceptable, texts: []string{"with format=hex there is application/json and text/plain"}},
-		{target: path, headers: []string{"Host: evil.example"}, kind: foreignHost, texts: []string{"evil.example", "localhost"}},
-		{target: path, headers: []string{"Sec-Fetch-Site: cross-site"}, kind: crossSite},
-		{target: path, headers: []string{"Sec-Fetch-Site: same-site"}, kind: crossSite},
-		{target: path, headers: []string{"Origin: http://localhost:8080"}, kind: crossSite},
-		{target: path, headers: []string{"Origin: null"}, kind: crossSite},
+		{target: path + "?count=0", kind: service.BadParameter, texts: []string{`"0"`, "1 to 100000"}},
+		{target: path + "?count=100001", kind: service.BadParameter, texts: []string{`"100001"`, "1 to 100000"}},
+		{target: path + "?count=-1", kind: service.BadParameter, texts: []string{`"-1"`}},
+		{target: path + "?count=%2B1", kind: service.BadParameter, texts: []string{`"+1"`}},
+		{target: path + "?count=1e3", kind: service.BadParameter, texts: []string{`"1e3"`}},
+		{target: path + "?count=1.0", kind: service.BadParameter, texts: []string{`"1.0"`}},
+		{target: path + "?count=18446744073709551617", kind: service.BadParameter, texts: []string{"1 to 100000"}},
+		{target: path + "?count=", kind: service.BadParameter, texts: []string{"count has no value"}},
+		{target: path + "?count", kind: service.BadParameter, texts: []string{"count has no value"}},
+		{target: path + "?count=1&count=2", kind: service.BadParameter, texts: []string{"count is given twice"}},
+		{target: path + "?n=3", kind: service.BadParameter, texts: []string{`"n" is not a parameter`, "count, format and runs"}},
+		{target: path + "?Count=3", kind: service.BadParameter, texts: []string{`"Count"`}},
+		{target: path + "?n=3&count=1&count=2&runs", kind: service.BadParameter, texts: []string{`"n"`, "count is given twice", "runs has no value"}},
+		{target: path + "?count=1;format=hex", kind: service.BadParameter, texts: []string{"1;format=hex"}},
+		{target: path + "?format=octal", kind: service.BadParameter, texts: []string{`"octal"`, "base62", "raw"}},
+		{target: path + "?format=uuid", kind: service.BadParameter, texts: []string{"128-bit"}},
+		{target: path + "?format=%zz", kind: service.BadParameter, texts: []string{"format", "URL-encoded"}},
+		{target: path + "?%zz=1", kind: service.BadParameter, texts: []string{"URL-encoded"}},
+		{target: path + "?runs=1", kind: service.BadParameter, texts: []string{`"1"`, "true or false"}},
+		{target: path + "?runs=true&format=raw", kind: service.BadParameter, texts: []string{"format=raw"}},
+		{target: path + "?count=0&runs=1&format=HEX&foo=1", kind: service.BadParameter, texts: []string{`count is "0"`, `runs is "1"`, `"HEX"`, `"foo" is not`}},
+		{target: path + "?count=0&runs=true&format=raw", kind: service.BadParameter, texts: []string{`count is "0"`, "format=raw"}},
+		{target: path + "?runs=true", kind: service.NoRuns, texts: []string{"ulid", "random"}, layout: "ulid"},
+		{target: path + "?runs=true", kind: service.NoRuns, texts: []string{"2^64"}, layout: "bits=time:48.seq:16.node:64"},
+		{target: path, headers: []string{"Accept: image/png"}, kind: service.NotAcceptable, texts: []string{"image/png", "application/json, text/plain and application/octet-stream"}},
+		{target: path, headers: []string{"Accept: application/json;q=0"}, kind: service.NotAcceptable},
+		{target: path + "?runs=true", headers: []string{"Accept: text/plain"}, kind: service.NotAcceptable, texts: []string{"with runs=true there is application/json"}},
+		{target: path + "?format=raw", headers: []string{"Accept: application/json"}, kind: service.NotAcceptable, texts: []string{"with format=raw there is application/octet-stream"}},
+		{target: path + "?format=hex", headers: []string{"Accept: application/octet-stream"}, kind: service.NotAcceptable, texts: []string{"with format=hex there is application/json and text/plain"}},
+		{target: path, headers: []string{"Host: evil.example"}, kind: service.ForeignHost, texts: []string{"evil.example", "localhost"}},
+		{target: path, headers: []string{"Sec-Fetch-Site: cross-site"}, kind: service.CrossSite},
+		{target: path, headers: []string{"Sec-Fetch-Site: same-site"}, kind: service.CrossSite},
+		{target: path, headers: []string{"Origin: http://localhost:8080"}, kind: service.CrossSite},
+		{target: path, headers: []string{"Origin: null"}, kind: service.CrossSite},
 	} {
 		layout := row.layout
 		if layout == "" {
@@ -341,8 +342,8 @@ func TestNextBadBody(t *testing.T) {
 		closes     bool // whether the connection ends with the answer
 	}{
 		{"broken", "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400, 0, true},
-		{"stalled", "Transfer-Encoding: chunked\r\n\r\n", 400, DefaultRead, true},
-		{"stalled in the trailer", "Transfer-Encoding: chunked\r\n\r\n0\r\n", 400, DefaultRead, true},
+		{"stalled", "Transfer-Encoding: chunked\r\n\r\n", 400, service.DefaultRead, true},
+		{"stalled in the trailer", "Transfer-Encoding: chunked\r\n\r\n0\r\n", 400, service.DefaultRead, true},
 		{"stalled after a byte", "Transfer-Encoding: chunked\r\n\r\n1\r\nc\r\n", 400, 0, true},
 		{"stalled with a length", "Content-Length: 5\r\n\r\n", 400, 0, true},
 		{"chunked and empty", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 200, time.Second, false},
@@ -375,7 +376,7 @@ func TestNextBadBody(t *testing.T) {
 				}
 				if !closes {
 					// The next request is taken as if nothing had been.
-					time.Sleep(DefaultRead + time.Second)
+					time.Sleep(service.DefaultRead + time.Second)
 					fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", target)
 					if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 200 {
 						t.Errorf("%s, %s: the second answer is %v, %v", target, row.name, resp, err)
@@ -393,7 +394,7 @@ func TestNextBadBody(t *testing.T) {
 func TestNextBodyDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(day))
-		s, err := NewStatic(StaticConfig{Layout: firn.MustParseLayout("bits=time:40.seq:0,unit=1m,epoch=2026-01-01T00:00:00Z"), Options: &firn.Options{MaxAhead: 0}})
+		s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("bits=time:40.seq:0,unit=1m,epoch=2026-01-01T00:00:00Z"), Options: &firn.Options{MaxAhead: 0}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -510,9 +511,9 @@ func TestNames(t *testing.T) {
 		{strings.Repeat("x", 129), "129 characters"},
 	} {
 		w := do(h, "GET", "/v1/sequencers/"+strings.ReplaceAll(url.PathEscape(row.name), ".", "%2E")+"/next")
-		wantProblem(t, w, badName, row.text, "1 to 128 characters")
+		wantProblem(t, w, service.BadName, row.text, "1 to 128 characters")
 	}
-	if err := CheckName(""); err == nil {
+	if err := service.CheckName(""); err == nil {
 		t.Error("CheckName of an empty name: no error")
 	}
 }
@@ -522,13 +523,13 @@ func TestNextConcurrent(t *testing.T) {
 	for _, layout := range []string{"default", "uuidv7"} {
 		const callers, calls = 16, 60
 		// A layout with room for all IDs at once, so that no call waits long.
-		s, err := NewStatic(StaticConfig{Layout: firn.MustParseLayout(layout)})
+		s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		server := httptest.NewServer(NewHandler(Config{Backend: s}))
 		defer server.Close()
-		bits := s.c.Layout.Bits()
+		bits := firn.MustParseLayout(layout).Bits()
 		var mu sync.Mutex
 		var all []firn.ID128
 		var wg sync.WaitGroup
@@ -617,9 +618,9 @@ func parseAll(t *testing.T, accept, body string, bits int) (ids []firn.ID128) {
 const slow = "bits=time:40.node:10.seq:4,unit=1m,epoch=2026-01-01T00:00:00Z"
 
 // slowStatic is a Static of slow in a bubble, whose clock it brings to day.
-func slowStatic(t *testing.T) *Static {
+func slowStatic(t *testing.T) *service.Static {
 	time.Sleep(time.Until(day))
-	s, err := NewStatic(StaticConfig{Layout: firn.MustParseLayout(slow), Options: new(firn.Options)})
+	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(slow), Options: new(firn.Options)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -634,7 +635,7 @@ func TestNextLimit(t *testing.T) {
 		h := NewHandler(Config{Backend: s, Limit: 10 * time.Second})
 		begin := time.Now()
 		w := do(h, "POST", "/v1/sequencers/orders/next")
-		wantProblem(t, w, busy, "10s")
+		wantProblem(t, w, service.Busy, "10s")
 		if got := w.Header().Get("Retry-After"); got == "" {
 			t.Error("there is no Retry-After")
 		}
@@ -653,7 +654,7 @@ func TestNextLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := s.c.Layout.Decompose(id)
+		parts, err := firn.MustParseLayout(slow).Decompose(id)
 		// The static grant begins one tick after the first call.
 		if want := day.Add(2 * time.Minute); err != nil || !parts.Time.Equal(want) {
 			t.Errorf("the ID after it is of %v, %v, want %v", parts.Time, err, want)
@@ -670,7 +671,7 @@ func TestNextTooLarge(t *testing.T) {
 		s := slowStatic(t)
 		begin := time.Now()
 		w := do(NewHandler(Config{Backend: s}), "POST", "/v1/sequencers/orders/next?count=50")
-		wantProblem(t, w, batchTooLarge, "50 IDs", "10s", "fewer")
+		wantProblem(t, w, service.BatchTooLarge, "50 IDs", "10s", "fewer")
 		if time.Since(begin) != 0 || stats(t, s, "orders").IDs != 0 {
 			t.Errorf("it took %v and %d IDs, want neither", time.Since(begin), stats(t, s, "orders").IDs)
 		}
@@ -728,8 +729,8 @@ func TestSlowHeader(t *testing.T) {
 		begin := time.Now()
 		fmt.Fprintf(client, "POST /v1/sequencers/orders/next HTTP/1.1\r\n")
 		io.Copy(io.Discard, client)
-		if got := time.Since(begin); got != DefaultRead {
-			t.Errorf("the connection was closed after %v, want %v", got, DefaultRead)
+		if got := time.Since(begin); got != service.DefaultRead {
+			t.Errorf("the connection was closed after %v, want %v", got, service.DefaultRead)
 		}
 		client.Close()
 		server.Close()

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/service"
 )
 
 type operation struct {
@@ -38,7 +39,7 @@ func TestOpenAPI(t *testing.T) {
 	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
 		t.Fatal(err)
 	}
-	cluster := newCluster(t, ClusterConfig{Store: new(memstore.Store)})
+	cluster := newCluster(t, service.ClusterConfig{Store: new(memstore.Store)})
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, "firn_ids_total 1\n")

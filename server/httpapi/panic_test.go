@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/service"
 )
 
 // recovered makes a request as net/http does, and returns what it panicked with.
@@ -67,7 +68,7 @@ func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 	where := fmt.Sprintf("%s, open before: %t, a panic at the clock's use %d", target, isOpen, n)
 	var left atomic.Int32
 	ahead := time.Duration(0) // so that many IDs wait for the clock
-	cluster := NewCluster(ClusterConfig{Store: new(memstore.Store), Config: sequencer.Config{
+	cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store), Config: sequencer.Config{
 		Layout: firn.Default(), MaxAhead: &ahead, Host: "one", Now: func() time.Time {
 			if left.Load() > 0 && inRequest() && left.Add(-1) == 0 {
 				panic("clock")
@@ -104,7 +105,7 @@ func TestPanicIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	var observed, traced int
 	h := NewHandler(Config{
-		Backend: backendFunc(func(context.Context, string) (Sequencer, error) { panic("backend") }),
+		Backend: backendFunc(func(context.Context, string) (service.Sequencer, error) { panic("backend") }),
 		Log:     slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Observe: func(status int, _ time.Duration) { observed = status },
 		Trace: func(r *http.Request, _ string) (context.Context, func(int)) {
@@ -123,8 +124,8 @@ func TestPanicIsLogged(t *testing.T) {
 }
 
 // backendFunc is a Backend of one function.
-type backendFunc func(context.Context, string) (Sequencer, error)
+type backendFunc func(context.Context, string) (service.Sequencer, error)
 
-func (f backendFunc) Sequencer(ctx context.Context, name string) (Sequencer, error) {
+func (f backendFunc) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
 	return f(ctx, name)
 }

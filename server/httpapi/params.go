@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/service"
 )
 
 // A param is a parameter of a query, as it was given or not.
@@ -29,7 +30,7 @@ func (f faults) problem() *problem {
 	if len(f) == 0 {
 		return nil
 	}
-	return problemf(badParameter, "%s", strings.Join(f, "; "))
+	return problemf(service.BadParameter, "%s", strings.Join(f, "; "))
 }
 
 // readParams reads a query strictly: a parameter that is not known, is given

@@ -14,6 +14,8 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 // FuzzPaths: whatever method, path, query and body, an answer is whole and the server's own;
@@ -50,7 +52,7 @@ func FuzzPaths(f *testing.F) {
 			return // net/http would not call the handler
 		}
 		store := new(memstore.Store)
-		cluster := NewCluster(ClusterConfig{Store: store})
+		cluster := service.NewCluster(service.ClusterConfig{Store: store})
 		defer cluster.Close(context.Background())
 		h := NewHandler(Config{Backend: cluster, Limit: 10 * time.Second})
 		if w := send(h, "PUT", "/v1/sequencers/there", `{"layout":"default"}`); w.Code != 201 {
@@ -62,7 +64,7 @@ func FuzzPaths(f *testing.F) {
 				if err != nil {
 					t.Errorf("the record of %q: %v", name, err)
 				}
-				if err := CheckName(name); err != nil {
+				if err := service.CheckName(name); err != nil {
 					t.Errorf("a sequencer was made: %v", err)
 				}
 				all[name] = info
@@ -103,7 +105,7 @@ func FuzzPaths(f *testing.F) {
 			t.Errorf("%s %s: status %d, and %v became %v", method, path, w.Code, before, after)
 		}
 		if method == "PUT" && w.Code < 300 {
-			var got SequencerJSON
+			var got textfmt.SequencerJSON
 			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 				t.Fatal(err)
 			}

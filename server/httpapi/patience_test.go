@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,11 +10,14 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/stores"
 )
+
+// silentMost is how long a store may be silent before calls stop waiting for it.
+const silentMost = 5 * time.Second
 
 // A mute store does not answer some calls: they end with an error at once, or with their
 // contexts.
@@ -78,7 +80,7 @@ func (m *mute) set(reads, writes int32) {
 type world struct {
 	t     *testing.T
 	store *mute
-	c     *Cluster
+	c     *service.Cluster
 	h     *Handler
 }
 
@@ -88,7 +90,7 @@ func inWorld(t *testing.T, run func(w *world)) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
 		m := new(mute)
 		answers := new(stores.Answers)
-		c := NewCluster(ClusterConfig{Store: stores.Wrap(m, answers.Begin), Silent: answers.Silent, Config: sequencer.Config{Window: 30 * time.Second}})
+		c := service.NewCluster(service.ClusterConfig{Store: stores.Wrap(m, answers.Begin), Silent: answers.Silent, Config: sequencer.Config{Window: 30 * time.Second}})
 		w := &world{t, m, c, NewHandler(Config{Backend: c})}
 		w.want("first", 200, 0)
 		run(w)
@@ -114,7 +116,7 @@ func (w *world) wantFor(what, method, path string, status int, most time.Duratio
 		w.t.Errorf("%s: %d after %v, want %d after %v at most: %s", what, got.Code, took, status, most, got.Body)
 	}
 	if status == 503 && got.Code == 503 {
-		wantProblem(w.t, got, unavailable)
+		wantProblem(w.t, got, service.StoreUnavailable)
 		if got.Header().Get("Retry-After") != "1" {
 			w.t.Errorf("%s: Retry-After is %q, want 1", what, got.Header().Get("Retry-After"))
 		}
@@ -148,8 +150,8 @@ func TestSilentStore(t *testing.T) {
 				}
 				w.store.set(works, works)
 				time.Sleep(2 * time.Second)
-				w.want("it answers again", 200, DefaultLimit)
-				w.wantFor("another name", "POST", "/v1/sequencers/users/next", 200, DefaultLimit) // its opening may be in a pause
+				w.want("it answers again", 200, service.DefaultLimit)
+				w.wantFor("another name", "POST", "/v1/sequencers/users/next", 200, service.DefaultLimit) // its opening may be in a pause
 				w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
 			})
 		})
@@ -202,7 +204,7 @@ func TestStoreOfReads(t *testing.T) {
 		}
 		w.store.set(works, works)
 		time.Sleep(10 * time.Second)
-		w.want("with writes", 200, DefaultLimit)
+		w.want("with writes", 200, service.DefaultLimit)
 	})
 }
 
@@ -247,53 +249,5 @@ func TestLibraryWaits(t *testing.T) {
 		if err := q.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-// TestPatienceEnds: what a call is told is its own: a client that goes away, or a limit that
-// passes, is not the store's silence; and nothing runs when all is well.
-func TestPatienceEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := new(mute)
-		answers := new(stores.Answers)
-		p := newPatience(stores.Wrap(m, answers.Begin), answers.Silent)
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		err := p.during(ctx, need{}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-		if !errors.Is(err, context.Canceled) || errors.Is(err, sequencer.ErrUnavailable) {
-			t.Errorf("a client that goes away: %v", err)
-		}
-		m.set(hangs, hangs)
-		store := p.store
-		asked := time.Now()
-		err = p.during(t.Context(), need{}, func(ctx context.Context) error {
-			for ctx.Err() == nil {
-				once, cancel := context.WithTimeout(ctx, time.Second)
-				_, _ = store.Get(once, "k")
-				cancel()
-			}
-			return ctx.Err()
-		})
-		if e := (*silentError)(nil); !errors.As(err, &e) || e.silent < silentMost || !strings.Contains(err.Error(), "5s") {
-			t.Errorf("a silent store: %v", err)
-		}
-		if took := time.Since(asked); took > silentMost+time.Second+lookEvery {
-			t.Errorf("it took %v", took)
-		}
-		over := false
-		ran := false
-		err = p.during(t.Context(), need{over: func() bool { return over }}, func(context.Context) error { ran = true; return grant.ErrDetached })
-		if !ran || !errors.Is(err, grant.ErrDetached) {
-			t.Errorf("a call that may not need the store: %v, it ran: %t", err, ran)
-		}
-		m.set(works, works)
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		p.mu.Lock()
-		if p.watching {
-			t.Error("it is still watched, and the store answers")
-		}
-		p.mu.Unlock()
-		p.close()
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/service"
 )
 
 // TestRequestID: what a client has sent as ID comes back, in answers, problems and log
@@ -67,7 +68,7 @@ func TestRequestID(t *testing.T) {
 // TestAllocations: what a request for one ID allocates beside what net/http does. Three of
 // these are the request's ID; where nothing is traced, nothing is for traces.
 func TestAllocations(t *testing.T) {
-	s, err := NewStatic(StaticConfig{Layout: firn.MustParseLayout(fast)})
+	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
 	if err != nil {
 		t.Fatal(err)
 	}

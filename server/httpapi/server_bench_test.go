@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/service"
 )
 
 // BenchmarkServer is what a request costs over TCP on loopback, client and
 // server together. The first row is a handler of net/http that writes as many
 // bytes: the least that there can be.
 func BenchmarkServer(b *testing.B) {
-	s, err := NewStatic(StaticConfig{Layout: firn.MustParseLayout(fast)})
+	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/service"
 )
 
 // All callers of a new name get the same generator.
@@ -16,7 +17,7 @@ func TestStaticFirstUse(t *testing.T) {
 	const callers = 32
 	for round := range 20 {
 		name := fmt.Sprint("name", round)
-		var first [callers]Sequencer
+		var first [callers]service.Sequencer
 		var wg sync.WaitGroup
 		for i := range callers {
 			wg.Go(func() { first[i], _ = s.Sequencer(context.Background(), name) })
@@ -36,7 +37,7 @@ func TestStaticFirstUse(t *testing.T) {
 }
 
 func TestStaticMaxNames(t *testing.T) {
-	s, err := NewStatic(StaticConfig{MaxNames: 3})
+	s, err := service.NewStatic(service.StaticConfig{MaxNames: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,24 +46,24 @@ func TestStaticMaxNames(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := s.Sequencer(context.Background(), "name3"); !errors.Is(err, ErrTooManyNames) {
+	if _, err := s.Sequencer(context.Background(), "name3"); !errors.Is(err, service.ErrTooManyNames) {
 		t.Errorf("a fourth name: %v, want ErrTooManyNames", err)
 	}
 	if _, err := s.Sequencer(context.Background(), "name2"); err != nil {
 		t.Errorf("a name that there is: %v", err)
 	}
 	w := do(NewHandler(Config{Backend: s}), "GET", "/v1/sequencers/name3/next")
-	wantProblem(t, w, tooManyNames, "3 names", "name3")
+	wantProblem(t, w, service.TooManyNames, "3 names", "name3")
 }
 
 func TestNewStaticErrors(t *testing.T) {
-	for _, c := range []StaticConfig{
+	for _, c := range []service.StaticConfig{
 		{Node: 1024},
 		{Layout: firn.MustParseLayout("xid")},
 		{Options: &firn.Options{MaxAhead: -1}},
 		{Layout: firn.MustParseLayout("uuidv7"), Node: 1 << 16},
 	} {
-		if _, err := NewStatic(c); err == nil {
+		if _, err := service.NewStatic(c); err == nil {
 			t.Errorf("NewStatic(%+v): no error", c)
 		}
 	}

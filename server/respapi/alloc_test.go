@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // fast is a layout that never has to wait.
 const fast = "bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z"
 
-func newFast(t testing.TB) *httpapi.Static {
-	s, err := httpapi.NewStatic(httpapi.StaticConfig{Layout: firn.MustParseLayout(fast)})
+func newFast(t testing.TB) *service.Static {
+	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // Two servers with one store give different IDs, and what becomes of a sequencer
@@ -19,7 +19,7 @@ func TestCluster(t *testing.T) {
 	store := new(memstore.Store)
 	var clients []*client
 	for range 2 {
-		cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: sequencer.Config{Window: 5 * time.Second}})
+		cluster := service.NewCluster(service.ClusterConfig{Store: store, Config: sequencer.Config{Window: 5 * time.Second}})
 		addr := serveTCP(t, NewServer(Config{Backend: cluster, Limit: 5 * time.Second}))
 		clients = append(clients, dialTCP(t, addr))
 		t.Cleanup(func() { _ = cluster.Close(context.Background()) })

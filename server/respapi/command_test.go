@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // Every command in both versions of the protocol. IDs count from 1.
@@ -242,7 +242,7 @@ func TestFailures(t *testing.T) {
 		{context.DeadlineExceeded, "-TRYAGAIN busy: ", false},
 		{firn.ErrGrantOver, "-TRYAGAIN no-grant: ", false},
 		{firn.ErrTimeOver, "-ERR time-over: ", false},
-		{fmt.Errorf("%w: enough", httpapi.ErrTooManyNames), "-ERR too-many-names: too many sequencers: enough", false},
+		{fmt.Errorf("%w: enough", service.ErrTooManyNames), "-ERR too-many-names: too many sequencers: enough", false},
 		{secret, "-ERR internal: the server's log says what happened", true},
 		{errors.New("a\r\nb"), "-ERR internal: ", true},
 	} {
@@ -256,11 +256,11 @@ func TestFailures(t *testing.T) {
 				}
 				return firn.Batch{}, tt.err
 			})
-			backend := backendFunc(func(context.Context, string) (httpapi.Sequencer, error) {
+			backend := backendFunc(func(context.Context, string) (service.Sequencer, error) {
 				if from == "backend" {
-					return httpapi.Sequencer{}, tt.err
+					return service.Sequencer{}, tt.err
 				}
-				return httpapi.Sequencer{Layout: firn.Default(), Source: source}, nil
+				return service.Sequencer{Layout: firn.Default(), Source: source}, nil
 			})
 			s := NewServer(Config{Backend: backend, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			all := values(t, talk(s, strings.Repeat(line("NEXT orders"), 3)))
@@ -297,13 +297,13 @@ func TestReopened(t *testing.T) {
 		want string
 	}{
 		{sequencer.ErrClosed, "[1 (2) 2]"},
-		{grant.ErrMismatch, "[1 -TRYAGAIN recreated: " + detailOf(grant.ErrMismatch) + " 2]"},
+		{grant.ErrMismatch, "[1 -TRYAGAIN recreated: " + service.Detail(grant.ErrMismatch) + " 2]"},
 	} {
 		lookups := 0
-		backend := backendFunc(func(context.Context, string) (httpapi.Sequencer, error) {
+		backend := backendFunc(func(context.Context, string) (service.Sequencer, error) {
 			lookups++
 			generation, n := lookups, 0
-			return httpapi.Sequencer{Layout: firn.Default(), Source: sourceFunc(func(_ context.Context, count int) (firn.Batch, error) {
+			return service.Sequencer{Layout: firn.Default(), Source: sourceFunc(func(_ context.Context, count int) (firn.Batch, error) {
 				if n++; generation == 1 && n > 1 {
 					return firn.Batch{}, tt.err
 				}

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // The first word of an error. Clients act on some that Redis has, so these are
@@ -42,26 +41,17 @@ type failure struct {
 // the kind of problem that HTTP has for the error. Late is whether the limit of the
 // command has passed.
 func failureOf(err error, limit time.Duration, late bool) failure {
-	fault := httpapi.FaultOf(err, limit, late)
-	f := failure{code: codeErr, text: fault.Kind + ": " + fault.Detail, cause: fault.Cause, level: fault.Level()}
+	fault := service.FaultOf(err, limit, late)
+	f := failure{code: codeErr, text: fault.Kind.String() + ": " + fault.Detail, cause: fault.Cause, level: fault.Level()}
 	switch fault.Kind {
-	case "busy", "nodes-exhausted", "no-grant", "recreated":
+	case service.Busy, service.NodesExhausted, service.NoGrant, service.Recreated:
 		f.code = codeTryAgain
 	default:
-		if fault.Status == http.StatusServiceUnavailable {
+		if fault.Kind.Status() == http.StatusServiceUnavailable {
 			f.code = codeUnavailable
 		}
 	}
 	return f
-}
-
-// detailOf is an error as a detail, which needs no prefix of a package.
-func detailOf(err error) string {
-	text := err.Error()
-	for _, prefix := range [...]string{"firn: ", "grant: ", "sequencer: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return text
 }
 
 // A requestError says what is wrong with a command. Nothing was taken for it.

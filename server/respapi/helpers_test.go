@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // day is when the tests take place.
@@ -30,10 +30,10 @@ func stepClock() func() time.Time {
 }
 
 // newStatic makes a Static of a layout, with node 5 and a clock of its own.
-func newStatic(t testing.TB, layout string) *httpapi.Static {
+func newStatic(t testing.TB, layout string) *service.Static {
 	t.Helper()
 	l := firn.MustParseLayout(layout)
-	s, err := httpapi.NewStatic(httpapi.StaticConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
+	s, err := service.NewStatic(service.StaticConfig{Layout: l, Node: min(5, l.MaxNode()), Options: &firn.Options{
 		Now: stepClock(), MaxAhead: l.MaxAhead(),
 	}})
 	if err != nil {
@@ -43,9 +43,9 @@ func newStatic(t testing.TB, layout string) *httpapi.Static {
 }
 
 // A backendFunc is a Backend that is a function.
-type backendFunc func(ctx context.Context, name string) (httpapi.Sequencer, error)
+type backendFunc func(ctx context.Context, name string) (service.Sequencer, error)
 
-func (f backendFunc) Sequencer(ctx context.Context, name string) (httpapi.Sequencer, error) {
+func (f backendFunc) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
 	return f(ctx, name)
 }
 
@@ -55,14 +55,14 @@ type sourceFunc func(ctx context.Context, n int) (firn.Batch, error)
 func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }
 
 // oneSource is a Backend of one source of the default layout for all names.
-func oneSource(f sourceFunc) httpapi.Backend {
-	return backendFunc(func(context.Context, string) (httpapi.Sequencer, error) {
-		return httpapi.Sequencer{Layout: firn.Default(), Source: f}, nil
+func oneSource(f sourceFunc) service.Backend {
+	return backendFunc(func(context.Context, string) (service.Sequencer, error) {
+		return service.Sequencer{Layout: firn.Default(), Source: f}, nil
 	})
 }
 
 // counting is a Backend whose IDs are 1, 2, 3 and so on, of all names.
-func counting() httpapi.Backend {
+func counting() service.Backend {
 	var last atomic.Uint64
 	return oneSource(func(_ context.Context, n int) (firn.Batch, error) {
 		end := last.Add(uint64(n))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/service"
 )
 
 // maxID is the length of the longest text that INSPECT reads: more than 128
@@ -22,7 +23,7 @@ func (c *conn) inspect(args [][]byte) {
 	if len(args) == 3 {
 		l, err := firn.ParseLayout(string(args[2]))
 		if err != nil {
-			c.fail(codeErr, detailOf(err))
+			c.fail(codeErr, service.Detail(err))
 			return
 		}
 		o.Layout = l
@@ -33,7 +34,7 @@ func (c *conn) inspect(args [][]byte) {
 	}
 	result, err := inspect.Read(string(args[1]), o)
 	if err != nil {
-		c.fail(codeErr, detailOf(err))
+		c.fail(codeErr, service.Detail(err))
 		return
 	}
 	c.out = appendReading(c.out, c.resp3, &result.Readings[0])

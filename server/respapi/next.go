@@ -10,8 +10,8 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/service"
 )
 
 // A shape is how IDs are answered.
@@ -36,7 +36,7 @@ type request struct {
 // A known is a sequencer that a connection has used.
 type known struct {
 	name   string
-	q      httpapi.Sequencer
+	q      service.Sequencer
 	try    trier[firn.ID] // of the source, where it is one
 	try128 trier[firn.ID128]
 }
@@ -111,7 +111,7 @@ func (q *request) options(args [][]byte, most int) (err error) {
 	default:
 		q.hasFormat = true
 		if err := q.format.UnmarshalText(args[1]); err != nil {
-			return requestError(detailOf(err))
+			return requestError(service.Detail(err))
 		}
 	}
 	return nil
@@ -156,7 +156,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 		name = k.name
 	} else {
 		name = string(q.name)
-		if err := httpapi.CheckName(name); err != nil {
+		if err := service.CheckName(name); err != nil {
 			c.fail(codeErr, err.Error())
 			return 0
 		}
@@ -255,7 +255,7 @@ func (f flushContext) Done() <-chan struct{} {
 }
 
 // A tryContext is done from the start, so a call with it never waits; that it takes
-// nothing then is what httpapi.Sequencer promises.
+// nothing then is what service.Sequencer promises.
 type tryContext struct{ done chan struct{} } // which is closed
 
 func newTryContext() tryContext {
@@ -271,7 +271,7 @@ func (tryContext) Value(any) any               { return nil }
 
 // answerFrom takes IDs from a sequencer and answers with them. After an error
 // nothing has been answered.
-func (c *conn) answerFrom(ctx context.Context, s *httpapi.Sequencer, q request) error {
+func (c *conn) answerFrom(ctx context.Context, s *service.Sequencer, q request) error {
 	format, shape, err := q.fit(&s.Layout)
 	if err != nil {
 		return err
@@ -369,7 +369,7 @@ func (q *request) fit(l *firn.Layout) (firn.Format, shape, error) {
 		return l.Format(), q.shape, nil
 	}
 	if err := q.format.Fits(l.Bits()); err != nil {
-		return 0, 0, requestError(detailOf(err))
+		return 0, 0, requestError(service.Detail(err))
 	}
 	return q.format, q.shape, nil
 }

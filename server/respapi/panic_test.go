@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // logLines are the lines of a log.
@@ -27,7 +27,7 @@ func TestPanicEndsItsConnection(t *testing.T) {
 	var armed atomic.Bool
 	static := newStatic(t, "default")
 	s := NewServer(Config{
-		Backend: backendFunc(func(ctx context.Context, name string) (httpapi.Sequencer, error) {
+		Backend: backendFunc(func(ctx context.Context, name string) (service.Sequencer, error) {
 			if name == "bad" && armed.Load() {
 				panic("backend")
 			}

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // The limits that there usually are.
-var usual, strangers = limitsOf(httpapi.DefaultBody), strangerLimits(httpapi.DefaultBody)
+var usual, strangers = limitsOf(service.DefaultBody), strangerLimits(service.DefaultBody)
 
 func TestParse(t *testing.T) {
 	long := strings.Repeat("x", 64<<10)

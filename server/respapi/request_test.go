@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/httpapi"
 	requests "github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/service"
 )
 
 // TestRequestID: the lines of a command have one ID, which the backend sees too, and those
@@ -54,7 +54,7 @@ func TestTrace(t *testing.T) {
 	var told []Answered
 	traced := 0
 	count := counting()
-	backend := backendFunc(func(ctx context.Context, name string) (httpapi.Sequencer, error) {
+	backend := backendFunc(func(ctx context.Context, name string) (service.Sequencer, error) {
 		if ctx.Value(traceKey{}) != nil {
 			traced++
 		}

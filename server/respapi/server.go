@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // Config says what a Server serves, to whom, and within which limits. Only the
@@ -19,18 +19,18 @@ import (
 type Config struct {
 	// Backend finds the sequencers. What it returns for a name is kept by every
 	// connection, until it fails to give an ID.
-	Backend httpapi.Backend
+	Backend service.Backend
 
 	// Limit is how long a command may wait for its IDs; 0 means
-	// httpapi.DefaultLimit.
+	// service.DefaultLimit.
 	Limit time.Duration
 
-	// MaxCount is how many IDs a command can have; 0 means httpapi.MaxCount.
+	// MaxCount is how many IDs a command can have; 0 means service.MaxCount.
 	MaxCount int
 
 	// MaxBytes is how many bytes an argument of a command can have; all of a command can
 	// have twice as many. It is less for clients that have not said who they are. 0 means
-	// httpapi.DefaultBody.
+	// service.DefaultBody.
 	MaxBytes int
 
 	// MaxConns is how many connections there can be at once; 0 means
@@ -129,13 +129,13 @@ func NewServer(c Config) *Server {
 		panic("respapi: NewServer needs a Config with a Backend")
 	}
 	if c.Limit == 0 {
-		c.Limit = httpapi.DefaultLimit
+		c.Limit = service.DefaultLimit
 	}
 	if c.MaxCount == 0 {
-		c.MaxCount = httpapi.MaxCount
+		c.MaxCount = service.MaxCount
 	}
 	if c.MaxBytes == 0 {
-		c.MaxBytes = httpapi.DefaultBody
+		c.MaxBytes = service.DefaultBody
 	}
 	if c.MaxConns == 0 {
 		c.MaxConns = DefaultMaxConns

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // session is one of everything, with a protocol error at its end.
@@ -501,7 +501,7 @@ func newCertificate(t *testing.T) tls.Certificate {
 // Many connections at once get IDs of their own, also from a real generator that
 // makes them wait.
 func TestManyClients(t *testing.T) {
-	backend, err := httpapi.NewStatic(httpapi.StaticConfig{Layout: firn.MustParseLayout("bits=time:43.node:10.seq:8")})
+	backend, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("bits=time:43.node:10.seq:8")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,10 +26,10 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/request"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // Errors of a Forwarder.
@@ -92,7 +92,7 @@ type ForwarderConfig struct {
 	PlainToken bool
 
 	// Limit is how long a call may take, where its context's deadline is not
-	// before; 0 means httpapi.DefaultLimit.
+	// before; 0 means service.DefaultLimit.
 	Limit time.Duration
 
 	// MaxTargets is how many addresses a connection is kept to; 0 means
@@ -148,7 +148,7 @@ type link struct {
 // NewForwarder makes a Forwarder. It connects to nobody yet.
 func NewForwarder(c ForwarderConfig) *Forwarder {
 	if c.Limit == 0 {
-		c.Limit = httpapi.DefaultLimit
+		c.Limit = service.DefaultLimit
 	}
 	if c.MaxTargets == 0 {
 		c.MaxTargets = DefaultMaxTargets
@@ -173,7 +173,7 @@ func (f *Forwarder) Close() error {
 	return errors.Join(errs...)
 }
 
-// Forward takes n IDs, 1 to httpapi.MaxCount, of a sequencer from a target. p is the
+// Forward takes n IDs, 1 to service.MaxCount, of a sequencer from a target. p is the
 // proof of this server's store. The layout is that of the store: IDs of another are an
 // error. Whether the IDs can be the target's is for the caller to check.
 //
@@ -242,8 +242,8 @@ func forward[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p mem
 	if l.Bits() != size {
 		return a, fmt.Errorf("layout %s has %d bits, not %d", l, l.Bits(), size)
 	}
-	if n < 1 || n > httpapi.MaxCount {
-		return a, fmt.Errorf("%d IDs cannot be forwarded at once: 1 to %d can", n, httpapi.MaxCount)
+	if n < 1 || n > service.MaxCount {
+		return a, fmt.Errorf("%d IDs cannot be forwarded at once: 1 to %d can", n, service.MaxCount)
 	}
 	q := &firnv1.ForwardRequest{
 		Version: hopVersion, Sequencer: name, Count: uint32(n), Form: firnv1.Form_FORM_IDS,
@@ -413,7 +413,7 @@ func (e *ForwardError) Error() string { return "another server that was asked: "
 func (e *ForwardError) Unwrap() error { return e.cause }
 
 // causeOf is the one table from the kinds of another server to errors of this one: what
-// httpapi.FaultOf makes the kind of. What is wrong between the two servers, as with
+// service.FaultOf makes the kind of. What is wrong between the two servers, as with
 // tokens, has none: clients can do nothing about it.
 func causeOf(kind string, retry time.Duration) error {
 	switch kind {
@@ -450,7 +450,7 @@ func causeOf(kind string, retry time.Duration) error {
 	case "time-over":
 		return firn.ErrTimeOver
 	case "too-many-names":
-		return httpapi.ErrTooManyNames
+		return service.ErrTooManyNames
 	}
 	return nil
 }

@@ -26,10 +26,10 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/request"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // start serves on a listener, and returns its address.
@@ -119,18 +119,18 @@ func wantNew[I firn.AnyID[I]](t *testing.T, a AnswerOf[I], err error, n int, see
 
 // An assisted backend asks another server where it has no node number, as a server does.
 type assisted struct {
-	httpapi.Backend
+	service.Backend
 	f    *Forwarder
 	to   Target
 	l    firn.Layout
 	asks atomic.Int64
 }
 
-func (a *assisted) Sequencer(ctx context.Context, name string) (httpapi.Sequencer, error) {
+func (a *assisted) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
 	s, err := a.Backend.Sequencer(ctx, name)
 	if errors.Is(err, grant.ErrNodesExhausted) {
 		a.asks.Add(1)
-		return httpapi.Sequencer{Layout: a.l, Source: sourceFunc(func(ctx context.Context, n int) (firn.Batch, error) {
+		return service.Sequencer{Layout: a.l, Source: sourceFunc(func(ctx context.Context, n int) (firn.Batch, error) {
 			return a.forward(ctx, name, n)
 		})}, nil
 	}
@@ -162,8 +162,8 @@ func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { 
 // none asks the other, many at once, and no ID comes twice.
 func TestForwardBetweenServers(t *testing.T) {
 	store := new(memstore.Store)
-	cluster := func() *httpapi.Cluster {
-		c := httpapi.NewCluster(httpapi.ClusterConfig{Store: store, Config: sequencer.Config{Nodes: &sequencer.Range{Lo: 0, Hi: 0}}})
+	cluster := func() *service.Cluster {
+		c := service.NewCluster(service.ClusterConfig{Store: store, Config: sequencer.Config{Nodes: &sequencer.Range{Lo: 0, Hi: 0}}})
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		return c
 	}
@@ -236,8 +236,8 @@ func TestForwardLoop(t *testing.T) {
 // A sourceBackend has one source for all names.
 type sourceBackend struct{ s sourceFunc }
 
-func (b sourceBackend) Sequencer(context.Context, string) (httpapi.Sequencer, error) {
-	return httpapi.Sequencer{Layout: firn.Default(), Source: b.s}, nil
+func (b sourceBackend) Sequencer(context.Context, string) (service.Sequencer, error) {
+	return service.Sequencer{Layout: firn.Default(), Source: b.s}, nil
 }
 
 func dialTo(t *testing.T, to Target) *grpc.ClientConn {
@@ -259,7 +259,7 @@ func TestForwardErrors(t *testing.T) {
 		grant.ErrMismatch, sequencer.ErrUnavailable, sequencer.ErrClosed, firn.ErrBatchTooLarge, firn.ErrExhausted,
 		&firn.WaitError{Wait: 1500 * time.Millisecond}, &firn.ClockError{Wait: time.Minute}, firn.ErrGrantOver, firn.ErrTimeOver,
 		&grant.ClockAheadError{Ahead: time.Minute}, &grant.ClockAheadError{Comparing: true},
-		httpapi.ErrTooManyNames, errors.New("the disk is on fire"),
+		service.ErrTooManyNames, errors.New("the disk is on fire"),
 	} {
 		at := start(t, Config{Backend: sourceBackend{func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, err }}, Peer: lenient{}}, nil)
 		_, got := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1)
@@ -271,15 +271,15 @@ func TestForwardErrors(t *testing.T) {
 		if strings.Contains(got.Error(), at.Address) || e.Target != at {
 			t.Errorf("%q says where the target is, %v", got, e.Target)
 		}
-		want, have := httpapi.FaultOf(err, time.Second, false), httpapi.FaultOf(got, time.Second, false)
-		if want.Kind == "draining" {
+		want, have := service.FaultOf(err, time.Second, false), service.FaultOf(got, time.Second, false)
+		if want.Kind == service.Draining {
 			want = have // another one is asked
 			if !errors.Is(got, ErrUnreachable) {
 				t.Errorf("draining is %v, want ErrUnreachable", got)
 			}
 		}
-		if have.Kind != want.Kind || have.Status != want.Status || (have.Retry-want.Retry).Abs() > time.Second {
-			t.Errorf("%v: %s %d %v, want %s %d %v", err, have.Kind, have.Status, have.Retry, want.Kind, want.Status, want.Retry)
+		if have.Kind != want.Kind || (have.Retry-want.Retry).Abs() > time.Second {
+			t.Errorf("%v: %s %v, want %s %v", err, have.Kind, have.Retry, want.Kind, want.Retry)
 		}
 	}
 }
@@ -389,7 +389,7 @@ func TestForwardDistrusts(t *testing.T) {
 		}
 	}
 	lies.call = nil
-	for _, n := range []int{0, -1, httpapi.MaxCount + 1} {
+	for _, n := range []int{0, -1, service.MaxCount + 1} {
 		if _, err := f.Forward(t.Context(), to, proof, "orders", def, n); err == nil {
 			t.Errorf("%d IDs: no error", n)
 		}
@@ -456,7 +456,7 @@ func TestForwardMetadata(t *testing.T) {
 	if e := new(ForwardError); !errors.As(err, &e) || e.Kind != "unauthorized" {
 		t.Errorf("a token without TLS: %v", err)
 	}
-	if fault := httpapi.FaultOf(err, time.Second, false); fault.Kind != "internal" || fault.Cause == nil {
+	if fault := service.FaultOf(err, time.Second, false); fault.Kind != service.Internal || fault.Cause == nil {
 		t.Errorf("a token without TLS is %+v to clients, want internal", fault)
 	}
 	f = newForwarder(t, ForwarderConfig{Token: func() string { return token }, PlainToken: true})
@@ -485,7 +485,7 @@ func TestForwardTLS(t *testing.T) {
 		},
 		Guard: guardFunc(func(token string, state *tls.ConnectionState) error {
 			if state == nil || len(state.VerifiedChains) == 0 {
-				return httpapi.ErrUnauthorized
+				return service.ErrUnauthorized
 			}
 			peers <- state.PeerCertificates[0].Subject.CommonName + token
 			return nil
@@ -507,7 +507,7 @@ func TestForwardTLS(t *testing.T) {
 
 type guardFunc func(token string, state *tls.ConnectionState) error
 
-func (g guardFunc) CheckToken(token string, state *tls.ConnectionState, _ httpapi.Need, _ string) error {
+func (g guardFunc) CheckToken(token string, state *tls.ConnectionState, _ service.Need, _ string) error {
 	return g(token, state)
 }
 

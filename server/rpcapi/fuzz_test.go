@@ -19,8 +19,8 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // A tally is a backend whose IDs are 1, 2, 3 and so on, and which counts them.
@@ -29,11 +29,11 @@ type tally struct {
 	given  uint64
 }
 
-func (s *tally) Sequencer(context.Context, string) (httpapi.Sequencer, error) {
+func (s *tally) Sequencer(context.Context, string) (service.Sequencer, error) {
 	if s.layout.Bits() == 128 {
-		return httpapi.Sequencer{Layout: s.layout, Source128: wideTally{s}}, nil
+		return service.Sequencer{Layout: s.layout, Source128: wideTally{s}}, nil
 	}
-	return httpapi.Sequencer{Layout: s.layout, Source: s}, nil
+	return service.Sequencer{Layout: s.layout, Source: s}, nil
 }
 
 func (s *tally) NextBatch(_ context.Context, n int) (firn.Batch, error) {
@@ -89,7 +89,7 @@ func wireSeeds(f *testing.F, add func([]byte)) {
 	for _, name := range names {
 		all = append(all, &firnv1.NextRequest{Sequencer: name}, &firnv1.GetRequest{Name: name}, &firnv1.CreateRequest{Name: name})
 	}
-	for _, n := range []uint32{1, httpapi.MaxCount, httpapi.MaxCount + 1, math.MaxInt32, math.MaxUint32} {
+	for _, n := range []uint32{1, service.MaxCount, service.MaxCount + 1, math.MaxInt32, math.MaxUint32} {
 		all = append(all, &firnv1.NextRequest{Count: n}, &firnv1.StreamRequest{Batch: n, Credit: 5})
 	}
 	for _, form := range []firnv1.Form{firnv1.Form_FORM_RUNS, 3, -1, math.MaxInt32} {
@@ -148,7 +148,7 @@ func FuzzNextForms(f *testing.F) {
 		if got, want := len(r.Runs) > 0, q.Form == firnv1.Form_FORM_RUNS; got != want || q.Form > firnv1.Form_FORM_RUNS || q.Form < 0 {
 			t.Fatalf("form %v: runs %v", q.Form, got)
 		}
-		if httpapi.CheckName(q.Sequencer) != nil && q.Sequencer != "" || r.Layout != s.layout.String() {
+		if service.CheckName(q.Sequencer) != nil && q.Sequencer != "" || r.Layout != s.layout.String() {
 			t.Fatalf("the name %q was served, with layout %s", q.Sequencer, r.Layout)
 		}
 	})
@@ -216,7 +216,7 @@ func FuzzStream(f *testing.F) {
 			stream.batch = 1000
 		}
 		err := NewServer(Config{Backend: s}).Stream(stream)
-		valid := httpapi.CheckName(all[0].Sequencer) == nil || all[0].Sequencer == ""
+		valid := service.CheckName(all[0].Sequencer) == nil || all[0].Sequencer == ""
 		valid = valid && all[0].Batch <= maxBatch && all[0].Form >= 0 && all[0].Form <= firnv1.Form_FORM_RUNS
 		credit := uint64(0)
 		for i, r := range all {
@@ -251,7 +251,7 @@ func FuzzSequencers(f *testing.F) {
 		wireSeeds(f, func(b []byte) { f.Add(i, b) })
 	}
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
-		cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store)})
+		cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store)})
 		defer cluster.Close(context.Background())
 		s := NewServer(Config{Backend: cluster, Limit: 10 * time.Second})
 		if _, err := s.Create(t.Context(), &firnv1.CreateRequest{Name: "there"}); err != nil {
@@ -260,7 +260,7 @@ func FuzzSequencers(f *testing.F) {
 		state := func() map[string]grant.Info {
 			all := make(map[string]grant.Info)
 			if err := cluster.Sequencers(t.Context(), func(name string, info grant.Info, err error) bool {
-				if err != nil || info.Config.Check() != nil || httpapi.CheckName(name) != nil {
+				if err != nil || info.Config.Check() != nil || service.CheckName(name) != nil {
 					t.Errorf("%q is stored: %+v, %v, %v", name, info, err, info.Config.Check())
 				}
 				all[name] = info

@@ -8,8 +8,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // How the Backend is asked whether it is ready.
@@ -35,7 +35,7 @@ func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_Servi
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	default:
 	}
-	b, ok := h.s.c.Backend.(httpapi.Readier)
+	b, ok := h.s.c.Backend.(service.Readier)
 	if !ok {
 		return healthpb.HealthCheckResponse_SERVING
 	}

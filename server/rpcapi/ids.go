@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // defaultName is the sequencer of calls that name none.
@@ -33,12 +33,12 @@ const maxCredit = 1_000_000_000
 type want struct {
 	name string
 	runs bool
-	s    httpapi.Sequencer
+	s    service.Sequencer
 }
 
 // mayTake sees who asks for IDs of a sequencer, and that it is not another server.
 func (s *Server) mayTake(ctx context.Context, name string) error {
-	if err := s.check(ctx, httpapi.Generate, name); err != nil {
+	if err := s.check(ctx, service.Generate, name); err != nil {
 		return err
 	}
 	return refuseOld(ctx)
@@ -51,7 +51,7 @@ func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form
 	if n > int64(s.c.Limits.Count) {
 		return w, invalid("count", fmt.Sprintf("count is %d: it is a number from 1 to %d", n, s.c.Limits.Count))
 	}
-	if err := httpapi.CheckName(name); err != nil {
+	if err := service.CheckName(name); err != nil {
 		return w, badName("sequencer", err)
 	}
 	switch form {
@@ -282,7 +282,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 			return err
 		}
 		// A stream can outlast the token that began it.
-		if err := s.check(ctx, httpapi.Generate, w.name); err != nil {
+		if err := s.check(ctx, service.Generate, w.name); err != nil {
 			return err
 		}
 		a, err := s.take(ctx, "Stream", w, int(n))

@@ -17,8 +17,8 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // TestShutdownEndsStreams: a stream that waits for credit does not hold the server up,
@@ -82,7 +82,7 @@ func TestStreamChecksAgain(t *testing.T) {
 	close(s.free)
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s, Guard: guardFunc(func(string, *tls.ConnectionState) error {
 		if revoked.Load() {
-			return httpapi.ErrUnauthorized
+			return service.ErrUnauthorized
 		}
 		return nil
 	})}))
@@ -129,7 +129,7 @@ func TestSlowReader(t *testing.T) {
 }
 
 // A stuck Administrator answers nothing until its context is done.
-type stuck struct{ *httpapi.Cluster }
+type stuck struct{ *service.Cluster }
 
 func (s stuck) Lookup(ctx context.Context, _ string) (grant.Info, error) {
 	<-ctx.Done()
@@ -147,7 +147,7 @@ func (s stuck) Detach(ctx context.Context, _ string) (grant.Info, error) {
 // TestAdminLimit: what is asked of the store ends at the limit, also for clients that
 // set no deadline, and is not said to be about IDs.
 func TestAdminLimit(t *testing.T) {
-	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store)})
+	cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{cluster}, Limit: 50 * time.Millisecond}))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -166,7 +166,7 @@ func TestAdminLimit(t *testing.T) {
 func TestDetachGoesOn(t *testing.T) {
 	store := new(memstore.Store)
 	away := &cutOff{Store: store}
-	other := httpapi.NewCluster(httpapi.ClusterConfig{Store: away})
+	other := service.NewCluster(service.ClusterConfig{Store: away})
 	// It holds a number, and then hears of nothing.
 	if s, err := other.Sequencer(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestDetachGoesOn(t *testing.T) {
 		away.cut.Store(false)
 		_ = other.Close(context.Background())
 	}()
-	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: store})
+	cluster := service.NewCluster(service.ClusterConfig{Store: store})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 50 * time.Millisecond}))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -228,7 +228,7 @@ func TestPanic(t *testing.T) {
 
 // A readying Backend is ready when it is told to be.
 type readying struct {
-	httpapi.Backend
+	service.Backend
 	ready atomic.Bool
 }
 
@@ -310,7 +310,7 @@ func TestBadRequest(t *testing.T) {
 	ids, q := firnv1.NewIDsClient(conn), firnv1.NewSequencersClient(conn)
 	for field, call := range map[string]func() error{
 		"count": func() error {
-			_, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: httpapi.MaxCount + 1})
+			_, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: service.MaxCount + 1})
 			return err
 		},
 		"sequencer": func() error { _, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: "/"}); return err },

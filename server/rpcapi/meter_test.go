@@ -15,8 +15,8 @@ import (
 
 	"google.golang.org/grpc/peer"
 
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // frame is a frame of HTTP/2 with so many bytes.
@@ -127,12 +127,12 @@ func TestManyLongAnswers(t *testing.T) {
 	close(s.free)
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s}))
 	const calls = 100
-	seen := make([]bool, calls*httpapi.MaxCount/10+1)
+	seen := make([]bool, calls*service.MaxCount/10+1)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for range calls {
 		all.Go(func() {
-			r, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: httpapi.MaxCount / 10})
+			r, err := ids.Next(t.Context(), &firnv1.NextRequest{Count: service.MaxCount / 10})
 			if err != nil {
 				t.Error(err)
 				return
@@ -168,7 +168,7 @@ func TestUnreadAnswers(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "has not read its earlier answers") || s.given.Load() != 0 {
 		t.Errorf("%v, and %d IDs were taken", err, s.given.Load())
 	}
-	for _, q := range []*firnv1.NextRequest{{Count: manyOctets / 8}, {Count: httpapi.MaxCount, Form: firnv1.Form_FORM_RUNS}} {
+	for _, q := range []*firnv1.NextRequest{{Count: manyOctets / 8}, {Count: service.MaxCount, Form: firnv1.Form_FORM_RUNS}} {
 		if _, err := server.Next(ctx, q); err != nil {
 			t.Errorf("%v: %v", q, err)
 		}

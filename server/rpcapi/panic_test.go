@@ -11,14 +11,14 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // panicking is a Backend that panics when it is told to: as it finds a sequencer,
 // gives its IDs, or says whether it is ready.
 type panicking struct {
-	*httpapi.Cluster
+	*service.Cluster
 	at atomic.Pointer[string]
 }
 
@@ -28,7 +28,7 @@ func (p *panicking) maybe(at string) {
 	}
 }
 
-func (p *panicking) Sequencer(ctx context.Context, name string) (httpapi.Sequencer, error) {
+func (p *panicking) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
 	p.maybe("find")
 	s, err := p.Cluster.Sequencer(ctx, name)
 	if err == nil {
@@ -45,7 +45,7 @@ func (p *panicking) Sequencer(ctx context.Context, name string) (httpapi.Sequenc
 // it are answered, also those for many IDs, of which only some may run at once in a
 // connection. That the server shuts down is checked by serve.
 func TestPanicEndsItsCall(t *testing.T) {
-	b := &panicking{Cluster: httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store)})}
+	b := &panicking{Cluster: service.NewCluster(service.ClusterConfig{Store: new(memstore.Store)})}
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: b}))
 	for range 3 * maxLong {

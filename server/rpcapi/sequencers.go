@@ -12,22 +12,22 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // admin sees who asks, and finds the Administrator. The name is checked where one is
 // needed, once it is known who asks.
-func (s *Server) admin(ctx context.Context, need httpapi.Need, name string, named bool) (httpapi.Administrator, error) {
+func (s *Server) admin(ctx context.Context, need service.Need, name string, named bool) (service.Administrator, error) {
 	if err := s.check(ctx, need, name); err != nil {
 		return nil, err
 	}
 	if named {
-		if err := httpapi.CheckName(name); err != nil {
+		if err := service.CheckName(name); err != nil {
 			return nil, badName("name", err)
 		}
 	}
-	a, ok := s.c.Backend.(httpapi.Administrator)
+	a, ok := s.c.Backend.(service.Administrator)
 	if !ok {
 		return nil, fail(codes.FailedPrecondition, "no-store", "this server was started with a node number of its own and knows no other servers: start it with --store to administer sequencers", 0)
 	}
@@ -56,7 +56,7 @@ func (s *Server) failedOn(ctx context.Context, method, name string, err error) e
 
 // List lists the sequencers that whoever asks may see.
 func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListResponse, error) {
-	a, err := s.admin(ctx, httpapi.Read, "", false)
+	a, err := s.admin(ctx, service.Read, "", false)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 	defer cancel()
 	r := new(firnv1.ListResponse)
 	err = a.Sequencers(limited, func(name string, info grant.Info, err error) bool {
-		if s.check(ctx, httpapi.Read, name) != nil {
+		if s.check(ctx, service.Read, name) != nil {
 			return true
 		}
 		if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 
 // Get returns one sequencer with its node numbers.
 func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResponse, error) {
-	a, err := s.admin(ctx, httpapi.Read, q.GetName(), true)
+	a, err := s.admin(ctx, service.Read, q.GetName(), true)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 
 // Create creates a sequencer.
 func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.CreateResponse, error) {
-	a, err := s.admin(ctx, httpapi.Admin, q.GetName(), true)
+	a, err := s.admin(ctx, service.Admin, q.GetName(), true)
 	if err != nil {
 		return nil, err
 	}
@@ -158,24 +158,24 @@ func duration(field string, d *durationpb.Duration) (*time.Duration, error) {
 
 // Attach lets all servers use a sequencer again.
 func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.AttachResponse, error) {
-	i, err := s.change(ctx, "Attach", q.GetName(), httpapi.Administrator.Attach)
+	i, err := s.change(ctx, "Attach", q.GetName(), service.Administrator.Attach)
 	return &firnv1.AttachResponse{Sequencer: i}, err
 }
 
 // Detach has all servers give their node numbers back.
 func (s *Server) Detach(ctx context.Context, q *firnv1.DetachRequest) (*firnv1.DetachResponse, error) {
-	i, err := s.change(ctx, "Detach", q.GetName(), httpapi.Administrator.Detach)
+	i, err := s.change(ctx, "Detach", q.GetName(), service.Administrator.Detach)
 	return &firnv1.DetachResponse{Sequencer: i}, err
 }
 
 // Destroy is Detach for good.
 func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1.DestroyResponse, error) {
-	i, err := s.change(ctx, "Destroy", q.GetName(), httpapi.Administrator.Destroy)
+	i, err := s.change(ctx, "Destroy", q.GetName(), service.Administrator.Destroy)
 	return &firnv1.DestroyResponse{Sequencer: i}, err
 }
 
-func (s *Server) change(ctx context.Context, method, name string, do func(httpapi.Administrator, context.Context, string) (grant.Info, error)) (*firnv1.Sequencer, error) {
-	a, err := s.admin(ctx, httpapi.Admin, name, true)
+func (s *Server) change(ctx context.Context, method, name string, do func(service.Administrator, context.Context, string) (grant.Info, error)) (*firnv1.Sequencer, error) {
+	a, err := s.admin(ctx, service.Admin, name, true)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Package rpcapi serves IDs over gRPC: the services firn.v1.IDs, firn.v1.Sequencers and
 // firn.v1.Forwarding of server/proto, health and reflection.
 //
-// It makes no IDs itself, and knows no store: see package httpapi for what is behind it.
+// It makes no IDs itself, and knows no store: see package service for what is behind it.
 package rpcapi
 
 import (
@@ -27,38 +27,38 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/request"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // A Guard knows who may do what. It must be safe for use by many goroutines at once.
 type Guard interface {
 	// CheckToken returns nil if who has sent a token, or is at the other end of a TLS
 	// connection, may do that, with the sequencer that is named where there is one. Else
-	// it returns an error that is httpapi.ErrUnauthorized or httpapi.ErrForbidden. The
+	// it returns an error that is service.ErrUnauthorized or service.ErrForbidden. The
 	// token is empty and the state nil where there is none.
-	CheckToken(token string, state *tls.ConnectionState, need httpapi.Need, name string) error
+	CheckToken(token string, state *tls.ConnectionState, need service.Need, name string) error
 }
 
 // Config says what a Server serves. Only the Backend is needed.
 type Config struct {
-	// Backend finds the sequencers. Where it is an httpapi.Administrator, they can be
+	// Backend finds the sequencers. Where it is an service.Administrator, they can be
 	// administered.
-	Backend httpapi.Backend
+	Backend service.Backend
 
 	// Peer answers calls that other servers of the store forward; nil refuses all of
 	// them, as a server without a store must.
 	Peer Peer
 
 	// Limit is how long a call may wait for its IDs, where its deadline is not before;
-	// 0 means httpapi.DefaultLimit.
+	// 0 means service.DefaultLimit.
 	Limit time.Duration
 
 	// Limits bound calls: how many IDs one can have, the bytes of its message and of its
 	// headers, and how long a new connection may take for its first bytes. Their zero
 	// values mean what they mean in HTTP. Answers have no limit but the number of IDs.
-	Limits httpapi.Limits
+	Limits service.Limits
 
 	// Guard knows who may do what; nil lets everybody do everything.
 	Guard Guard
@@ -107,7 +107,7 @@ func NewServer(c Config) *Server {
 		panic("rpcapi: NewServer needs a Config with a Backend")
 	}
 	if c.Limit == 0 {
-		c.Limit = httpapi.DefaultLimit
+		c.Limit = service.DefaultLimit
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -262,7 +262,7 @@ func withRequest(err error, id string) error {
 }
 
 // check asks the Guard.
-func (s *Server) check(ctx context.Context, need httpapi.Need, name string) error {
+func (s *Server) check(ctx context.Context, need service.Need, name string) error {
 	if s.c.Guard == nil {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (s *Server) check(ctx context.Context, need httpapi.Need, name string) erro
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, httpapi.ErrForbidden):
+	case errors.Is(err, service.ErrForbidden):
 		return fail(codes.PermissionDenied, "forbidden", err.Error(), 0)
 	}
 	return fail(codes.Unauthenticated, "unauthorized", err.Error()+": send a token, as metadata authorization: Bearer firn_…", 0)
@@ -323,37 +323,37 @@ func draining() error {
 // failed is what an error of a Backend or its sources is to a client. The context is
 // that of the call.
 func (s *Server) failed(ctx context.Context, method string, err error) error {
-	f := httpapi.FaultOf(err, s.c.Limit, errors.Is(err, context.DeadlineExceeded))
+	f := service.FaultOf(err, s.c.Limit, errors.Is(err, context.DeadlineExceeded))
 	switch ctx.Err() { // of the client: the server's limit is another context
 	case context.Canceled:
 		return status.FromContextError(context.Canceled).Err()
 	case context.DeadlineExceeded:
-		return fail(codes.DeadlineExceeded, f.Kind, "the call's deadline has passed: "+f.Detail, 0)
+		return fail(codes.DeadlineExceeded, f.Kind.String(), "the call's deadline has passed: "+f.Detail, 0)
 	}
 	if f.Cause != nil {
 		s.c.Log.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
 	}
-	return fail(codeOf(f), f.Kind, f.Detail, f.Retry)
+	return fail(codeOf(f.Kind), f.Kind.String(), f.Detail, f.Retry)
 }
 
-// codeOf is the code of a fault: UNAVAILABLE may be tried again, and others not.
-func codeOf(f httpapi.Fault) codes.Code {
-	switch f.Kind {
-	case "nodes-exhausted", "too-many-names":
+// codeOf is the code of a kind: UNAVAILABLE may be tried again, and others not.
+func codeOf(k service.Kind) codes.Code {
+	switch k {
+	case service.NodesExhausted, service.TooManyNames:
 		return codes.ResourceExhausted
-	case "detached", "destroyed", "no-store":
+	case service.Detached, service.Destroyed, service.NoStore:
 		return codes.FailedPrecondition
-	case "no-sequencer":
+	case service.NoSequencer:
 		return codes.NotFound
-	case "different":
+	case service.Different:
 		return codes.AlreadyExists
-	case "time-over":
+	case service.TimeOver:
 		return codes.OutOfRange
 	}
 	switch {
-	case f.Status == 503:
+	case k.Status() == 503:
 		return codes.Unavailable
-	case f.Status >= 500:
+	case k.Status() >= 500:
 		return codes.Internal
 	}
 	return codes.InvalidArgument

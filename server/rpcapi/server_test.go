@@ -26,15 +26,15 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // serve serves a backend, and returns a connection to it.
 func serve(t *testing.T, c Config) *grpc.ClientConn {
 	t.Helper()
 	if c.Backend == nil {
-		cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store)})
+		cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store)})
 		t.Cleanup(func() { _ = cluster.Close(context.Background()) })
 		c.Backend = cluster
 	}
@@ -66,13 +66,13 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 // A failing backend fails with an error.
 type failing struct{ err error }
 
-func (f failing) Sequencer(context.Context, string) (httpapi.Sequencer, error) {
-	return httpapi.Sequencer{}, f.err
+func (f failing) Sequencer(context.Context, string) (service.Sequencer, error) {
+	return service.Sequencer{}, f.err
 }
 
-func static(t *testing.T, layout string) httpapi.Backend {
+func static(t *testing.T, layout string) service.Backend {
 	t.Helper()
-	b, err := httpapi.NewStatic(httpapi.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 3})
+	b, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(layout), Node: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestNext(t *testing.T) {
 func TestNextFaults(t *testing.T) {
 	ids := firnv1.NewIDsClient(serve(t, Config{}))
 	for what, q := range map[string]*firnv1.NextRequest{
-		"count": {Count: httpapi.MaxCount + 1}, "form": {Form: 7},
+		"count": {Count: service.MaxCount + 1}, "form": {Form: 7},
 	} {
 		_, err := ids.Next(t.Context(), q)
 		wantCode(t, what, err, codes.InvalidArgument, "bad-parameter")
@@ -164,7 +164,7 @@ func TestNextFaults(t *testing.T) {
 		{&firn.WaitError{Wait: time.Second}, codes.Unavailable, "busy"},
 		{context.DeadlineExceeded, codes.Unavailable, "busy"}, // the server's limit
 		{firn.ErrTimeOver, codes.OutOfRange, "time-over"},
-		{httpapi.ErrTooManyNames, codes.ResourceExhausted, "too-many-names"},
+		{service.ErrTooManyNames, codes.ResourceExhausted, "too-many-names"},
 		{errors.New("secret"), codes.Internal, "internal"},
 	} {
 		_, err := firnv1.NewIDsClient(serve(t, Config{Backend: failing{test.err}})).Next(t.Context(), &firnv1.NextRequest{})
@@ -182,8 +182,8 @@ type slow struct {
 	free  chan struct{}
 }
 
-func (s *slow) Sequencer(context.Context, string) (httpapi.Sequencer, error) {
-	return httpapi.Sequencer{Layout: firn.Default(), Source: s}, nil
+func (s *slow) Sequencer(context.Context, string) (service.Sequencer, error) {
+	return service.Sequencer{Layout: firn.Default(), Source: s}, nil
 }
 
 func (s *slow) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
@@ -358,29 +358,29 @@ func TestSequencers(t *testing.T) {
 // needs is a Guard that knows the tokens of needs.
 type needs struct{}
 
-func (needs) CheckToken(token string, _ *tls.ConnectionState, need httpapi.Need, name string) error {
+func (needs) CheckToken(token string, _ *tls.ConnectionState, need service.Need, name string) error {
 	switch token {
 	case "":
-		return httpapi.ErrUnauthorized
-	case map[httpapi.Need]string{httpapi.Generate: "generate ", httpapi.Read: "read ", httpapi.Admin: "admin "}[need] + name:
+		return service.ErrUnauthorized
+	case map[service.Need]string{service.Generate: "generate ", service.Read: "read ", service.Admin: "admin "}[need] + name:
 		return nil
 	}
-	return httpapi.ErrForbidden
+	return service.ErrForbidden
 }
 
 // seesOrders is a Guard of who may ask for lists, and see orders.
 type seesOrders struct{}
 
-func (seesOrders) CheckToken(_ string, _ *tls.ConnectionState, need httpapi.Need, name string) error {
-	if need == httpapi.Read && (name == "" || name == "orders") {
+func (seesOrders) CheckToken(_ string, _ *tls.ConnectionState, need service.Need, name string) error {
+	if need == service.Read && (name == "" || name == "orders") {
 		return nil
 	}
-	return httpapi.ErrForbidden
+	return service.ErrForbidden
 }
 
 // TestListIsOfWhoAsks: a list has only the sequencers that whoever asks may see.
 func TestListIsOfWhoAsks(t *testing.T) {
-	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store)})
+	cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store)})
 	all := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster}))
 	for _, name := range []string{"users", "orders"} {
 		if _, err := all.Create(t.Context(), &firnv1.CreateRequest{Name: name}); err != nil {
@@ -473,7 +473,7 @@ func streamOnce(t *testing.T, ids firnv1.IDsClient, r *firnv1.StreamRequest) err
 
 // TestLargeMessages: a message beyond the limit has the code that docs/grpc.md says.
 func TestLargeMessages(t *testing.T) {
-	conn := serve(t, Config{Limits: httpapi.Limits{Body: 1000}})
+	conn := serve(t, Config{Limits: service.Limits{Body: 1000}})
 	ids, name := firnv1.NewIDsClient(conn), strings.Repeat("a", 2000)
 	_, err := ids.Next(t.Context(), &firnv1.NextRequest{Sequencer: name})
 	wantCode(t, "Next", err, codes.ResourceExhausted, "")
@@ -520,9 +520,9 @@ func TestForwarded(t *testing.T) {
 
 type seeing func(ctx context.Context)
 
-func (s seeing) Sequencer(ctx context.Context, _ string) (httpapi.Sequencer, error) {
+func (s seeing) Sequencer(ctx context.Context, _ string) (service.Sequencer, error) {
 	s(ctx)
-	return httpapi.Sequencer{}, grant.ErrNodesExhausted
+	return service.Sequencer{}, grant.ErrNodesExhausted
 }
 
 // FuzzNext: whatever bytes a request has, it is answered or refused.

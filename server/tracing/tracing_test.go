@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/request"
 	"github.com/firnid/firn/server/respapi"
+	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/tracing/tracingtest"
 )
 
@@ -142,7 +143,7 @@ func TestHTTP(t *testing.T) {
 	const parent = "00-0123456789abcdef0123456789abcdef-fedcba9876543210-"
 	zero := 0.0
 	c := tracingtest.New(t)
-	backend, err := httpapi.NewStatic(httpapi.StaticConfig{})
+	backend, err := service.NewStatic(service.StaticConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

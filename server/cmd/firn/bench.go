@@ -27,8 +27,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // A bencher is what the command bench was told.
@@ -85,8 +85,8 @@ func (b *bencher) check() ([]*url.URL, error) {
 	switch {
 	case b.connections < 1 || b.connections > 10_000:
 		return nil, misuse("", "--connections %d: it is a number from 1 to 10000", b.connections)
-	case b.count < 1 || b.count > httpapi.MaxCount:
-		return nil, misuse("", "--count %d: it is a number from 1 to %d", b.count, httpapi.MaxCount)
+	case b.count < 1 || b.count > service.MaxCount:
+		return nil, misuse("", "--count %d: it is a number from 1 to %d", b.count, service.MaxCount)
 	case b.pipeline < 1 || b.pipeline > 1000:
 		return nil, misuse("", "--pipeline %d: it is a number from 1 to 1000", b.pipeline)
 	case b.pipeline > 1 && b.protocol != "resp":
@@ -94,7 +94,7 @@ func (b *bencher) check() ([]*url.URL, error) {
 	case b.duration <= 0 || b.duration > 24*time.Hour:
 		return nil, misuse("", "--duration %v: it is more than 0, and no more than 24h", b.duration)
 	}
-	if err := httpapi.CheckName(b.sequencer); err != nil {
+	if err := service.CheckName(b.sequencer); err != nil {
 		return nil, misuse("", "--sequencer: %w", err)
 	}
 	var all []*url.URL
@@ -479,7 +479,7 @@ func (t *webTaker) take(ctx context.Context) ([][]byte, error) {
 		return nil, &webError{resp.StatusCode, resp.Status + ": " + strings.TrimSpace(string(text))}
 	}
 	size := resp.ContentLength
-	if size < 0 || size > 16*httpapi.MaxCount {
+	if size < 0 || size > 16*service.MaxCount {
 		return nil, fmt.Errorf("an answer says that it has %d bytes", size)
 	}
 	t.buf = slices.Grow(t.buf[:0], int(size))[:size]
@@ -566,7 +566,7 @@ func (t *respTaker) take(ctx context.Context) ([][]byte, error) {
 			return nil, err
 		}
 		size, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "$")))
-		if err != nil || line[0] != '$' || size < 0 || size > 16*httpapi.MaxCount {
+		if err != nil || line[0] != '$' || size < 0 || size > 16*service.MaxCount {
 			return nil, respError(strings.TrimSpace(line))
 		}
 		t.bufs[i] = slices.Grow(t.bufs[i][:0], size+2)[:size+2]

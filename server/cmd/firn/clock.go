@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 // An allowClock says with which clocks a node ID is acquired although others differ.
@@ -31,9 +31,9 @@ func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration)
 	by, now := a.storeLead(ctx, s)
 	switch {
 	case by > most:
-		return failed(anyClockHint, "this machine's clock is %v ahead of the store's (%s, not %s)", by, httpapi.Stamp(now), httpapi.Stamp(now.Add(-by)))
+		return failed(anyClockHint, "this machine's clock is %v ahead of the store's (%s, not %s)", by, textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
 	case by < -most:
-		return failed(anyClockHint, "this machine's clock is %v behind the store's (%s, not %s)", -by, httpapi.Stamp(now), httpapi.Stamp(now.Add(-by)))
+		return failed(anyClockHint, "this machine's clock is %v behind the store's (%s, not %s)", -by, textfmt.Stamp(now), textfmt.Stamp(now.Add(-by)))
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/settings"
 	"github.com/firnid/firn/server/stores"
 )
@@ -308,8 +308,8 @@ func (s *serving) overrule(to *serving) {
 }
 
 // template is what is configured for a name.
-func (s *serving) template(name string) (httpapi.Template, error) {
-	t := httpapi.Template{Existing: !s.create}
+func (s *serving) template(name string) (service.Template, error) {
+	t := service.Template{Existing: !s.create}
 	f := s.file.Load()
 	if f == nil {
 		return t, nil

@@ -28,9 +28,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // sessions are what the clients of HTTP and RESP send in a connection. None of them leaves
@@ -71,7 +71,7 @@ func newGuardedStack(t *testing.T, l net.Listener, g *guard) *stack {
 	s := newServing()
 	a, _, logs := serveApp(t)
 	log := slog.New(slog.NewTextHandler(logs, nil))
-	cluster := httpapi.NewCluster(httpapi.ClusterConfig{Store: new(memstore.Store), MaxNames: 8})
+	cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store), MaxNames: 8})
 	s.announcer = members.New(cluster.Store(), members.Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 func newNodeFence(a *app) *cobra.Command {
@@ -70,7 +70,7 @@ time, and with the records.
 		case skew <= 0:
 			return misuse("", "--skew %v: it must be more than 0", skew)
 		case restored.After(a.now().Add(skew)):
-			return misuse("", "--restored %s has not come yet", httpapi.Stamp(restored))
+			return misuse("", "--restored %s has not come yet", textfmt.Stamp(restored))
 		}
 		return nil
 	}
@@ -86,7 +86,7 @@ func unsure(ctx context.Context, s grant.Store, r grant.FenceReport) (string, er
 		return "no record shows how long its windows were", nil
 	}
 	info, err := grant.Lookup(ctx, s, r.Sequencer)
-	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", httpapi.Stamp(info.Created)), err
+	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(info.Created)), err
 }
 
 // An unsureError says that a sequencer was not fenced, as its windows may have been
@@ -120,7 +120,7 @@ func (a *app) printFence(r grant.FenceReport, why string, given bool, m *mending
 			Damaged   int    `json:"damaged"`
 			Longest   string `json:"longest_window"`
 			Unsure    bool   `json:"unsure"`
-		}{r.Sequencer, m.apply, httpapi.Stamp(r.Floor), r.Nodes, len(r.Held), len(r.Damaged), r.LongestWindow.String(), r.Unsure})
+		}{r.Sequencer, m.apply, textfmt.Stamp(r.Floor), r.Nodes, len(r.Held), len(r.Damaged), r.LongestWindow.String(), r.Unsure})
 	}
 	var t rows
 	t.add("sequencer", "%s", r.Sequencer)
@@ -128,11 +128,11 @@ func (a *app) printFence(r grant.FenceReport, why string, given bool, m *mending
 	if m.apply {
 		t.add("records", "%d rewritten, %d of them were held", r.Nodes, len(r.Held))
 		t.add("window", "%s", longestKnown(r, given))
-		t.add("floor", "%s: members take numbers again about %v from now", httpapi.Stamp(r.Floor), wait)
+		t.add("floor", "%s: members take numbers again about %v from now", textfmt.Stamp(r.Floor), wait)
 	} else {
 		t.add("records", "%d to rewrite, %d of them held now", r.Nodes, len(r.Held))
 		t.add("window", "%s", longestKnown(r, given))
-		t.add("floor", "%s: members would wait about %v for a number", httpapi.Stamp(r.Floor), wait)
+		t.add("floor", "%s: members would wait about %v for a number", textfmt.Stamp(r.Floor), wait)
 	}
 	if why != "" {
 		t.add("unsure", "%s: --apply needs --longest-window", why)

@@ -14,18 +14,18 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/forwarding"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/listen"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/metrics"
+	"github.com/firnid/firn/server/service"
 )
 
 // figures are what the sequencers of a backend have done, for metrics.
-func figures(backend httpapi.Backend) (all []metrics.Sequencer) {
+func figures(backend service.Backend) (all []metrics.Sequencer) {
 	made := func(name string, s firn.Stats) metrics.Sequencer {
 		return metrics.Sequencer{Name: name, IDs: s.IDs, Batches: s.Batches, Waits: s.Waits, Waited: s.TotalWait, Lead: s.Lead}
 	}
-	if b, ok := backend.(*httpapi.Static); ok {
+	if b, ok := backend.(*service.Static); ok {
 		b.Stats(func(name string, s firn.Stats) { all = append(all, made(name, s)) })
 	}
 	if c := clusterOf(backend); c != nil {
@@ -45,7 +45,7 @@ func figures(backend httpapi.Backend) (all []metrics.Sequencer) {
 
 // ofStore has metrics show whether the store answers, and how far this clock is from those
 // of other servers, which the Comparer that is returned finds out. It is nil without a store.
-func (s *serving) ofStore(c *metrics.Config, cluster *httpapi.Cluster) *members.Comparer {
+func (s *serving) ofStore(c *metrics.Config, cluster *service.Cluster) *members.Comparer {
 	if cluster == nil {
 		return nil
 	}
@@ -63,9 +63,9 @@ func (s *serving) self() string {
 }
 
 // clusterOf is the Cluster of a backend, or nil.
-func clusterOf(backend httpapi.Backend) *httpapi.Cluster {
+func clusterOf(backend service.Backend) *service.Cluster {
 	switch b := backend.(type) {
-	case *httpapi.Cluster:
+	case *service.Cluster:
 		return b
 	case *forwarding.Backend:
 		return b.Cluster
@@ -120,7 +120,7 @@ func addressOf(endpoints []*endpoint, host string) (address string) {
 }
 
 // describe says what this server tells the others about itself.
-func (s *serving) describe(backend httpapi.Backend, c *httpapi.Cluster, endpoints []*endpoint) func() members.Member {
+func (s *serving) describe(backend service.Backend, c *service.Cluster, endpoints []*endpoint) func() members.Member {
 	m := members.Member{Version: version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.tls.Cert != ""}
 	m.Host, _ = os.Hostname()
 	if m.Address = s.advertise; m.Address == "" {

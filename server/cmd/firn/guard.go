@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/server/listen"
 	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -184,11 +185,11 @@ func (g *guard) http() httpapi.Guard {
 
 type httpGuard struct{ g *guard }
 
-func (h httpGuard) Check(r *http.Request, need httpapi.Need, name string) error {
+func (h httpGuard) Check(r *http.Request, need service.Need, name string) error {
 	state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
 	token, given := auth.FromRequest(r)
 	if given && token == "" {
-		return httpapi.ErrUnauthorized // also where there is a certificate: what was said counts
+		return service.ErrUnauthorized // also where there is a certificate: what was said counts
 	}
 	return h.g.CheckToken(token, state, need, name)
 }
@@ -202,27 +203,27 @@ func (g *guard) grpc() rpcapi.Guard {
 }
 
 // CheckToken says whether who has a token, or is at the end of a connection, may do that.
-func (g *guard) CheckToken(token string, state *tls.ConnectionState, need httpapi.Need, name string) error {
+func (g *guard) CheckToken(token string, state *tls.ConnectionState, need service.Need, name string) error {
 	p, ok := g.certificate(state)
 	if token != "" {
 		p, ok = g.tokens.Set().Token(token, time.Now())
 	}
 	if !ok {
-		return httpapi.ErrUnauthorized
+		return service.ErrUnauthorized
 	}
 	allowed := true
 	switch need {
-	case httpapi.Generate:
+	case service.Generate:
 		allowed = p.MayGenerate(name)
-	case httpapi.Read:
+	case service.Read:
 		allowed = p.MayRead(name)
-	case httpapi.ReadAll:
+	case service.ReadAll:
 		allowed = p.MayReadAll()
-	case httpapi.Admin:
+	case service.Admin:
 		allowed = p.MayAdmin(name)
 	}
 	if !allowed {
-		return httpapi.ErrForbidden
+		return service.ErrForbidden
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // testCertificates writes a certificate for localhost and one for a client, which sign
@@ -265,7 +265,7 @@ func TestEmptiedTokens(t *testing.T) {
 		if !strings.Contains(stderr.String(), step.want) {
 			t.Errorf("the file is %q, and the log has no %s:\n%s", step.text, step.want, stderr)
 		}
-		if err := g.CheckToken(token, nil, httpapi.Generate, "orders"); (err == nil) != step.knows {
+		if err := g.CheckToken(token, nil, service.Generate, "orders"); (err == nil) != step.knows {
 			t.Errorf("the file is %q: %v", step.text, err)
 		}
 		if got := strings.Contains(stderr.String(), "no one may do anything"); got == step.knows {

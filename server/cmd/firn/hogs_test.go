@@ -24,8 +24,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // A hog is what a client sends, without reading any answer, to have a server take memory.
@@ -70,7 +70,7 @@ func TestHogs(t *testing.T) {
 	)
 	block := callBlock(t)
 	h2 := h2Preface + framed(4, 0, 0, "")
-	next := fmt.Sprintf("\x10%s", string(binary.AppendUvarint(nil, httpapi.MaxCount))) // count
+	next := fmt.Sprintf("\x10%s", string(binary.AppendUvarint(nil, service.MaxCount))) // count
 	message := string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(next)))) + next
 	var calls strings.Builder
 	for id := uint32(1); id < 2*250; id += 2 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // A limiting is what serve lets requests and connections bring and take.
@@ -27,8 +27,8 @@ type limiting struct {
 // newLimiting has the defaults.
 func newLimiting() limiting {
 	return limiting{
-		maxCount: httpapi.MaxCount, maxBody: httpapi.DefaultBody, maxHeader: httpapi.DefaultHeader,
-		read: httpapi.DefaultRead, write: httpapi.DefaultWrite, idle: httpapi.DefaultIdle,
+		maxCount: service.MaxCount, maxBody: service.DefaultBody, maxHeader: service.DefaultHeader,
+		read: service.DefaultRead, write: service.DefaultWrite, idle: service.DefaultIdle,
 	}
 }
 
@@ -80,8 +80,8 @@ func showSize(n int) string {
 
 // checkLimits finds what is wrong with the flags of limits.
 func (l *limiting) checkLimits() (all faults) {
-	if l.maxCount < 1 || l.maxCount > httpapi.MaxCount {
-		all.add("max-ids-per-call", strconv.FormatUint(l.maxCount, 10), "", "it is a number from 1 to %d", httpapi.MaxCount)
+	if l.maxCount < 1 || l.maxCount > service.MaxCount {
+		all.add("max-ids-per-call", strconv.FormatUint(l.maxCount, 10), "", "it is a number from 1 to %d", service.MaxCount)
 	}
 	for _, s := range []struct {
 		flag        string
@@ -122,6 +122,6 @@ func shortDuration(d time.Duration) string {
 }
 
 // limits are those of HTTP and gRPC.
-func (l *limiting) limits() httpapi.Limits {
-	return httpapi.Limits{Count: int(l.maxCount), Body: l.maxBody, Header: l.maxHeader, Read: l.read, Write: l.write, Idle: l.idle}
+func (l *limiting) limits() service.Limits {
+	return service.Limits{Count: int(l.maxCount), Body: l.maxBody, Header: l.maxHeader, Read: l.read, Write: l.write, Idle: l.idle}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 // newNode makes the commands about node numbers.
@@ -144,15 +144,15 @@ can acquire it until the time that this clock showed. firn node repair gives it 
 						case asJSON:
 							written = a.printJSON(nodeJSON{
 								Sequencer: name, Node: n.Node, State: state, Host: n.Host, Owner: n.Owner,
-								Until: httpapi.Stamp(n.Until), Left: max(0, n.Until.Sub(now).Seconds()),
-								Written: httpapi.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(now).Seconds()),
+								Until: textfmt.Stamp(n.Until), Left: max(0, n.Until.Sub(now).Seconds()),
+								Written: textfmt.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(now).Seconds()),
 								Blocked: isBlocked,
 							})
 						default:
 							if isBlocked {
 								state = "blocked"
 							}
-							t.add(name, strconv.FormatUint(n.Node, 10), state, n.Host, httpapi.Stamp(n.Until), left(n.Until.Sub(now)), ago(now.Sub(n.Wall)))
+							t.add(name, strconv.FormatUint(n.Node, 10), state, n.Host, textfmt.Stamp(n.Until), left(n.Until.Sub(now)), ago(now.Sub(n.Wall)))
 						}
 						return written == nil
 					})

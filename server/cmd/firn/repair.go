@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 func newNodeRepair(a *app) *cobra.Command {
@@ -61,9 +61,9 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 		inJSON := func(nodes []grant.RepairedNode) []repairedJSON {
 			all := make([]repairedJSON, len(nodes))
 			for i, n := range nodes {
-				all[i] = repairedJSON{Node: n.Node, Host: n.Host, Owner: n.Owner, Until: httpapi.Stamp(n.Until)}
+				all[i] = repairedJSON{Node: n.Node, Host: n.Host, Owner: n.Owner, Until: textfmt.Stamp(n.Until)}
 				if !n.To.IsZero() {
-					all[i].From, all[i].To, all[i].Kept = httpapi.Stamp(n.From), httpapi.Stamp(n.To), httpapi.Stamp(n.Kept)
+					all[i].From, all[i].To, all[i].Kept = textfmt.Stamp(n.From), textfmt.Stamp(n.To), textfmt.Stamp(n.Kept)
 				}
 			}
 			return all
@@ -94,7 +94,7 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 		if n.Owner != "" {
 			by += ", owner " + n.Owner
 		}
-		return fmt.Sprintf("blocked until %s by %s", httpapi.Stamp(n.Until), by)
+		return fmt.Sprintf("blocked until %s by %s", textfmt.Stamp(n.Until), by)
 	}
 	gives, keeps := "would give back", "would keep"
 	if m.apply {
@@ -103,8 +103,8 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 	for _, n := range r.Nodes {
 		key := fmt.Sprintf("node %d", n.Node)
 		t.add(key, "%s", blockedBy(n))
-		t.add(key, "%s %s to %s", gives, httpapi.Stamp(n.From), httpapi.Stamp(n.To))
-		t.add(key, "%s %s to %s, which no member uses again", keeps, httpapi.Stamp(n.To), httpapi.Stamp(n.Kept))
+		t.add(key, "%s %s to %s", gives, textfmt.Stamp(n.From), textfmt.Stamp(n.To))
+		t.add(key, "%s %s to %s, which no member uses again", keeps, textfmt.Stamp(n.To), textfmt.Stamp(n.Kept))
 	}
 	reason := ""
 	if len(r.Left) > 0 {

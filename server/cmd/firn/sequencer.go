@@ -13,7 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 // newSequencer makes the commands that act on whole sequencers.
@@ -141,7 +141,7 @@ func (a *app) printJSON(v any) error {
 // printInfo prints a sequencer.
 func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	if asJSON {
-		return a.printJSON(httpapi.InJSON(i))
+		return a.printJSON(textfmt.InJSON(i))
 	}
 	var r rows
 	r.add("sequencer", "%s", i.Name)
@@ -150,14 +150,14 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 	r.add("nodes", "%s", group(i.Config.Layout.MaxNode()+1))
 	r.add("max ahead", "%v", i.Config.MaxAhead)
 	r.add("window", "%s", windowOf(i))
-	r.add("created", "%s, incarnation %d", httpapi.Stamp(i.Created), i.Incarnation)
+	r.add("created", "%s, incarnation %d", textfmt.Stamp(i.Created), i.Incarnation)
 	if i.Version < newestVersion {
 		r.add("records", "version %d; firn sequencer upgrade %s writes version %d, once every member runs this release", i.Version, i.Name, newestVersion)
 	} else {
 		r.add("records", "version %d", i.Version)
 	}
 	if !i.Floor.IsZero() {
-		r.add("fenced", "no grant begins before %s", httpapi.Stamp(i.Floor))
+		r.add("fenced", "no grant begins before %s", textfmt.Stamp(i.Floor))
 	}
 	r.print(a.stdout, a.lookOf(a.stdout))
 	return nil
@@ -196,7 +196,7 @@ func newSequencerList(a *app) *cobra.Command {
 							Error string `json:"error"`
 						}{name, err.Error()})
 					case asJSON:
-						written = a.printJSON(httpapi.InJSON(i))
+						written = a.printJSON(textfmt.InJSON(i))
 					case err != nil:
 						a.complain(name, err)
 					default:
@@ -315,7 +315,7 @@ func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty fun
 							a.note("… and %d more", len(waiting)-i)
 							break
 						}
-						a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, httpapi.Stamp(n.Until))
+						a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, textfmt.Stamp(n.Until))
 					}
 				}})
 				if ctx.Err() != nil && err != nil && info.Name != "" {

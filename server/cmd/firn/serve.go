@@ -29,6 +29,7 @@ import (
 	"github.com/firnid/firn/server/metrics"
 	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/settings"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/tlsconf"
@@ -83,8 +84,8 @@ func newServing() *serving {
 		listen:         []string{defaultListen},
 		maxConns:       10_000,
 		layout:         firn.Default(),
-		maxNames:       httpapi.DefaultMaxNames,
-		requestTimeout: httpapi.DefaultLimit,
+		maxNames:       service.DefaultMaxNames,
+		requestTimeout: service.DefaultLimit,
 		drainTimeout:   15 * time.Second,
 		logging:        logging{logFormat: "text"},
 		limiting:       newLimiting(),
@@ -260,12 +261,12 @@ func cause(err error) error {
 }
 
 // static is the backend without a store.
-func (s *serving) static(node uint64) (*httpapi.Static, error) {
+func (s *serving) static(node uint64) (*service.Static, error) {
 	o := &firn.Options{MaxAhead: staticAhead}
 	if s.givenAhead {
 		o.MaxAhead = s.maxAhead
 	}
-	return httpapi.NewStatic(httpapi.StaticConfig{Layout: s.layout, Node: node, Options: o, MaxNames: int(s.maxNames)})
+	return service.NewStatic(service.StaticConfig{Layout: s.layout, Node: node, Options: o, MaxNames: int(s.maxNames)})
 }
 
 // usual is what a sequencer is made and used with where no template says more.
@@ -282,7 +283,7 @@ func (s *serving) usual(node uint64) sequencer.Config {
 
 // backend makes the source of IDs, of values that check has found right. end gives back what
 // it holds.
-func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *guard) (backend httpapi.Backend, end func(), err error) {
+func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *guard) (backend service.Backend, end func(), err error) {
 	node := uint64(0)
 	if s.node != "" {
 		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
@@ -309,9 +310,9 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 	}
 	store = stores.Wrap(s.tracer.Store(store), stores.Tell(log, s.answers.Begin))
 	s.announcer = members.New(store, members.Options{Log: log})
-	config := httpapi.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template, Silent: s.answers.Silent}
+	config := service.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template, Silent: s.answers.Silent}
 	var forwarder *rpcapi.Forwarder
-	var cluster *httpapi.Cluster
+	var cluster *service.Cluster
 	if s.forward {
 		fc, err := s.forwarderConfig(guard.tls)
 		if err != nil {
@@ -329,7 +330,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		f := forwarding.New(config, forwarder, s.announcer)
 		backend, cluster = f, f.Cluster
 	} else {
-		cluster = httpapi.NewCluster(config)
+		cluster = service.NewCluster(config)
 		backend = cluster
 	}
 	return backend, func() {
@@ -485,7 +486,7 @@ func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 }
 
 // serve answers requests until ctx is done, and then those that are under way.
-func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *guard, backend httpapi.Backend, endpoints []*endpoint) error {
+func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *guard, backend service.Backend, endpoints []*endpoint) error {
 	var forwards func() map[string]uint64
 	if f, ok := backend.(*forwarding.Backend); ok {
 		forwards = f.Forwards

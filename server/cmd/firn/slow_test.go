@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // How long firn serve waits for who is slow, as docs/http.md, docs/resp.md and the limits of
@@ -101,7 +101,7 @@ func TestSlowWriters(t *testing.T) {
 // TestAnswersCut: a client that reads a part of a long answer and goes away, or does not
 // read on, leaves nothing behind.
 func TestAnswersCut(t *testing.T) {
-	const most = httpapi.MaxCount
+	const most = service.MaxCount
 	requests := map[string]string{
 		"http text":  fmt.Sprintf("GET /v1/sequencers/orders/next?count=%d HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n", most),
 		"http bytes": fmt.Sprintf("POST /v1/sequencers/orders/next?count=%d&format=raw HTTP/1.1\r\nHost: localhost\r\n\r\n", most),

@@ -18,12 +18,13 @@ import (
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/metrics"
+	"github.com/firnid/firn/server/service"
 )
 
 // A server is one of a fleet, with its console.
 type server struct {
 	t       *testing.T
-	cluster *httpapi.Cluster
+	cluster *service.Cluster
 	handler http.Handler
 	pages   *console.Console
 	web     *http.Server
@@ -93,7 +94,7 @@ func start(t *testing.T, o options) *server {
 		o.layout = "default"
 	}
 	s := &server{t: t}
-	s.cluster = httpapi.NewCluster(httpapi.ClusterConfig{Store: o.store, Config: sequencer.Config{Layout: firn.MustParseLayout(o.layout), Host: o.host}})
+	s.cluster = service.NewCluster(service.ClusterConfig{Store: o.store, Config: sequencer.Config{Layout: firn.MustParseLayout(o.layout), Host: o.host}})
 	figures := func() (all []metrics.Sequencer) {
 		s.cluster.Stats(func(name string, q sequencer.Stats) {
 			now := time.Now()

@@ -1,4 +1,4 @@
-package httpapi
+package service
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// maxName is the length of the longest name: enough for a reversed domain name,
+// MaxName is the length of the longest name of a sequencer: enough for a reversed domain name,
 // short enough for a database key or a line of a log.
-const maxName = 128
+const MaxName = 128
 
 // nameRule is the rule of CheckName in words.
 const nameRule = "a name has 1 to 128 characters, each an ASCII letter, a digit or one of . _ - : and begins with a letter or a digit"
@@ -36,7 +36,7 @@ func CheckName(name string) error {
 			return fmt.Errorf("the name %s begins with %q: %s", inspect.Quote(name), c, nameRule)
 		}
 	}
-	if len(name) > maxName {
+	if len(name) > MaxName {
 		return fmt.Errorf("the name %s has %d characters: %s", inspect.Quote(name), len(name), nameRule)
 	}
 	return nil

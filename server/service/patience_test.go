@@ -1,0 +1,78 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/stores"
+)
+
+// A mute store answers no read while it hangs: they end with their contexts.
+type mute struct {
+	memstore.Store
+	hangs atomic.Bool
+}
+
+func (m *mute) Get(ctx context.Context, key string) ([]byte, error) {
+	if m.hangs.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return m.Store.Get(ctx, key)
+}
+
+// TestPatienceEnds: what a call is told is its own: a client that goes away, or a limit that
+// passes, is not the store's silence; and nothing runs when all is well.
+func TestPatienceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(mute)
+		answers := new(stores.Answers)
+		p := newPatience(stores.Wrap(m, answers.Begin), answers.Silent)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		err := p.during(ctx, need{}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+		if !errors.Is(err, context.Canceled) || errors.Is(err, sequencer.ErrUnavailable) {
+			t.Errorf("a client that goes away: %v", err)
+		}
+		m.hangs.Store(true)
+		store := p.store
+		asked := time.Now()
+		err = p.during(t.Context(), need{}, func(ctx context.Context) error {
+			for ctx.Err() == nil {
+				once, cancel := context.WithTimeout(ctx, time.Second)
+				_, _ = store.Get(once, "k")
+				cancel()
+			}
+			return ctx.Err()
+		})
+		if e := (*silentError)(nil); !errors.As(err, &e) || e.silent < silentMost || !strings.Contains(err.Error(), "5s") {
+			t.Errorf("a silent store: %v", err)
+		}
+		if took := time.Since(asked); took > silentMost+time.Second+lookEvery {
+			t.Errorf("it took %v", took)
+		}
+		over := false
+		ran := false
+		err = p.during(t.Context(), need{over: func() bool { return over }}, func(context.Context) error { ran = true; return grant.ErrDetached })
+		if !ran || !errors.Is(err, grant.ErrDetached) {
+			t.Errorf("a call that may not need the store: %v, it ran: %t", err, ran)
+		}
+		m.hangs.Store(false)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		p.mu.Lock()
+		if p.watching {
+			t.Error("it is still watched, and the store answers")
+		}
+		p.mu.Unlock()
+		p.close()
+	})
+}
