@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/inspect"
-	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -53,10 +53,10 @@ type Config struct {
 
 	// Log is told of failures that are nobody's but the server's, and of every request
 	// at the level debug; nil means that nobody is. The context of a line has the ID of
-	// the request, see package request.
+	// the request, see package requestid.
 	Log *slog.Logger
 
-	// NewRequestID names a request whose client has not; nil means request.NewID.
+	// NewRequestID names a request whose client has not; nil means requestid.New.
 	NewRequestID func() string
 }
 
@@ -212,8 +212,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		h.closeAfterBody(w)
 	}
-	ctx, id := request.Begin(r.Context(), r.Header[request.Header], h.newID)
-	header[request.Header] = id
+	ctx, id := requestid.Begin(r.Context(), r.Header[requestid.Header], h.newID)
+	header[requestid.Header] = id
 	r = r.WithContext(ctx)
 	if h.log.Enabled(r.Context(), slog.LevelDebug) {
 		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -52,7 +52,7 @@ func (p *problem) write(w http.ResponseWriter, r *http.Request) {
 		Detail    string `json:"detail"`
 		Instance  string `json:"instance"`
 		RequestID string `json:"request_id,omitempty"`
-	}{"urn:firn:problem:" + p.Kind.String(), p.Kind.Title(), p.Kind.Status(), p.Detail, r.URL.EscapedPath(), request.ID(r.Context())})
+	}{"urn:firn:problem:" + p.Kind.String(), p.Kind.Title(), p.Kind.Status(), p.Detail, r.URL.EscapedPath(), requestid.Of(r.Context())})
 	if body.Len() > 2048 { // net/http counts what is shorter
 		h.Set("Content-Length", strconv.Itoa(body.Len()))
 	}

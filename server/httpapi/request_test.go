@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -21,7 +21,7 @@ import (
 func TestRequestID(t *testing.T) {
 	var log bytes.Buffer
 	backend := failing{here: errors.New("secret")}
-	h := NewHandler(Config{Backend: backend, Log: slog.New(request.NewHandler(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))})
+	h := NewHandler(Config{Backend: backend, Log: slog.New(requestid.NewHandler(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))})
 	for _, tt := range []struct{ path, sent string }{
 		{"/v1/sequencers/orders/next", "7c-1"}, {"/v1/sequencers/orders/next", ""}, {"/v1/sequencers/orders/next", "a b"},
 		{"/healthz", "h1"}, {"/nowhere", "n1"}, {"//", "n2"}, {"/healthz?x=1", strings.Repeat("x", 129)},
@@ -35,7 +35,7 @@ func TestRequestID(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		id := w.Header().Get("X-Request-Id")
-		if request.IsID(tt.sent) && id != tt.sent || !request.IsID(tt.sent) && len(id) != 16 {
+		if requestid.Valid(tt.sent) && id != tt.sent || !requestid.Valid(tt.sent) && len(id) != 16 {
 			t.Errorf("%s with %q: %q comes back", tt.path, tt.sent, id)
 		}
 		var p struct {

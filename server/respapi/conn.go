@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	requests "github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 )
 
 // Buffers of a connection.
@@ -164,13 +164,13 @@ func (c *conn) note(name string, ids, n int) {
 // requestContext is the context of the command that is answered, which has an ID.
 func (c *conn) requestContext() context.Context {
 	if c.request == "" {
-		c.request = requests.NewID()
+		c.request = requestid.New()
 	}
 	ctx := c.ctx
 	if ctx == nil {
 		ctx = c.s.ctx
 	}
-	return requests.WithID(ctx, c.request)
+	return requestid.WithID(ctx, c.request)
 }
 
 // fail answers with an error.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
-	requests "github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -18,14 +18,14 @@ func TestRequestID(t *testing.T) {
 	var log strings.Builder
 	var seen []string
 	backend := oneSource(func(ctx context.Context, _ int) (firn.Batch, error) {
-		if id := requests.ID(ctx); id != "" { // where it may wait
+		if id := requestid.Of(ctx); id != "" { // where it may wait
 			seen = append(seen, id)
 		}
 		return firn.Batch{}, errors.New("secret")
 	})
-	s := NewServer(Config{Backend: backend, Log: slog.New(requests.NewHandler(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))})
+	s := NewServer(Config{Backend: backend, Log: slog.New(requestid.NewHandler(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))})
 	talk(s, line("NEXT orders")+line("PING")+line("NEXT users"))
-	if len(seen) != 2 || seen[0] == seen[1] || !requests.IsID(seen[0]) {
+	if len(seen) != 2 || seen[0] == seen[1] || !requestid.Valid(seen[0]) {
 		t.Fatalf("the backend saw %q", seen)
 	}
 	for _, want := range []string{

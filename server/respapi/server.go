@@ -69,7 +69,7 @@ type Config struct {
 
 	// Log is told of failures that are nobody's but the server's, and of every command
 	// at the level debug; nil means that nobody is. The context of a line has the ID of
-	// the request, see package request: RESP has no place for it, so that clients
+	// the request, see package requestid: RESP has no place for it, so that clients
 	// neither name requests nor learn their names.
 	Log *slog.Logger
 

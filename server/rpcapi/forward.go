@@ -27,7 +27,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/members"
-	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -287,11 +287,11 @@ func (f *Forwarder) call(ctx context.Context, t Target, q *firnv1.ForwardRequest
 	if Forwarded(ctx) {
 		return nil, ErrForwarded
 	}
-	id := request.ID(ctx)
+	id := requestid.Of(ctx)
 	if id == "" {
-		id = request.NewID()
+		id = requestid.New()
 	}
-	headers := []string{request.Metadata, id}
+	headers := []string{requestid.Metadata, id}
 	if f.c.Token != nil {
 		if token := f.c.Token(); token != "" {
 			if !t.TLS && !f.c.PlainToken {

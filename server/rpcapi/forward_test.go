@@ -27,7 +27,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/members"
-	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -448,7 +448,7 @@ func TestForwardMetadata(t *testing.T) {
 	if _, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if md := <-got; md.Get("authorization") != nil || len(md.Get(request.Metadata)) != 1 || !request.IsID(md.Get(request.Metadata)[0]) {
+	if md := <-got; md.Get("authorization") != nil || len(md.Get(requestid.Metadata)) != 1 || !requestid.Valid(md.Get(requestid.Metadata)[0]) {
 		t.Errorf("%v", md)
 	}
 	token = "firn_secret"
@@ -460,11 +460,11 @@ func TestForwardMetadata(t *testing.T) {
 		t.Errorf("a token without TLS is %+v to clients, want internal", fault)
 	}
 	f = newForwarder(t, ForwarderConfig{Token: func() string { return token }, PlainToken: true})
-	incoming := request.WithID(t.Context(), "order-17")
+	incoming := requestid.WithID(t.Context(), "order-17")
 	if _, err := f.Forward(incoming, at, proof, "orders", firn.Default(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if md := <-got; md.Get("authorization")[0] != "Bearer firn_secret" || md.Get(request.Metadata)[0] != "order-17" {
+	if md := <-got; md.Get("authorization")[0] != "Bearer firn_secret" || md.Get(requestid.Metadata)[0] != "order-17" {
 		t.Errorf("%v", md)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
@@ -23,14 +23,14 @@ import (
 func TestRequestID(t *testing.T) {
 	for what, backend := range map[string]Config{"good": {Backend: static(t, "default")}, "bad": {Backend: failing{errors.New("secret")}}} {
 		var out bytes.Buffer // written before a call ends, and read after it
-		backend.Log = slog.New(request.NewHandler(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		backend.Log = slog.New(requestid.NewHandler(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
 		ids := firnv1.NewIDsClient(serve(t, backend))
 		for _, sent := range []string{"", "order-17", "a b", strings.Repeat("x", 129)} {
 			for _, stream := range []bool{false, true} {
 				out.Reset()
 				ctx := t.Context()
 				if sent != "" {
-					ctx = metadata.AppendToOutgoingContext(ctx, request.Metadata, sent)
+					ctx = metadata.AppendToOutgoingContext(ctx, requestid.Metadata, sent)
 				}
 				var header metadata.MD
 				var err error
@@ -48,8 +48,8 @@ func TestRequestID(t *testing.T) {
 				} else {
 					_, err = ids.Next(ctx, &firnv1.NextRequest{}, grpc.Header(&header))
 				}
-				got := header.Get(request.Metadata)
-				if len(got) != 1 || request.IsID(sent) && got[0] != sent || !request.IsID(sent) && len(got[0]) != 16 {
+				got := header.Get(requestid.Metadata)
+				if len(got) != 1 || requestid.Valid(sent) && got[0] != sent || !requestid.Valid(sent) && len(got[0]) != 16 {
 					t.Fatalf("%s, stream %t, with %q: %q comes back", what, stream, sent, got)
 				}
 				if what == "bad" {

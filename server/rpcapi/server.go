@@ -27,7 +27,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -72,7 +72,7 @@ type Config struct {
 
 	// Log is told of failures that are nobody's but the server's, and of every call at the
 	// level debug; nil means nobody is. The context of a line has the ID of the request,
-	// see package request.
+	// see package requestid.
 	Log *slog.Logger
 
 	// Options are further options of the server, such as a stats handler for traces.
@@ -218,8 +218,8 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 
 // named is the context of a call with the ID of its request, and the header that tells it.
 func named(ctx context.Context) (context.Context, metadata.MD) {
-	ctx, id := request.Begin(ctx, metadata.ValueFromIncomingContext(ctx, request.Metadata), nil)
-	return ctx, metadata.MD{request.Metadata: id}
+	ctx, id := requestid.Begin(ctx, metadata.ValueFromIncomingContext(ctx, requestid.Metadata), nil)
+	return ctx, metadata.MD{requestid.Metadata: id}
 }
 
 // A namedStream is a stream with the context of its request.
@@ -237,7 +237,7 @@ func (s *Server) ended(ctx context.Context, method string, begin time.Time, err 
 		*err = fail(codes.Internal, "internal", "the server's log says what happened", 0)
 	}
 	if *err != nil && !open(method) {
-		*err = withRequest(*err, request.ID(ctx))
+		*err = withRequest(*err, requestid.Of(ctx))
 	}
 	took, code := time.Since(begin), status.Code(*err)
 	if s.c.Observe != nil && !open(method) {

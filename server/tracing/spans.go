@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/stores"
 )
@@ -48,7 +48,7 @@ func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (contex
 		if span.IsRecording() {
 			span.SetAttributes(
 				semconv.HTTPRequestMethodKey.String(r.Method), semconv.HTTPRoute(pattern),
-				semconv.URLPath(r.URL.Path), semconv.URLScheme(scheme), keyRequest.String(request.ID(ctx)),
+				semconv.URLPath(r.URL.Path), semconv.URLScheme(scheme), keyRequest.String(requestid.Of(ctx)),
 			)
 		}
 		return ctx, func(status int) {
@@ -124,7 +124,7 @@ func (t *Tracer) otelgrpc() []otelgrpc.Option {
 // nameSpan notes the ID of the request in the span of its context.
 func nameSpan(ctx context.Context) {
 	if span := api.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(keyRequest.String(request.ID(ctx)))
+		span.SetAttributes(keyRequest.String(requestid.Of(ctx)))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/httpapi"
-	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/tracing/tracingtest"
@@ -305,8 +305,8 @@ func TestLogHandler(t *testing.T) {
 	c := tracingtest.New(t)
 	tracer := start(t, Config{Endpoint: "http://" + c.GRPC, Ratio: all()})
 	var out bytes.Buffer
-	log := slog.New(request.NewHandler(NewHandler(slog.NewTextHandler(&out, nil))))
-	ctx, end := tracer.RESP()(request.WithID(t.Context(), "x1"))
+	log := slog.New(requestid.NewHandler(NewHandler(slog.NewTextHandler(&out, nil))))
+	ctx, end := tracer.RESP()(requestid.WithID(t.Context(), "x1"))
 	log.With("a", 1).InfoContext(ctx, "inside")
 	end(respapi.Answered{First: "next", Commands: 1})
 	log.Info("outside")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firnid/firn/server/request"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/tracing"
 )
 
@@ -56,7 +56,7 @@ func (l *logging) logger(a *app) *slog.Logger {
 	if l.logFormat == "json" {
 		h = slog.NewJSONHandler(a.stderr, o)
 	}
-	return slog.New(request.NewHandler(tracing.NewHandler(h)))
+	return slog.New(requestid.NewHandler(tracing.NewHandler(h)))
 }
 
 // reload takes what another configuration says of logs that can change while the server

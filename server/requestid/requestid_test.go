@@ -1,4 +1,4 @@
-package request
+package requestid
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 func TestNewID(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 10_000 {
-		id := NewID()
-		if !IsID(id) || len(id) != 16 || seen[id] {
-			t.Fatalf("NewID() = %q", id)
+		id := New()
+		if !Valid(id) || len(id) != 16 || seen[id] {
+			t.Fatalf("New() = %q", id)
 		}
 		seen[id] = true
 	}
@@ -26,32 +26,32 @@ func TestBegin(t *testing.T) {
 	long := strings.Repeat("x", MaxID)
 	for _, sent := range [][]string{{"a"}, {"7c1f-2b"}, {long}, {`"{}=%`}} {
 		ctx, header := Begin(t.Context(), sent, nil)
-		if got := ID(ctx); got != sent[0] || len(header) != 1 || header[0] != got {
+		if got := Of(ctx); got != sent[0] || len(header) != 1 || header[0] != got {
 			t.Errorf("%q: %q, %q", sent, got, header)
 		}
 	}
 	for _, sent := range [][]string{nil, {""}, {"a b"}, {"a\nlevel=ERROR"}, {"é"}, {"\x7f"}, {long + "x"}, {"a", "b"}} {
-		if ctx, header := Begin(t.Context(), sent, nil); len(ID(ctx)) != 16 || header[0] != ID(ctx) {
-			t.Errorf("%q: %q, %q, want a new one", sent, ID(ctx), header)
+		if ctx, header := Begin(t.Context(), sent, nil); len(Of(ctx)) != 16 || header[0] != Of(ctx) {
+			t.Errorf("%q: %q, %q, want a new one", sent, Of(ctx), header)
 		}
-		if ctx, _ := Begin(t.Context(), sent, func() string { return "new" }); ID(ctx) != "new" {
-			t.Errorf("%q: %q, want new", sent, ID(ctx))
+		if ctx, _ := Begin(t.Context(), sent, func() string { return "new" }); Of(ctx) != "new" {
+			t.Errorf("%q: %q, want new", sent, Of(ctx))
 		}
 	}
 }
 
 // The ID stays with the contexts that are made of a context, and these end with it.
 func TestContext(t *testing.T) {
-	if got := ID(t.Context()); got != "" {
+	if got := Of(t.Context()); got != "" {
 		t.Errorf("a request without a name is %q", got)
 	}
 	parent, cancel := context.WithCancel(t.Context())
 	ctx, stop := context.WithTimeout(WithID(parent, "one"), time.Hour)
 	defer stop()
-	if got := ID(ctx); got != "one" {
+	if got := Of(ctx); got != "one" {
 		t.Errorf("ID = %q", got)
 	}
-	if got := ID(WithID(ctx, "two")); got != "two" {
+	if got := Of(WithID(ctx, "two")); got != "two" {
 		t.Errorf("ID = %q", got)
 	}
 	cancel()

@@ -1,6 +1,6 @@
-// Package request names requests: what the log lines of one have in common, on every
+// Package requestid names requests: what the log lines of one have in common, on every
 // server that it went through, and what its client was told.
-package request
+package requestid
 
 import (
 	"context"
@@ -18,9 +18,9 @@ const (
 // MaxID is how many characters an ID of a client's own may have.
 const MaxID = 128
 
-// NewID makes an ID: 16 lower-case letters and digits, 80 random bits. It is for finding
+// New makes an ID: 16 lower-case letters and digits, 80 random bits. It is for finding
 // log lines, and no secret.
-func NewID() string {
+func New() string {
 	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
 	var b [16]byte
 	hi, lo := rand.Uint64(), rand.Uint64()
@@ -31,9 +31,9 @@ func NewID() string {
 	return string(b[:])
 }
 
-// IsID reports whether a text of a client can be an ID: 1 to MaxID visible ASCII
+// Valid reports whether a text of a client can be an ID: 1 to MaxID visible ASCII
 // characters.
-func IsID(s string) bool {
+func Valid(s string) bool {
 	if s == "" || len(s) > MaxID {
 		return false
 	}
@@ -47,16 +47,16 @@ func IsID(s string) bool {
 
 // Begin returns the context of a request, and the values of the header that its ID is
 // answered in. sent are those of its client; where they are not one ID, the request gets
-// a new one of newID, which is NewID where it is nil.
+// a new one of newID, which is New where it is nil.
 func Begin(ctx context.Context, sent []string, newID func() string) (context.Context, []string) {
 	n := &named{Context: ctx}
 	switch {
-	case len(sent) == 1 && IsID(sent[0]):
+	case len(sent) == 1 && Valid(sent[0]):
 		n.id[0] = sent[0]
 	case newID != nil:
 		n.id[0] = newID()
 	default:
-		n.id[0] = NewID()
+		n.id[0] = New()
 	}
 	return n, n.id[:]
 }
@@ -79,8 +79,8 @@ func (n *named) Value(key any) any {
 // WithID returns the context of a request that has this ID.
 func WithID(ctx context.Context, id string) context.Context { return &named{ctx, [1]string{id}} }
 
-// ID is that of the request of a context, or "".
-func ID(ctx context.Context) string {
+// Of is the ID of the request of a context, or "".
+func Of(ctx context.Context) string {
 	if n, ok := ctx.Value(idKey{}).(*named); ok {
 		return n.id[0]
 	}
@@ -94,7 +94,7 @@ func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
 type handler struct{ slog.Handler }
 
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	if id := ID(ctx); id != "" {
+	if id := Of(ctx); id != "" {
 		r = r.Clone()
 		r.AddAttrs(slog.String(LogKey, id))
 	}
