@@ -385,7 +385,7 @@ func TestRetryAfter(t *testing.T) {
 		if took := time.Since(start); !errors.As(err, &e) || !errors.Is(err, firn.ErrExhausted) || took < 3*time.Second || took > 4*time.Second {
 			t.Fatalf("%v after %v", err, took)
 		}
-		if want := (Error{"orders", "http://a", 503, "busy", "no", problemHints["busy"], 3 * time.Second}); *e != want {
+		if want := (Error{"orders", "http://a", 503, "busy", "no", problemKinds["busy"].hint, 3 * time.Second}); *e != want {
 			t.Errorf("%+v, want %+v", *e, want)
 		}
 		failures, start := q.Stats().Failures, time.Now()
@@ -411,6 +411,7 @@ func TestRefusals(t *testing.T) {
 		kind, detail string
 		hint         string
 	}{
+		{401, "application/problem+json", `{"type":"urn:firn:problem:unauthorized","detail":"no"}`, "unauthorized", "no", "Config.Token"},
 		{409, "application/problem+json", `{"type":"urn:firn:problem:detached","detail":"it is detached"}`, "detached", "it is detached", "firn sequencer attach"},
 		{400, "application/problem+json; charset=utf-8", `{"type":"urn:firn:problem:bad-name","title":"T"}`, "bad-name", "T", ""},
 		{401, "text/plain", "who are you?", "", `the answer begins with "who are you?"`, "Config.Token"},
@@ -902,6 +903,15 @@ func BenchmarkFetch(b *testing.B) {
 	for b.Loop() {
 		if _, err := q.NextBatch(b.Context(), 1000); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestScopes: a problem of one sequencer says nothing of others at the same server.
+func TestScopes(t *testing.T) {
+	for kind, want := range map[string]bool{"bad-config": false, "detached": false, "draining": true, "internal": true, "of a later release": true} {
+		if got := (&Error{Kind: kind}).ofServer(); got != want {
+			t.Errorf("%s concerns the whole server: %t, want %t", kind, got, want)
 		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/firnid/firn"
 )
 
 // ErrClosed means that the Sequencer, or its Client, was closed.
@@ -46,17 +44,8 @@ func (e *Error) Error() string {
 
 // Is reports whether target is the error of package firn that says the same.
 func (e *Error) Is(target error) bool {
-	switch e.Kind {
-	case "busy":
-		return target == firn.ErrExhausted
-	case "no-grant":
-		return target == firn.ErrGrantOver
-	case "time-over":
-		return target == firn.ErrTimeOver
-	case "batch-too-large":
-		return target == firn.ErrBatchTooLarge
-	}
-	return false
+	is := problemKinds[e.Kind].is
+	return is != nil && target == is
 }
 
 // again reports whether the same server may answer the same request later.
@@ -75,46 +64,21 @@ func (e *Error) final() bool { return e.Status >= 400 && e.Status < 500 && !e.ag
 // ofServer reports whether the server as a whole does not work, where most
 // problems are those of one sequencer.
 func (e *Error) ofServer() bool {
-	_, of := problemHints[e.Kind]
-	return !of || e.Kind == "draining" || e.Kind == "internal"
+	k, known := problemKinds[e.Kind]
+	return !known || k.ofServer
 }
 
-// problemHints has the kinds of the server, and what to do about those that a
-// user of this package can do something about.
-var problemHints = map[string]string{
-	"bad-parameter":      "",
-	"bad-name":           "",
-	"unexpected-body":    "something between this program and the server adds a body to requests",
-	"no-runs":            "",
-	"batch-too-large":    "set a smaller MaxCount in Config.Prefetch",
-	"cross-site":         "something between this program and the server adds the headers of a browser",
-	"not-found":          "see whether Config.Servers has the right path",
-	"method-not-allowed": "",
-	"not-acceptable":     "",
-	"foreign-host":       "name the server by localhost or a loopback address, or start it with --insecure",
-	"internal":           "the server's log says more",
-	"time-over":          "the layout has no time left: another sequencer is needed",
-	"busy":               "more IDs are asked for than the layout has room for: more servers make more",
-	"cancelled":          "",
-	"clock":              "set the server's clock right",
-	"clock-ahead":        "compare the server's clock with a time server",
-	"no-grant":           "",
-	"nodes-exhausted":    "stop a server, or choose a layout with more node bits",
-	"not-yet":            "",
-	"store-unavailable":  "the server's log says more",
-	"store-rolled-back":  "firn node fence",
-	"detached":           "firn sequencer attach",
-	"destroyed":          "firn sequencer create makes it again",
-	"recreated":          "",
-	"bad-record":         "the server's log says more",
-	"draining":           "",
-	"too-many-names":     "start the server with a higher --max-sequencers, or use fewer names",
+// A problemKind is what this package knows of a kind of problem; kinds.go has all.
+type problemKind struct {
+	hint     string // what a user of this package can do, or ""
+	ofServer bool   // it concerns the server as a whole, and not one sequencer
+	is       error  // the error of package firn that says the same, or nil
 }
 
 // hintOf is the hint for a kind or, without one, a status.
 func hintOf(kind string, status int) string {
 	if kind != "" {
-		return problemHints[kind]
+		return problemKinds[kind].hint
 	}
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/service"
 )
 
 // A result is what came of asking another server.
@@ -80,17 +80,10 @@ func resultOf(ctx context.Context, err error) result {
 		return exhausted
 	case !errors.As(err, &e):
 		return unwell
-	case e.Kind == "unauthorized", e.Kind == "forbidden":
+	case e.Kind == service.Unauthorized, e.Kind == service.Forbidden:
 		return unauthorized
-	}
-	// What all servers of the store would say.
-	for _, same := range [...]error{
-		grant.ErrDetached, grant.ErrDestroyed, grant.ErrDamaged, grant.ErrMismatch,
-		firn.ErrBatchTooLarge, firn.ErrExhausted, firn.ErrTimeOver,
-	} {
-		if errors.Is(err, same) {
-			return failed
-		}
+	case e.Kind.Scope() == service.OfSequencer:
+		return failed
 	}
 	return unwell
 }

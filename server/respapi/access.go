@@ -3,6 +3,8 @@ package respapi
 import (
 	"crypto/tls"
 	"net"
+
+	"github.com/firnid/firn/server/service"
 )
 
 // An Authenticator knows who may use a server. It must be safe for use by many
@@ -54,10 +56,10 @@ func (c *conn) isKnown() bool { return c.access != nil && c.access.Known() }
 // deny answers a command for IDs of a sequencer that the client may not have.
 func (c *conn) deny(name string) {
 	if !c.access.Known() {
-		c.fail("NOAUTH", authRequired)
+		c.fail(service.Unauthorized.RESP(), authRequired)
 		return
 	}
-	c.fail("NOPERM", "this client may not make IDs of sequencer "+name)
+	c.fail(service.Forbidden.RESP(), "this client may not make IDs of sequencer "+name)
 }
 
 const authRequired = "Authentication required."
@@ -75,9 +77,9 @@ func tlsState(nc net.Conn) *tls.ConnectionState {
 func (c *conn) login(user, secret []byte) bool {
 	if c.s.c.Auth == nil {
 		if c.s.c.PeerAccess == nil {
-			c.fail("ERR", "Client sent AUTH, but no password is set: this server asks for none, leave it out")
+			c.fail(codeErr, "Client sent AUTH, but no password is set: this server asks for none, leave it out")
 		} else {
-			c.fail("ERR", "Client sent AUTH, but no password is set: this server knows clients by their TLS certificates")
+			c.fail(codeErr, "Client sent AUTH, but no password is set: this server knows clients by their TLS certificates")
 		}
 		return false
 	}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/firnid/firn/server/service"
 )
 
 // An op is a command that there is.
@@ -140,7 +142,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		return
 	// Those with a key ask whether the client may have it, and find out so.
 	case (cmd == nil || !cmd.open) && (c.access == nil || (cmd == nil || !cmd.key) && !c.access.Known()):
-		c.fail("NOAUTH", authRequired)
+		c.fail(service.Unauthorized.RESP(), authRequired)
 	case cmd == nil:
 		c.fail(codeErr, unknownCommand(args))
 	case len(args) < cmd.min || cmd.max > 0 && len(args) > cmd.max:
@@ -280,7 +282,7 @@ func (c *conn) hello(args [][]byte) {
 		return
 	}
 	if !c.isKnown() {
-		c.fail("NOAUTH", "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		c.fail(service.Unauthorized.RESP(), "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}
 	c.resp3, c.name = resp3, name

@@ -16,7 +16,7 @@ const maxID = 256
 // As there, integers above 2^53 are strings.
 func (c *conn) inspect(args [][]byte) {
 	if !c.access.MayRead() {
-		c.fail("NOPERM", "this client may not use INSPECT: its token lacks the role to read")
+		c.fail(service.Forbidden.RESP(), "this client may not use INSPECT: its token lacks the role to read")
 		return
 	}
 	var o inspect.Options

@@ -197,11 +197,11 @@ func (c *conn) serveIDs(q request) (ids int) {
 		c.fail(codeErr, wrong.Error())
 		return 0
 	}
-	f := failureOf(err, c.s.c.Limit, late)
-	if f.cause != nil {
-		c.s.c.Log.LogAttrs(c.requestContext(), f.level, "command failed", slog.String("sequencer", name), slog.Any("err", f.cause))
+	f := service.FaultOf(err, c.s.c.Limit, late)
+	if f.Cause != nil {
+		c.s.c.Log.LogAttrs(c.requestContext(), f.Level(), "command failed", slog.String("sequencer", name), slog.Any("err", f.Cause))
 	}
-	c.fail(f.code, f.text)
+	c.fail(f.Kind.RESP(), f.Kind.String()+": "+f.Detail)
 	return 0
 }
 

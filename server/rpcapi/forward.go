@@ -258,7 +258,7 @@ func forward[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p mem
 		return a, err
 	}
 	wrong := func(format string, args ...any) (AnswerOf[I], error) {
-		return AnswerOf[I]{}, &ForwardError{Target: t, Code: codes.Internal, Kind: "internal", Detail: fmt.Sprintf(format, args...)}
+		return AnswerOf[I]{}, &ForwardError{t, codes.Internal, service.PeerError{Kind: service.Internal, Detail: fmt.Sprintf(format, args...)}}
 	}
 	if !bytes.Equal(answer.GetCall(), q.Call) {
 		return wrong("it sent the answer to another call")
@@ -267,8 +267,7 @@ func forward[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p mem
 	if text := r.GetLayout(); text != l.String() {
 		// A text of another version can be of the same layout.
 		if have, err := firn.ParseLayout(text); err != nil || have != l {
-			return a, &ForwardError{Target: t, Kind: "recreated", cause: grant.ErrMismatch,
-				Detail: fmt.Sprintf("it has layout %.100q for sequencer %s, not %s", text, name, l)}
+			return a, &ForwardError{t, codes.OK, service.PeerError{Kind: service.Recreated, Detail: fmt.Sprintf("it has layout %.100q for sequencer %s, not %s", text, name, l)}}
 		}
 	}
 	runs, err := read(r)
@@ -295,7 +294,7 @@ func (f *Forwarder) call(ctx context.Context, t Target, q *firnv1.ForwardRequest
 	if f.c.Token != nil {
 		if token := f.c.Token(); token != "" {
 			if !t.TLS && !f.c.PlainToken {
-				return nil, &ForwardError{Target: t, Code: codes.Unauthenticated, Kind: "unauthorized", Detail: "this server's token is not sent to one without TLS"}
+				return nil, &ForwardError{t, codes.Unauthenticated, service.PeerError{Kind: service.Unauthorized, Detail: "this server's token is not sent to one without TLS"}}
 			}
 			headers = append(headers, "authorization", "Bearer "+token)
 		}
@@ -395,64 +394,23 @@ func (f *Forwarder) dial(t place) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+t.address, options...)
 }
 
-// A ForwardError is what another server has answered with. errors.Is and As see in it
-// what it is at that server, so that it is told to clients as if it were this one's.
+// A ForwardError is what a Target has answered with: errors.Is and As see that, and
+// ErrUnreachable or ErrRefused if the kind is one of these.
 type ForwardError struct {
 	Target Target // its text does not name it: clients see that
 	Code   codes.Code
-	Kind   string        // as of a problem of HTTP
-	Detail string        // what is wrong, and what would be right
-	Retry  time.Duration // when it may be otherwise; 0 where that is not known
-
-	cause error
+	service.PeerError
 }
 
-func (e *ForwardError) Error() string { return "another server that was asked: " + e.Detail }
-
-// Unwrap is what the error is at the other server; nil where it is not known here.
-func (e *ForwardError) Unwrap() error { return e.cause }
-
-// causeOf is the one table from the kinds of another server to errors of this one: what
-// service.FaultOf makes the kind of. What is wrong between the two servers, as with
-// tokens, has none: clients can do nothing about it.
-func causeOf(kind string, retry time.Duration) error {
-	switch kind {
-	case kindHopVersion, kindOtherMember, kindOtherStore, kindNoStore:
-		return ErrRefused
-	case "nodes-exhausted":
-		return grant.ErrNodesExhausted
-	case "not-yet":
-		return &grant.ExhaustedError{Ahead: true, Free: time.Now().Add(retry)}
-	case "store-rolled-back":
-		return grant.ErrRolledBack
-	case "detached":
-		return grant.ErrDetached
-	case "destroyed":
-		return grant.ErrDestroyed
-	case "bad-record":
-		return grant.ErrDamaged
-	case "store-unavailable":
-		return sequencer.ErrUnavailable
-	case "recreated":
-		return grant.ErrMismatch
-	case "draining", "cancelled":
-		return ErrUnreachable
-	case "batch-too-large":
-		return firn.ErrBatchTooLarge
-	case "busy":
-		return &firn.WaitError{Wait: max(retry, 1)}
-	case "clock":
-		return &firn.ClockError{Wait: retry}
-	case "clock-ahead":
-		return &grant.ClockAheadError{Comparing: retry > 0}
-	case "no-grant":
-		return firn.ErrGrantOver
-	case "time-over":
-		return firn.ErrTimeOver
-	case "too-many-names":
-		return service.ErrTooManyNames
+// Unwrap is what the error is between the two servers, and at the other one.
+func (e *ForwardError) Unwrap() []error {
+	switch e.Kind {
+	case service.HopVersion, service.OtherMember, service.OtherStore, service.NoStore:
+		return []error{ErrRefused}
+	case service.Draining, service.Cancelled:
+		return []error{ErrUnreachable}
 	}
-	return nil
+	return []error{&e.PeerError}
 }
 
 // failedAt is what the error of a call to a target is. The context is that of whoever
@@ -462,30 +420,32 @@ func failedAt(ctx context.Context, t Target, err error) error {
 		return ctx.Err()
 	}
 	st := status.Convert(err)
-	e := &ForwardError{Target: t, Code: st.Code(), Detail: st.Message()}
+	e := &ForwardError{t, st.Code(), service.PeerError{Kind: service.Internal, Detail: st.Message()}}
+	ours := false
 	for _, d := range st.Details() {
 		switch d := d.(type) {
 		case *errdetails.ErrorInfo:
-			if d.GetDomain() == "firn" {
-				e.Kind = d.GetReason()
+			if ours = d.GetDomain() == "firn"; ours {
+				if k, ok := service.ParseKind(d.GetReason()); ok { // else it is of a later release
+					e.Kind = k
+				}
 			}
 		case *errdetails.RetryInfo:
 			e.Retry = max(0, d.GetRetryDelay().AsDuration())
 		}
 	}
-	if e.Kind == "" {
-		// Not from Firn: from the connection, or from whatever listens there.
-		switch e.Code {
-		case codes.DeadlineExceeded:
-			return fmt.Errorf("%w: %w", ErrUnreachable, context.DeadlineExceeded)
-		case codes.Unavailable, codes.Canceled:
-			return fmt.Errorf("%w: %w", ErrUnreachable, err)
-		case codes.Unimplemented:
-			e.Kind, e.Detail, e.cause = kindHopVersion, "it knows no forwarded calls of this version: run the same release on all servers of a store", ErrRefused
-			return e
-		}
-		return fmt.Errorf("%s: %w", t.Address, err)
+	if ours {
+		return e
 	}
-	e.cause = causeOf(e.Kind, e.Retry)
-	return e
+	// Not from Firn: from the connection, or from whatever listens there.
+	switch e.Code {
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("%w: %w", ErrUnreachable, context.DeadlineExceeded)
+	case codes.Unavailable, codes.Canceled:
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case codes.Unimplemented:
+		e.Kind, e.Detail = service.HopVersion, "it knows no forwarded calls of this version: run the same release on all servers of a store"
+		return e
+	}
+	return fmt.Errorf("%s: %w", t.Address, err)
 }

@@ -453,7 +453,7 @@ func TestForwardMetadata(t *testing.T) {
 	}
 	token = "firn_secret"
 	_, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1)
-	if e := new(ForwardError); !errors.As(err, &e) || e.Kind != "unauthorized" {
+	if e := new(ForwardError); !errors.As(err, &e) || e.Kind != service.Unauthorized {
 		t.Errorf("a token without TLS: %v", err)
 	}
 	if fault := service.FaultOf(err, time.Second, false); fault.Kind != service.Internal || fault.Cause == nil {

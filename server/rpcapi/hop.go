@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/firnid/firn/server/members"
@@ -43,16 +42,8 @@ const hopVersion = 2
 // could be any that happened to have the address, so such calls are refused.
 const hopKey = "firn-hop"
 
-// Kinds of hops that are refused. No client sees them.
-const (
-	kindHopVersion  = "hop-version"
-	kindOtherMember = "other-member"
-	kindOtherStore  = "other-store"
-	kindNoStore     = "no-store"
-)
-
 func refuseVersion(version uint32) error {
-	return fail(codes.FailedPrecondition, kindHopVersion, fmt.Sprintf("this server answers forwarded calls of version %d, and this one is of version %d: run the same release on all servers of a store", hopVersion, version), 0)
+	return fail(service.HopVersion, fmt.Sprintf("this server answers forwarded calls of version %d, and this one is of version %d: run the same release on all servers of a store", hopVersion, version), 0)
 }
 
 // refuseOld refuses a call of IDs that is a hop of version 1.
@@ -97,7 +88,7 @@ func (s *Server) admit(ctx context.Context, r *firnv1.ForwardRequest) error {
 		return refuseVersion(r.GetVersion())
 	}
 	if s.c.Peer == nil {
-		return fail(codes.FailedPrecondition, kindNoStore, "this server has no store that another server could share", 0)
+		return fail(service.NoStore, "this server has no store that another server could share", 0)
 	}
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()
@@ -106,9 +97,9 @@ func (s *Server) admit(ctx context.Context, r *firnv1.ForwardRequest) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrOtherMember):
-		return fail(codes.FailedPrecondition, kindOtherMember, err.Error(), 0)
+		return fail(service.OtherMember, err.Error(), 0)
 	case errors.Is(err, members.ErrOtherStore):
-		return fail(codes.FailedPrecondition, kindOtherStore, "this server and the one that calls use different stores", 0)
+		return fail(service.OtherStore, "this server and the one that calls use different stores", 0)
 	}
 	return s.failed(ctx, "Forward", err)
 }

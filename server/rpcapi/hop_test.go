@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
 )
 
 // A strict peer answers the hops that match.
@@ -54,15 +55,15 @@ func TestRefusedHops(t *testing.T) {
 		code   codes.Code
 		kind   string
 	}{
-		{"no version", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Version = 0 }, codes.FailedPrecondition, kindHopVersion},
-		{"a later version", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Version = hopVersion + 1 }, codes.FailedPrecondition, kindHopVersion},
-		{"a server without a store", nil, nil, codes.FailedPrecondition, kindNoStore},
-		{"another server", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Member = "you" }, codes.FailedPrecondition, kindOtherMember},
-		{"no server", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Member = "" }, codes.FailedPrecondition, kindOtherMember},
-		{"another nonce", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Nonce = "other" }, codes.FailedPrecondition, kindOtherStore},
-		{"no nonce", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Nonce = "" }, codes.FailedPrecondition, kindOtherStore},
-		{"another record", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Record = 8 }, codes.FailedPrecondition, kindOtherStore},
-		{"another caller", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Caller = "you" }, codes.FailedPrecondition, kindOtherStore},
+		{"no version", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Version = 0 }, codes.FailedPrecondition, service.HopVersion.String()},
+		{"a later version", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Version = hopVersion + 1 }, codes.FailedPrecondition, service.HopVersion.String()},
+		{"a server without a store", nil, nil, codes.FailedPrecondition, service.NoStore.String()},
+		{"another server", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Member = "you" }, codes.FailedPrecondition, service.OtherMember.String()},
+		{"no server", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Member = "" }, codes.FailedPrecondition, service.OtherMember.String()},
+		{"another nonce", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Nonce = "other" }, codes.FailedPrecondition, service.OtherStore.String()},
+		{"no nonce", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Nonce = "" }, codes.FailedPrecondition, service.OtherStore.String()},
+		{"another record", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Record = 8 }, codes.FailedPrecondition, service.OtherStore.String()},
+		{"another caller", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Caller = "you" }, codes.FailedPrecondition, service.OtherStore.String()},
 		{"a silent store", strict{hop: mine, err: sequencer.ErrUnavailable}, nil, codes.Unavailable, "store-unavailable"},
 		{"no sequencer", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Sequencer = "" }, codes.InvalidArgument, "bad-parameter"},
 		{"no count", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Count = 0 }, codes.InvalidArgument, "bad-parameter"},
@@ -77,13 +78,13 @@ func TestRefusedHops(t *testing.T) {
 	ids := firnv1.NewIDsClient(conn(strict{hop: mine}))
 	old := metadata.AppendToOutgoingContext(t.Context(), hopKey, "1")
 	_, err := ids.Next(old, &firnv1.NextRequest{})
-	wantCode(t, "a hop of version 1", err, codes.FailedPrecondition, kindHopVersion)
+	wantCode(t, "a hop of version 1", err, codes.FailedPrecondition, service.HopVersion.String())
 	stream, err := ids.Stream(old)
 	if err == nil {
 		_ = stream.Send(&firnv1.StreamRequest{Credit: 1})
 		_, err = stream.Recv()
 	}
-	wantCode(t, "a stream of version 1", err, codes.FailedPrecondition, kindHopVersion)
+	wantCode(t, "a stream of version 1", err, codes.FailedPrecondition, service.HopVersion.String())
 	if n := asked.Load(); n != 0 {
 		t.Errorf("%d calls came to the backend, want none", n)
 	}

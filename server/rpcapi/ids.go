@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn"
@@ -68,7 +67,7 @@ func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form
 		return w, s.failed(ctx, method, err)
 	}
 	if w.runs && !w.s.Layout.HasRuns() {
-		return w, invalidAs("no-runs", "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 and more, so its IDs are no runs: ask for FORM_IDS", w.s.Layout))
+		return w, invalidAs(service.NoRuns, "form", fmt.Sprintf("layout %s has random bits or a step of 2^64 and more, so its IDs are no runs: ask for FORM_IDS", w.s.Layout))
 	}
 	return w, nil
 }
@@ -163,7 +162,7 @@ func (s *Server) begin(ctx context.Context) (done func(), err error) {
 		if ctx.Err() != nil {
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
-		return nil, fail(codes.Unavailable, "busy", fmt.Sprintf("the client has not read its earlier answers in %v: no ID was taken", s.c.Limit), time.Second)
+		return nil, fail(service.Busy, fmt.Sprintf("the client has not read its earlier answers in %v: no ID was taken", s.c.Limit), time.Second)
 	}
 	return done, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -29,7 +28,7 @@ func (s *Server) admin(ctx context.Context, need service.Need, name string, name
 	}
 	a, ok := s.c.Backend.(service.Administrator)
 	if !ok {
-		return nil, fail(codes.FailedPrecondition, "no-store", "this server was started with a node number of its own and knows no other servers: start it with --store to administer sequencers", 0)
+		return nil, fail(service.NoStore, "this server was started with a node number of its own and knows no other servers: start it with --store to administer sequencers", 0)
 	}
 	return a, nil
 }
@@ -47,9 +46,9 @@ func (s *Server) failedOn(ctx context.Context, method, name string, err error) e
 	var mismatch *grant.MismatchError
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
-		return fail(codes.NotFound, "no-sequencer", fmt.Sprintf("there is no sequencer %s", name), 0)
+		return fail(service.NoSequencer, fmt.Sprintf("there is no sequencer %s", name), 0)
 	case errors.As(err, &mismatch):
-		return fail(codes.AlreadyExists, "different", err.Error(), 0)
+		return fail(service.Different, err.Error(), 0)
 	}
 	return s.failed(ctx, method, err)
 }

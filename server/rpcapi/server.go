@@ -234,7 +234,7 @@ func (s namedStream) Context() context.Context { return s.ctx }
 func (s *Server) ended(ctx context.Context, method string, begin time.Time, err *error) {
 	if what := recover(); what != nil {
 		s.c.Log.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
-		*err = fail(codes.Internal, "internal", "the server's log says what happened", 0)
+		*err = fail(service.Internal, "the server's log says what happened", 0)
 	}
 	if *err != nil && !open(method) {
 		*err = withRequest(*err, requestid.Of(ctx))
@@ -282,14 +282,19 @@ func (s *Server) check(ctx context.Context, need service.Need, name string) erro
 	case err == nil:
 		return nil
 	case errors.Is(err, service.ErrForbidden):
-		return fail(codes.PermissionDenied, "forbidden", err.Error(), 0)
+		return fail(service.Forbidden, err.Error(), 0)
 	}
-	return fail(codes.Unauthenticated, "unauthorized", err.Error()+": send a token, as metadata authorization: Bearer firn_…", 0)
+	return fail(service.Unauthorized, err.Error()+": send a token, as metadata authorization: Bearer firn_…", 0)
 }
 
-// fail is an error of a call, with the kind that HTTP has for it too.
-func fail(code codes.Code, kind, text string, retry time.Duration) error {
-	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: kind, Domain: "firn"}}
+// fail is an error of a call.
+func fail(k service.Kind, text string, retry time.Duration) error {
+	return failAs(k.Code(), k, text, retry)
+}
+
+// failAs is fail with another code than that of the kind.
+func failAs(code codes.Code, k service.Kind, text string, retry time.Duration) error {
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: k.String(), Domain: "firn"}}
 	if retry > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retry)})
 	}
@@ -306,18 +311,18 @@ func failWith(code codes.Code, text string, details ...protoadapt.MessageV1) err
 
 // invalid is what is wrong with a field of a request, and badName with one that names
 // a sequencer.
-func invalid(field, text string) error      { return invalidAs("bad-parameter", field, text) }
-func badName(field string, err error) error { return invalidAs("bad-name", field, err.Error()) }
+func invalid(field, text string) error      { return invalidAs(service.BadParameter, field, text) }
+func badName(field string, err error) error { return invalidAs(service.BadName, field, err.Error()) }
 
-func invalidAs(kind, field, text string) error {
-	return failWith(codes.InvalidArgument, text,
-		&errdetails.ErrorInfo{Reason: kind, Domain: "firn"},
+func invalidAs(k service.Kind, field, text string) error {
+	return failWith(k.Code(), text,
+		&errdetails.ErrorInfo{Reason: k.String(), Domain: "firn"},
 		&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: field, Description: text}}})
 }
 
 // draining is what a call is told that the server ends because it stops itself.
 func draining() error {
-	return fail(codes.Unavailable, "draining", "the server stops: ask another one", 0)
+	return fail(service.Draining, "the server stops: ask another one", 0)
 }
 
 // failed is what an error of a Backend or its sources is to a client. The context is
@@ -328,33 +333,10 @@ func (s *Server) failed(ctx context.Context, method string, err error) error {
 	case context.Canceled:
 		return status.FromContextError(context.Canceled).Err()
 	case context.DeadlineExceeded:
-		return fail(codes.DeadlineExceeded, f.Kind.String(), "the call's deadline has passed: "+f.Detail, 0)
+		return failAs(codes.DeadlineExceeded, f.Kind, "the call's deadline has passed: "+f.Detail, 0)
 	}
 	if f.Cause != nil {
 		s.c.Log.Log(ctx, f.Level(), "call failed", "method", method, "error", f.Cause)
 	}
-	return fail(codeOf(f.Kind), f.Kind.String(), f.Detail, f.Retry)
-}
-
-// codeOf is the code of a kind: UNAVAILABLE may be tried again, and others not.
-func codeOf(k service.Kind) codes.Code {
-	switch k {
-	case service.NodesExhausted, service.TooManyNames:
-		return codes.ResourceExhausted
-	case service.Detached, service.Destroyed, service.NoStore:
-		return codes.FailedPrecondition
-	case service.NoSequencer:
-		return codes.NotFound
-	case service.Different:
-		return codes.AlreadyExists
-	case service.TimeOver:
-		return codes.OutOfRange
-	}
-	switch {
-	case k.Status() == 503:
-		return codes.Unavailable
-	case k.Status() >= 500:
-		return codes.Internal
-	}
-	return codes.InvalidArgument
+	return fail(f.Kind, f.Detail, f.Retry)
 }

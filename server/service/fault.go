@@ -25,44 +25,120 @@ type Fault struct {
 	Cause  error         // what to log, where it is the server that has failed
 }
 
-// FaultOf is the one table from the errors of a Backend and its sources to
-// faults. Limit is what the request was given, and late whether it has passed.
+// A cause is an error, and the kind that it is.
+type cause struct {
+	err  error
+	kind Kind
+}
+
+// causes is the one table from the errors of a Backend and its sources to kinds. The first
+// that matches is what an error is: the state of the store and of the sequencer comes
+// before the deadline that may have ended the wait for it.
+var causes = [...]cause{
+	{grant.ErrNodesExhausted, NodesExhausted},
+	{grant.ErrRolledBack, StoreRolledBack},
+	{grant.ErrDetached, Detached},
+	{grant.ErrDestroyed, Destroyed},
+	{grant.ErrClockBehind, ClockWrong},
+	{grant.ErrClockAhead, ClockAhead},
+	{grant.ErrDamaged, BadRecord},
+	{grant.ErrNewerVersion, BadRecord},
+	{grant.ErrNotFound, BadRecord},
+	{sequencer.ErrUnavailable, StoreUnavailable},
+	{grant.ErrMismatch, Recreated}, // the Cluster has forgotten it, and opens it as it is now
+	{sequencer.ErrClosed, Draining},
+	{firn.ErrBatchTooLarge, BatchTooLarge},
+	{firn.ErrExhausted, Busy},
+	{firn.ErrGrantOver, NoGrant},
+	{firn.ErrSealed, NoGrant},
+	{firn.ErrTimeOver, TimeOver},
+	{ErrTooManyNames, TooManyNames},
+	{ErrNoSequencer, NoSequencer},
+	{ErrTemplate, BadConfig},
+}
+
+// kindOf is the kind of an error; Internal if it is not known.
+func kindOf(err error) Kind {
+	var (
+		none  *grant.ExhaustedError
+		peer  *PeerError
+		clock *firn.ClockError
+	)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Cancelled
+	case errors.As(err, &none) && none.Ahead:
+		return NotYet
+	case errors.As(err, &peer) && peer.Kind == NotYet:
+		return NotYet
+	}
+	for _, c := range causes {
+		if errors.Is(err, c.err) {
+			return c.kind
+		}
+	}
+	switch {
+	case errors.As(err, &clock):
+		return ClockWrong
+	case errors.Is(err, context.DeadlineExceeded):
+		return Busy
+	}
+	return Internal
+}
+
+// A PeerError is what another server has answered with. errors.Is sees in it what it is
+// at that server, so that clients read it as if it were this one's. What is wrong between
+// the two servers, as with tokens, is nothing that clients can change: to them it is
+// Internal.
+type PeerError struct {
+	Kind   Kind
+	Detail string        // what is wrong, and what would be right; it names no server
+	Retry  time.Duration // when it may be otherwise; 0 if that is not known
+}
+
+func (e *PeerError) Error() string { return "another server that was asked: " + e.Detail }
+
+// Is reports whether the other server had an error of this kind. That it stops is not so
+// of this one.
+func (e *PeerError) Is(target error) bool {
+	for _, c := range causes {
+		if c.err == target {
+			return e.Kind != Draining && c.kind == e.Kind || c.kind == NodesExhausted && e.Kind == NotYet
+		}
+	}
+	return false
+}
+
+// FaultOf tells what an error of a Backend or its sources is. Limit is what the request
+// was given, and late whether it has passed.
 func FaultOf(err error, limit time.Duration, late bool) Fault {
-	f := Fault{Kind: Internal, Detail: Detail(err)}
+	f := Fault{Kind: kindOf(err), Detail: Detail(err)}
+	f.Retry = kinds[f.Kind].retry
+	if kinds[f.Kind].logged {
+		f.Cause = err
+	}
 	var (
 		wait  *firn.WaitError
 		clock *firn.ClockError
 		none  *grant.ExhaustedError
+		ahead *grant.ClockAheadError
+		peer  *PeerError
 	)
 	switch {
-	case errors.Is(err, context.Canceled):
-		f.Kind = Cancelled
-
-	// Before the deadline that may have ended the wait for it. A node ID that another
-	// server holds may be given back at any moment; one that was fenced is free when its
-	// time has come, and not before.
-	case errors.As(err, &none) && none.Ahead:
-		f.Kind, f.Retry = NotYet, max(time.Until(none.Free), time.Second)
-	case errors.Is(err, grant.ErrNodesExhausted):
-		f.Kind, f.Retry = NodesExhausted, time.Second
-	case errors.Is(err, grant.ErrRolledBack):
-		f.Kind, f.Cause = StoreRolledBack, err
-	case errors.Is(err, grant.ErrDetached):
-		f.Kind = Detached
-	case errors.Is(err, grant.ErrDestroyed):
-		f.Kind = Destroyed
-	case errors.Is(err, grant.ErrClockBehind):
-		f.Kind, f.Cause = ClockWrong, err
-	case errors.Is(err, grant.ErrClockAhead):
-		f.Kind, f.Cause = ClockAhead, err
-		if ahead := (*grant.ClockAheadError)(nil); errors.As(err, &ahead) && ahead.Comparing {
-			f.Retry = time.Second
-		}
-	case errors.Is(err, grant.ErrDamaged), errors.Is(err, grant.ErrNewerVersion), errors.Is(err, grant.ErrNotFound):
-		f.Kind, f.Cause = BadRecord, err
-	case errors.Is(err, sequencer.ErrUnavailable):
+	case errors.As(err, &peer) && f.Kind != Internal:
+		f.Retry = peer.Retry
+	case f.Kind == NotYet && errors.As(err, &none):
+		f.Retry = max(time.Until(none.Free), time.Second)
+	case f.Kind == ClockAhead && errors.As(err, &ahead) && ahead.Comparing:
+		f.Retry = time.Second
+	case f.Kind == Busy && errors.As(err, &wait):
+		f.Retry = wait.Wait
+	case f.Kind == ClockWrong && errors.As(err, &clock):
+		f.Retry, f.Cause = clock.Wait, nil // it ends by itself
+	}
+	switch f.Kind {
+	case StoreUnavailable:
 		// The log has what the store said; that may name hosts.
-		f.Kind, f.Retry, f.Cause = StoreUnavailable, time.Second, err
 		f.Detail = "node numbers are kept in a store that could not be reached or read; the server's log says more"
 		switch silent := (*silentError)(nil); {
 		case errors.As(err, &silent):
@@ -70,37 +146,10 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 		case errors.Is(err, context.DeadlineExceeded):
 			f.Detail = "node numbers are kept in a store that did not answer in time; the server's log says more"
 		}
-	case errors.Is(err, grant.ErrMismatch):
-		// The backend has forgotten it, and opens it as it is now.
-		f.Kind, f.Retry = Recreated, time.Second
-	case errors.Is(err, sequencer.ErrClosed):
-		f.Kind = Draining
-
-	case errors.Is(err, firn.ErrBatchTooLarge):
-		f.Kind = BatchTooLarge
+	case BatchTooLarge:
 		f.Detail += fmt.Sprintf(": it must be done in %v; ask for fewer IDs at a time", limit)
-
-	// Every ID that was waited for is there a moment later, so the least that
-	// Retry-After can say is right where nothing better is known.
-	case errors.As(err, &wait):
-		f.Kind, f.Retry = Busy, wait.Wait
-	case errors.As(err, &clock):
-		f.Kind, f.Retry = ClockWrong, clock.Wait
-	case errors.Is(err, firn.ErrExhausted), errors.Is(err, context.DeadlineExceeded):
-		f.Kind, f.Retry = Busy, time.Second
-	case errors.Is(err, firn.ErrGrantOver), errors.Is(err, firn.ErrSealed):
-		f.Kind, f.Retry = NoGrant, time.Second
-
-	case errors.Is(err, firn.ErrTimeOver):
-		f.Kind = TimeOver
-	case errors.Is(err, ErrTooManyNames):
-		f.Kind = TooManyNames
-	case errors.Is(err, ErrNoSequencer):
-		f.Kind = NoSequencer
-	case errors.Is(err, ErrTemplate):
-		f.Kind, f.Cause = BadConfig, err
-	default:
-		f.Detail, f.Cause = "the server's log says what happened", err
+	case Internal:
+		f.Detail = "the server's log says what happened"
 	}
 	if late && f.Retry > 0 {
 		f.Detail = fmt.Sprintf("the limit of %v for a request has passed: %s", limit, f.Detail)
