@@ -85,27 +85,21 @@ type Principal struct {
 // Ends reports whether the principal expires at some time.
 func (p *Principal) Ends() bool { return !p.expires.IsZero() }
 
-// MayGenerate reports whether the principal may take IDs of a sequencer.
-func (p *Principal) MayGenerate(sequencer string) bool {
-	return p.Role != Read && p.covers(sequencer)
+// May reports whether the principal may do something, with the sequencer that is named; ""
+// names none.
+func (p *Principal) May(do Action, sequencer string) bool {
+	switch do {
+	case Take:
+		return p.Role != Read && p.covers(sequencer)
+	case See:
+		return p.Role != Generate && (sequencer == "" || p.covers(sequencer))
+	case SeeAll:
+		return p.Role != Generate && (len(p.sequencers) == 0 || slices.Contains(p.sequencers, "*"))
+	case Change:
+		return p.Role == Admin && p.covers(sequencer)
+	}
+	return true
 }
-
-// MayInspect reports whether the principal may read what IDs say.
-func (p *Principal) MayInspect() bool { return true }
-
-// MayRead reports whether the principal sees the fleet, or a sequencer of it where one is
-// named.
-func (p *Principal) MayRead(sequencer string) bool {
-	return p.Role != Generate && (sequencer == "" || p.covers(sequencer))
-}
-
-// MayReadAll reports whether the principal sees every sequencer there can be.
-func (p *Principal) MayReadAll() bool {
-	return p.Role != Generate && (len(p.sequencers) == 0 || slices.Contains(p.sequencers, "*"))
-}
-
-// MayAdmin reports whether the principal may change a sequencer.
-func (p *Principal) MayAdmin(sequencer string) bool { return p.Role == Admin && p.covers(sequencer) }
 
 func (p *Principal) covers(sequencer string) bool {
 	if len(p.sequencers) == 0 {

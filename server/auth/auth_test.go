@@ -88,19 +88,19 @@ tokens:
 			continue
 		}
 		for name := range strings.SplitSeq(test.may, ",") {
-			if name != "" && !p.MayGenerate(name) {
+			if name != "" && !p.May(Take, name) {
 				t.Errorf("%s may not generate %s", p.Name, name)
 			}
 		}
 		for name := range strings.SplitSeq(test.mayNot, ",") {
-			if name != "" && p.MayGenerate(name) {
+			if name != "" && p.May(Take, name) {
 				t.Errorf("%s may generate %s", p.Name, name)
 			}
 		}
-		if got := p.MayRead("") && p.MayRead("orders"); got != (test.sees != "") {
+		if got := p.May(See, "") && p.May(See, "orders"); got != (test.sees != "") {
 			t.Errorf("%s may read: %t", p.Name, got)
 		}
-		if got := p.MayAdmin("orders"); got != (test.admin != "") {
+		if got := p.May(Change, "orders"); got != (test.admin != "") {
 			t.Errorf("%s may administer: %t", p.Name, got)
 		}
 	}
@@ -119,7 +119,7 @@ func TestMayReadAll(t *testing.T) {
 		{Principal{Role: Read, sequencers: []string{"orders"}}, false},
 		{Principal{Role: Admin, sequencers: []string{"o*"}}, false},
 	} {
-		if got := row.p.MayReadAll(); got != row.want {
+		if got := row.p.May(SeeAll, ""); got != row.want {
 			t.Errorf("%s of %q: %t, want %t", row.p.Role, row.p.sequencers, got, row.want)
 		}
 	}

@@ -3,26 +3,7 @@ package auth
 import (
 	"errors"
 	"net/http"
-	"strings"
 )
-
-// FromRequest returns the token of a request: what follows Bearer in its Authorization.
-// given is true where the request has an Authorization at all; one of another kind, or
-// two of them, are an empty token, which nobody has.
-func FromRequest(r *http.Request) (token string, given bool) {
-	values := r.Header["Authorization"]
-	if len(values) == 0 {
-		return "", false
-	}
-	if len(values) > 1 {
-		return "", true
-	}
-	kind, token, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(kind, "Bearer") {
-		return "", true
-	}
-	return strings.Trim(token, " "), true
-}
 
 // Challenge is the WWW-Authenticate of an answer with status 401, as RFC 6750 has it. It
 // says that a token is wrong where one was given.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestFromRequest(t *testing.T) {
+func TestFromHeader(t *testing.T) {
 	for _, test := range []struct {
 		values []string
 		token  string
@@ -24,8 +24,8 @@ func TestFromRequest(t *testing.T) {
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header["Authorization"] = test.values
-		if token, given := FromRequest(r); token != test.token || given != test.given {
-			t.Errorf("FromRequest(%q) = %q, %t, want %q, %t", test.values, token, given, test.token, test.given)
+		if c := FromHeader(r.Header["Authorization"], nil); c.Token != test.token || c.Given != test.given {
+			t.Errorf("FromHeader(%q) = %q, %t, want %q, %t", test.values, c.Token, c.Given, test.token, test.given)
 		}
 	}
 	if got := Challenge(false); got != `Bearer realm="firn"` {

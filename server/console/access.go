@@ -31,15 +31,17 @@ func (v visitor) Role() string {
 }
 
 // MayRead reports whether they see the fleet, or a sequencer of it.
-func (v visitor) MayRead(name string) bool { return v.Known && (v.p == nil || v.p.MayRead(name)) }
+func (v visitor) MayRead(name string) bool { return v.Known && (v.p == nil || v.p.May(auth.See, name)) }
 
 // MayMake reports whether they may take IDs of a sequencer.
 func (v visitor) MayMake(name string) bool {
-	return v.Known && (v.p == nil || v.p.MayGenerate(name))
+	return v.Known && (v.p == nil || v.p.May(auth.Take, name))
 }
 
 // MayAdmin reports whether they may change a sequencer.
-func (v visitor) MayAdmin(name string) bool { return v.Known && (v.p == nil || v.p.MayAdmin(name)) }
+func (v visitor) MayAdmin(name string) bool {
+	return v.Known && (v.p == nil || v.p.May(auth.Change, name))
+}
 
 // Admin and Maker report whether they may do so with any sequencer at all.
 func (v visitor) Admin() bool { return v.Known && (v.p == nil || v.p.Role == auth.Admin) }
@@ -57,12 +59,8 @@ func (k *Console) visitor(r *http.Request) visitor {
 	if p, ok := k.sessions.Principal(r, set, state != nil, now); ok {
 		return visitor{Known: true, Signed: true, p: p}
 	}
-	if state != nil && len(state.VerifiedChains) > 0 {
-		if p, ok := set.Certificate(state.PeerCertificates[0], now); ok {
-			return visitor{Known: true, p: p}
-		}
-	}
-	return visitor{}
+	p, ok := set.Who(&auth.Credentials{TLS: state}, now)
+	return visitor{Known: ok, p: p}
 }
 
 // signInForm asks for a token.

@@ -3,7 +3,6 @@ package forwarding
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/service"
@@ -42,7 +42,7 @@ type setup struct {
 	layout string
 	nodes  sequencer.Range
 	at     net.Listener
-	guard  rpcapi.Guard
+	guard  auth.Authorizer
 	peer   func(*Receiver) rpcapi.Peer // in its place
 	every  time.Duration               // between its records; 0 is a minute
 	log    *slog.Logger
@@ -66,7 +66,7 @@ func (o setup) start(t *testing.T) *server {
 		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")), Nodes: &o.nodes, Logger: o.log, Timeout: time.Second,
 	}}, f, announcer)
 	receiver := NewReceiver(v.Cluster, announcer)
-	config := rpcapi.Config{Backend: v.Backend, Peer: receiver, Guard: o.guard}
+	config := rpcapi.Config{Backend: v.Backend, Peer: receiver, Auth: o.guard}
 	if o.peer != nil {
 		config.Peer = o.peer(receiver)
 	}
@@ -252,8 +252,8 @@ func TestForwarding(t *testing.T) {
 // A nobody lets nobody in.
 type nobody struct{}
 
-func (nobody) CheckToken(string, *tls.ConnectionState, service.Need, string) error {
-	return service.ErrUnauthorized
+func (nobody) Allow(*auth.Credentials, auth.Action, string) error {
+	return auth.ErrUnauthorized
 }
 
 // TestRefusedHop: that another server does not let this one in is not the fault of who

@@ -54,9 +54,10 @@ func (h *Handler) sequencers(w http.ResponseWriter, r *http.Request) *problem {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
 	defer cancel()
+	sees := h.sees(r)
 	all := []textfmt.SequencerJSON{}
 	err := a.Sequencers(ctx, func(name string, info grant.Info, err error) bool {
-		if !h.mayRead(r, name) {
+		if !sees(name) {
 			return true
 		}
 		if err != nil {
@@ -253,8 +254,9 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	if all == nil {
 		all = []members.Member{}
 	}
+	sees := h.sees(r)
 	for i := range all {
-		all[i].Holds = slices.DeleteFunc(all[i].Holds, func(held members.Held) bool { return !h.mayRead(r, held.Sequencer) })
+		all[i].Holds = slices.DeleteFunc(all[i].Holds, func(held members.Held) bool { return !sees(held.Sequencer) })
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/textfmt"
@@ -176,11 +177,11 @@ func TestMembers(t *testing.T) {
 // A nameGuard lets everybody ask for lists, and see some sequencers.
 type nameGuard []string
 
-func (g nameGuard) Check(_ *http.Request, need service.Need, name string) error {
-	if need == service.Read && (name == "" || slices.Contains(g, name)) {
+func (g nameGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error {
+	if do == auth.See && (name == "" || slices.Contains(g, name)) {
 		return nil
 	}
-	return service.ErrForbidden
+	return auth.ErrForbidden
 }
 
 // TestListsAreOfWhoAsks: lists have only the sequencers that whoever asks may see, and
@@ -210,10 +211,10 @@ func TestListsAreOfWhoAsks(t *testing.T) {
 	}
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "all") })
 	for _, row := range []struct {
-		g    Guard
+		g    auth.Authorizer
 		want string
 	}{{nil, "carts orders users"}, {nameGuard{"orders", "nowhere"}, "orders"}, {nameGuard{"users", "carts"}, "carts users"}, {nameGuard{}, ""}} {
-		h := NewHandler(Config{Backend: backend, Guard: row.g, Metrics: metrics})
+		h := NewHandler(Config{Backend: backend, Auth: row.g, Metrics: metrics})
 		var list struct{ Sequencers []struct{ Name string } }
 		if err := json.Unmarshal(do(h, "GET", "/v1/sequencers").Body.Bytes(), &list); err != nil {
 			t.Fatal(err)
@@ -246,48 +247,47 @@ func TestListsAreOfWhoAsks(t *testing.T) {
 // A roleGuard knows tokens that are a role and a name.
 type roleGuard struct{}
 
-func (roleGuard) Check(r *http.Request, need service.Need, name string) error {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+func (roleGuard) Allow(c *auth.Credentials, do auth.Action, name string) error {
 	switch {
-	case !ok:
-		return service.ErrUnauthorized
-	case token == fmt.Sprint(int(need)) || token == fmt.Sprint(int(need))+name:
+	case !c.Given:
+		return auth.ErrUnauthorized
+	case c.Token == fmt.Sprint(int(do)) || c.Token == fmt.Sprint(int(do))+name:
 		return nil
 	}
-	return service.ErrForbidden
+	return auth.ErrForbidden
 }
 
 // TestGuard: each path asks for what it needs, and nothing happens without.
 func TestGuard(t *testing.T) {
 	store := new(memstore.Store)
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store}), Guard: roleGuard{}})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store}), Auth: roleGuard{}})
 	for _, row := range []struct {
 		method, path string
-		need         service.Need
+		need         auth.Action
 	}{
-		{"GET", "/", service.Anything},
-		{"GET", "/healthz", service.Anything},
-		{"GET", "/readyz", service.Anything},
-		{"GET", "/v1/inspect/1", service.Inspect},
-		{"GET", "/v1/sequencers", service.Read},
-		{"GET", "/v1/members", service.Read},
-		{"PUT", "/v1/sequencers/orders", service.Admin},
-		{"GET", "/v1/sequencers/orders", service.Read},
-		{"POST", "/v1/sequencers/orders/next", service.Generate},
-		{"GET", "/v1/sequencers/orders/next", service.Generate},
-		{"POST", "/v1/sequencers/orders/attach", service.Admin},
-		{"POST", "/v1/sequencers/orders/detach", service.Admin},
-		{"DELETE", "/v1/sequencers/orders", service.Admin},
+		{"GET", "/", auth.Anything},
+		{"GET", "/healthz", auth.Anything},
+		{"GET", "/readyz", auth.Anything},
+		{"GET", "/v1/inspect/1", auth.Inspect},
+		{"GET", "/v1/sequencers", auth.See},
+		{"GET", "/v1/members", auth.See},
+		{"PUT", "/v1/sequencers/orders", auth.Change},
+		{"GET", "/v1/sequencers/orders", auth.See},
+		{"POST", "/v1/sequencers/orders/next", auth.Take},
+		{"GET", "/v1/sequencers/orders/next", auth.Take},
+		{"POST", "/v1/sequencers/orders/attach", auth.Change},
+		{"POST", "/v1/sequencers/orders/detach", auth.Change},
+		{"DELETE", "/v1/sequencers/orders", auth.Change},
 	} {
-		for need := service.Anything; need <= service.Admin; need++ {
+		for need := auth.Anything; need <= auth.Change; need++ {
 			w := do(h, row.method, row.path, fmt.Sprintf("Authorization: Bearer %d", need))
-			if row.need != service.Anything && need != row.need {
+			if row.need != auth.Anything && need != row.need {
 				wantProblem(t, w, service.Forbidden)
 			} else if w.Code >= 300 {
 				t.Errorf("%s %s with what it needs: %d %s", row.method, row.path, w.Code, w.Body)
 			}
 		}
-		if row.need != service.Anything {
+		if row.need != auth.Anything {
 			w := do(h, row.method, row.path)
 			wantProblem(t, w, service.Unauthorized, "Bearer")
 			if w.Header().Get("WWW-Authenticate") == "" {

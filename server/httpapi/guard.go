@@ -4,33 +4,34 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/service"
 )
 
-// A Guard knows who may do what. It must be safe for use by many goroutines at once.
-type Guard interface {
-	// Check returns nil if whoever sent the request may do that, with the sequencer
-	// that is named where there is one. Else it returns an error that is
-	// ErrUnauthorized or ErrForbidden.
-	Check(r *http.Request, need service.Need, name string) error
+// credentials are what a request shows of who sends it.
+func (h *Handler) credentials(r *http.Request) *auth.Credentials {
+	return auth.FromHeader(r.Header["Authorization"], h.tls(r))
 }
 
-// mayRead reports whether whoever asks sees the sequencer of this name, where they may ask
-// for lists.
-func (h *Handler) mayRead(r *http.Request, name string) bool {
-	return h.guard == nil || h.guard.Check(r, service.Read, name) == nil
+// sees returns whether who sends a request sees a sequencer, where they may ask for lists.
+func (h *Handler) sees(r *http.Request) func(name string) bool {
+	if h.auth == nil {
+		return func(string) bool { return true }
+	}
+	c := h.credentials(r)
+	return func(name string) bool { return h.auth.Allow(c, auth.See, name) == nil }
 }
 
-// check asks the Guard, where there is one.
-func (h *Handler) check(r *http.Request, need service.Need, name string) *problem {
-	if h.guard == nil || need == service.Anything {
+// check asks the Authorizer, if there is one.
+func (h *Handler) check(r *http.Request, do auth.Action, name string) *problem {
+	if h.auth == nil || do == auth.Anything {
 		return nil
 	}
-	err := h.guard.Check(r, need, name)
+	err := h.auth.Allow(h.credentials(r), do, name)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, service.ErrForbidden):
+	case errors.Is(err, auth.ErrForbidden):
 		return problemf(service.Forbidden, "%v", err)
 	}
 	return problemf(service.Unauthorized, "%v: send a token, as in Authorization: Bearer firn_…", err)

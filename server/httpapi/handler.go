@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"path"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/service"
@@ -48,8 +50,12 @@ type Config struct {
 	// Console answers what it matches and no other path does; nil leaves it out.
 	Console Console
 
-	// Guard knows who may do what; nil lets everybody do everything.
-	Guard Guard
+	// Auth knows who may do what; nil lets everybody do everything.
+	Auth auth.Authorizer
+
+	// TLS is the state of a request's connection, or nil where it has no TLS; nil means
+	// that of http.Server.
+	TLS func(*http.Request) *tls.ConnectionState
 
 	// Log is told of failures that are nobody's but the server's, and of every request
 	// at the level debug; nil means that nobody is. The context of a line has the ID of
@@ -76,7 +82,8 @@ type Handler struct {
 	limit    time.Duration
 	limits   service.Limits
 	anyHost  bool
-	guard    Guard
+	auth     auth.Authorizer
+	tls      func(*http.Request) *tls.ConnectionState
 	console  Console
 	log      *slog.Logger
 	newID    func() string
@@ -90,23 +97,23 @@ type Handler struct {
 type route struct {
 	path    string
 	methods []string
-	need    service.Need // to read; what changes something needs Admin
+	need    auth.Action // to read; what changes something needs Change
 	serve   func(*Handler, http.ResponseWriter, *http.Request) *problem
 }
 
 // routes are all paths, in the patterns of http.ServeMux.
 var routes = []route{
-	{"/{$}", read, service.Anything, (*Handler).index},
-	{"/healthz", read, service.Anything, (*Handler).healthz},
-	{"/readyz", read, service.Anything, (*Handler).readyz},
-	{"/openapi.yaml", read, service.Anything, (*Handler).openapi},
-	{"/v1/inspect/{id}", read, service.Inspect, (*Handler).inspect},
-	{"/v1/members", read, service.Read, (*Handler).members},
-	{"/v1/sequencers", read, service.Read, (*Handler).sequencers},
-	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, service.Read, (*Handler).sequencer},
-	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, service.Admin, (*Handler).attach},
-	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, service.Admin, (*Handler).detach},
-	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, service.Generate, (*Handler).next},
+	{"/{$}", read, auth.Anything, (*Handler).index},
+	{"/healthz", read, auth.Anything, (*Handler).healthz},
+	{"/readyz", read, auth.Anything, (*Handler).readyz},
+	{"/openapi.yaml", read, auth.Anything, (*Handler).openapi},
+	{"/v1/inspect/{id}", read, auth.Inspect, (*Handler).inspect},
+	{"/v1/members", read, auth.See, (*Handler).members},
+	{"/v1/sequencers", read, auth.See, (*Handler).sequencers},
+	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, auth.See, (*Handler).sequencer},
+	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, (*Handler).attach},
+	{"/v1/sequencers/{name}/detach", []string{http.MethodPost}, auth.Change, (*Handler).detach},
+	{"/v1/sequencers/{name}/next", []string{http.MethodGet, http.MethodPost}, auth.Take, (*Handler).next},
 }
 
 // read are the methods of a path that changes nothing. A path where GET changes
@@ -118,23 +125,26 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, guard: c.Guard, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
+	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	if h.limit == 0 {
 		h.limit = service.DefaultLimit
+	}
+	if h.tls == nil {
+		h.tls = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
 	all := routes
 	if c.Metrics != nil {
-		all = append(slices.Clip(all), route{"/metrics", read, service.ReadAll, func(_ *Handler, w http.ResponseWriter, r *http.Request) *problem {
+		all = append(slices.Clip(all), route{"/metrics", read, auth.SeeAll, func(_ *Handler, w http.ResponseWriter, r *http.Request) *problem {
 			c.Metrics.ServeHTTP(w, r)
 			return nil
 		}})
 	}
 	for _, r := range all {
 		observe, trace := c.Observe, c.Trace
-		if r.need == service.Anything || r.path == "/metrics" {
+		if r.need == auth.Anything || r.path == "/metrics" {
 			observe, trace = nil, nil
 		}
 		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
@@ -149,8 +159,8 @@ func NewHandler(c Config) *Handler {
 				return
 			}
 			need := r.need
-			if need == service.Read && req.Method != http.MethodGet && req.Method != http.MethodHead {
-				need = service.Admin
+			if need == auth.See && req.Method != http.MethodGet && req.Method != http.MethodHead {
+				need = auth.Change
 			}
 			var begin time.Time
 			if observe != nil {

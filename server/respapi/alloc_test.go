@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -42,7 +43,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 			if layout == "uuidv7" && strings.Contains(tt.name, "INCR") {
 				continue
 			}
-			c := &conn{s: NewServer(Config{Backend: newStatic(t, layout)}), nc: &discarding{}, access: everything{}}
+			c := &conn{s: NewServer(Config{Backend: newStatic(t, layout)}), nc: &discarding{}, who: new(auth.Credentials)}
 			c.buf = []byte(tt.input)
 			run := func() {
 				c.r, c.w = 0, len(c.buf)
@@ -82,7 +83,7 @@ func BenchmarkAnswer(b *testing.B) {
 		{"packed 10000", line("NEXTB orders 10000"), 10000},
 	} {
 		b.Run(row.name, func(b *testing.B) {
-			c := &conn{s: NewServer(Config{Backend: newFast(b)}), nc: &discarding{}, access: everything{}}
+			c := &conn{s: NewServer(Config{Backend: newFast(b)}), nc: &discarding{}, who: new(auth.Credentials)}
 			c.buf = []byte(row.input)
 			run := func() {
 				c.r, c.w = 0, len(c.buf)

@@ -16,7 +16,7 @@ func TestRedisCLI(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("SKIPPED: redis-cli is not installed; apt-get install redis-tools brings it")
 	}
-	_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: counting(), Version: "v1", Auth: guard{everything{}}})))
+	_, port, _ := net.SplitHostPort(serveTCP(t, NewServer(Config{Backend: counting(), Version: "v1", Auth: guard{}})))
 	run := func(stdin string, args ...string) string {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()

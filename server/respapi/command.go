@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -141,7 +142,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		c.refuse(protocolError("this is HTTP, and the server speaks RESP here: use a Redis client, or ask the port that serves HTTP"))
 		return
 	// Those with a key ask whether the client may have it, and find out so.
-	case (cmd == nil || !cmd.open) && (c.access == nil || (cmd == nil || !cmd.key) && !c.access.Known()):
+	case (cmd == nil || !cmd.open) && (c.who == nil || (cmd == nil || !cmd.key) && c.may(auth.Anything, "") != nil):
 		c.fail(service.Unauthorized.RESP(), authRequired)
 	case cmd == nil:
 		c.fail(codeErr, unknownCommand(args))
@@ -192,11 +193,7 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 	case opHello:
 		c.hello(args)
 	case opAuth:
-		user, secret := []byte(defaultUser), args[len(args)-1]
-		if len(args) == 3 {
-			user = args[1]
-		}
-		if c.login(user, secret) {
+		if c.login(args[len(args)-1]) {
 			c.out = appendSimple(c.out, "OK")
 		}
 	case opClient:
@@ -220,7 +217,7 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 		c.linger = c.r < c.w
 	case opReset:
 		c.resp3, c.name = false, ""
-		c.access = c.s.firstAccess(c.nc)
+		c.who = c.s.firstWho(c.nc)
 		c.out = appendSimple(c.out, "RESET")
 	}
 	return 0, 1
@@ -250,7 +247,7 @@ func unknownCommand(args [][]byte) string {
 // hello answers HELLO.
 func (c *conn) hello(args [][]byte) {
 	resp3, name := c.resp3, c.name
-	var user, secret []byte
+	var secret []byte
 	if len(args) > 1 {
 		switch v := string(args[1]); v {
 		case "2", "3":
@@ -266,7 +263,7 @@ func (c *conn) hello(args [][]byte) {
 		for rest := args[2:]; len(rest) > 0; {
 			switch {
 			case isWord(rest[0], "auth") && len(rest) >= 3:
-				user, secret, rest = rest[1], rest[2], rest[3:]
+				secret, rest = rest[2], rest[3:]
 			case isWord(rest[0], "setname") && len(rest) >= 2:
 				if !c.checkName(rest[1]) {
 					return
@@ -278,10 +275,10 @@ func (c *conn) hello(args [][]byte) {
 			}
 		}
 	}
-	if secret != nil && !c.login(user, secret) {
+	if secret != nil && !c.login(secret) {
 		return
 	}
-	if !c.isKnown() {
+	if c.may(auth.Anything, "") != nil {
 		c.fail(service.Unauthorized.RESP(), "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}

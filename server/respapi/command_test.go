@@ -14,6 +14,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -354,39 +355,49 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// guard knows one secret.
-type guard struct{ access Access }
-
-func (g guard) Authenticate(user, secret string) (Access, bool) {
-	return g.access, user == defaultUser && secret == "right"
+// A guard knows one token, and who has a certificate if that is so. allows says what they
+// may do; nil is everything.
+type guard struct {
+	certificates bool
+	allows       func(do auth.Action, name string) error
 }
 
-// onlyOrders may make IDs of orders.
-type onlyOrders struct{}
-
-func (onlyOrders) Known() bool                  { return true }
-func (onlyOrders) MayGenerate(name string) bool { return name == "orders" }
-func (onlyOrders) MayRead() bool                { return false }
-func (onlyOrders) MaySee() bool                 { return false }
-
-// An ending access is known as often as it is asked so, and then not.
-type ending struct {
-	onlyOrders
-	left *int
+func (g guard) Allow(c *auth.Credentials, do auth.Action, name string) error {
+	known := c.Token == "right"
+	if !c.Given {
+		known = g.certificates && c.TLS != nil && len(c.TLS.PeerCertificates) > 0
+	}
+	switch {
+	case !known:
+		return auth.ErrUnauthorized
+	case g.allows == nil:
+		return nil
+	}
+	return g.allows(do, name)
 }
 
-func (e ending) Known() bool {
-	*e.left--
-	return *e.left >= 0
+// onlyOrders lets clients make IDs of orders.
+func onlyOrders(do auth.Action, name string) error {
+	if do == auth.Anything || do == auth.Take && name == "orders" {
+		return nil
+	}
+	return auth.ErrForbidden
 }
 
-func (e ending) MayGenerate(name string) bool { return e.Known() && name == "orders" }
+// ending is onlyOrders as often as is left, and then knows nobody.
+func ending(left int) func(auth.Action, string) error {
+	return func(do auth.Action, name string) error {
+		if left--; left < 0 {
+			return auth.ErrUnauthorized
+		}
+		return onlyOrders(do, name)
+	}
+}
 
 // TestAuthEnds: who is not known any more is asked who it is, whatever the command.
 func TestAuthEnds(t *testing.T) {
 	const noAuth = "-NOAUTH Authentication required."
-	left := 3
-	s := NewServer(Config{Backend: counting(), Auth: guard{ending{left: &left}}})
+	s := NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}})
 	script := []struct{ in, want string }{
 		{"AUTH right", "+OK"},
 		{"NEXT orders", "1"},
@@ -420,7 +431,7 @@ func TestAuthEnds(t *testing.T) {
 
 // TestInfoIsOfWhoAsks: who may only take IDs learns of INFO what clients need.
 func TestInfoIsOfWhoAsks(t *testing.T) {
-	s := NewServer(Config{Backend: counting(), Auth: guard{onlyOrders{}}, Version: "v9"})
+	s := NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}, Version: "v9"})
 	for command, want := range map[string]string{
 		"INFO": "# Server\r\nredis_version:7.4.0\r\nfirn_version:v9\r\nredis_mode:standalone\r\n\r\n# Persistence\r\nloading:0\r\n\r\n" +
 			"# Replication\r\nrole:master\r\n\r\n# Cluster\r\ncluster_enabled:0\r\n",
@@ -454,7 +465,7 @@ func TestAuth(t *testing.T) {
 		{"HELLO 3", "-NOAUTH HELLO must be called with the client already authenticated"},
 		{"AUTH", "-ERR wrong number of arguments for 'auth' command"},
 		{"AUTH wrong", wrong},
-		{"AUTH other right", wrong},
+		{"AUTH other wrong", wrong},
 		{"HELLO 3 AUTH default wrong", wrong},
 		{"NEXT orders", noAuth},
 		{"RESET", "+RESET"},
@@ -479,7 +490,7 @@ func TestAuth(t *testing.T) {
 	for _, tt := range script {
 		in.WriteString(line(tt.in))
 	}
-	s := NewServer(Config{Backend: counting(), Auth: guard{onlyOrders{}}})
+	s := NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}})
 	all := values(t, talk(s, in.String()))
 	if len(all) != len(script) {
 		t.Fatalf("%d answers, want %d", len(all), len(script))

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/requestid"
 )
 
@@ -38,8 +39,8 @@ type conn struct {
 	request string          // the ID of the one that is; "" as long as nobody needs it
 	traced  Answered        // where commands are traced
 
-	access Access // nil for who has not said who it is
-	name   string // as CLIENT SETNAME has it
+	who    *auth.Credentials // nil for who has not said who it is
+	name   string            // as CLIENT SETNAME has it
 	resp3  bool
 	ending bool // after the answers that there are, the connection is closed
 	linger bool // and then what still comes is read
@@ -104,7 +105,7 @@ func (c *conn) answer() {
 	c.ended = time.Time{}
 	for c.r < c.w && !c.ending && c.err == nil {
 		l := c.s.ours
-		if c.access == nil {
+		if c.who == nil {
 			l = c.s.others
 		}
 		n, args, err := parse(c.buf[c.r:c.w], c.args[:0], l)
@@ -237,7 +238,7 @@ func (c *conn) fill() error {
 // setTimeout sets the deadline of the next read.
 func (c *conn) setTimeout() error {
 	d := c.s.c.IdleTimeout
-	if c.access == nil && (d == 0 || d > c.s.c.ReadTimeout) {
+	if c.who == nil && (d == 0 || d > c.s.c.ReadTimeout) {
 		d = c.s.c.ReadTimeout
 	}
 	switch {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"time"
+
+	"github.com/firnid/firn/server/auth"
 )
 
 // redisVersion is the version of Redis whose answers to what clients send on their
@@ -29,7 +31,7 @@ func (c *conn) info(args [][]byte) {
 			b = fmt.Appendf(b, "%v:%v\r\n", lines[i], lines[i+1])
 		}
 	}
-	if !c.access.MaySee() {
+	if c.may(auth.See, "") != nil {
 		section("Server", "redis_version", redisVersion, "firn_version", s.c.Version, "redis_mode", "standalone")
 		section("Persistence", "loading", 0) // ioredis waits until it is so
 		section("Replication", "role", "master")

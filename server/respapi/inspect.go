@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/service"
 )
@@ -15,8 +16,8 @@ const maxID = 256
 // inspect answers INSPECT: the likeliest reading, with the names that HTTP has.
 // As there, integers above 2^53 are strings.
 func (c *conn) inspect(args [][]byte) {
-	if !c.access.MayRead() {
-		c.fail(service.Forbidden.RESP(), "this client may not use INSPECT: its token lacks the role to read")
+	if err := c.may(auth.Inspect, ""); err != nil {
+		c.deny(err, "this client may not use INSPECT: its token lacks the role to read")
 		return
 	}
 	var o inspect.Options

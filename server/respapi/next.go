@@ -10,6 +10,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/service"
 )
@@ -79,7 +80,7 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 // its own ID, in order, or all of them are done one by one.
 func (c *conn) serveAlike(q request, raw []byte) (ids, n int) {
 	if more := c.repeats(raw, min(maxRepeats, c.s.c.MaxCount)); more > 0 {
-		if k := c.known[string(q.name)]; k != nil && (more >= fewRepeats || k.try == nil && k.try128 == nil) && c.access.MayGenerate(k.name) {
+		if k := c.known[string(q.name)]; k != nil && (more >= fewRepeats || k.try == nil && k.try128 == nil) && c.may(auth.Take, k.name) == nil {
 			q.count = 1 + more
 			if c.answerFrom(c.s.try, &k.q, q) == nil {
 				c.r += more * len(raw)
@@ -161,8 +162,8 @@ func (c *conn) serveIDs(q request) (ids int) {
 			return 0
 		}
 	}
-	if !c.access.MayGenerate(name) {
-		c.deny(name)
+	if err := c.may(auth.Take, name); err != nil {
+		c.deny(err, "this client may not make IDs of sequencer "+name)
 		return 0
 	}
 

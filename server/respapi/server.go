@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -51,14 +52,9 @@ type Config struct {
 	// of 64 KiB and more; 0 means DefaultWriteTimeout.
 	WriteTimeout time.Duration
 
-	// Auth knows who may use the server; nil means everybody, unless PeerAccess is
-	// set.
-	Auth Authenticator
-
-	// PeerAccess returns what the peer of a TLS connection may do, by its
-	// certificate. Who it does not know can still use AUTH, if there is Auth. nil
-	// means that nobody is known by certificates.
-	PeerAccess func(tls.ConnectionState) (Access, bool)
+	// Auth knows who may do what; nil lets everybody do everything. A client shows a token
+	// with AUTH, or a certificate.
+	Auth auth.Authorizer
 
 	// TLSState returns the TLS state of a connection, or nil where it has none. It
 	// is for connections that were wrapped; nil means that *tls.Conn have one.
@@ -248,7 +244,7 @@ func (s *Server) ServeConn(nc net.Conn) {
 			s.c.Log.Error("connection panicked", "peer", nc.RemoteAddr(), "panic", what, "stack", string(debug.Stack()))
 		}
 	}()
-	c.access = s.firstAccess(nc)
+	c.who = s.firstWho(nc)
 	c.serve()
 }
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -140,7 +141,7 @@ func TestMemory(t *testing.T) {
 		"new names": io.LimitReader(&numbered{}, 4<<20),
 	} {
 		nc := &discarding{scripted: scripted{in: in}}
-		c := &conn{s: NewServer(Config{Backend: counting()}), nc: nc, access: everything{}}
+		c := &conn{s: NewServer(Config{Backend: counting()}), nc: nc, who: new(auth.Credentials)}
 		c.serve()
 		if len(c.buf) > 256<<10 || cap(c.out) > 512<<10 || len(c.known) > maxKnown {
 			t.Errorf("%s: %d bytes to read, %d to write, %d names", name, len(c.buf), cap(c.out), len(c.known))
@@ -260,7 +261,7 @@ func TestTimeouts(t *testing.T) {
 		})
 	})
 	t.Run("stranger", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), Auth: guard{everything{}}}, func(s *Server, l *pipeListener) {
+		serving(t, Config{Backend: counting(), Auth: guard{}}, func(s *Server, l *pipeListener) {
 			known, stranger := l.dial(), l.dial()
 			if got := known.do("AUTH right"); got != "+OK" {
 				t.Fatalf("AUTH = %s", got)
@@ -445,19 +446,16 @@ func TestShutdown(t *testing.T) {
 func TestPeerAccess(t *testing.T) {
 	cert := newCertificate(t)
 	for _, tt := range []struct {
-		name string
-		auth Authenticator
-		cert bool
-		want string
+		name  string
+		known bool // by its certificate
+		cert  bool
+		want  string
 	}{
-		{"certificate", nil, true, "1"},
-		{"no certificate", nil, false, "-NOAUTH Authentication required."},
-		{"certificate or token", guard{everything{}}, true, "1"},
-		{"neither", guard{everything{}}, false, "-NOAUTH Authentication required."},
+		{"certificate", true, true, "1"},
+		{"no certificate", true, false, "-NOAUTH Authentication required."},
+		{"certificate that is not known", false, true, "-NOAUTH Authentication required."},
 	} {
-		s := NewServer(Config{Backend: counting(), Auth: tt.auth, PeerAccess: func(state tls.ConnectionState) (Access, bool) {
-			return onlyOrders{}, len(state.PeerCertificates) > 0
-		}})
+		s := NewServer(Config{Backend: counting(), Auth: guard{tt.known, onlyOrders}})
 		near, far := net.Pipe()
 		done := make(chan struct{})
 		go func() {

@@ -26,6 +26,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
@@ -483,9 +484,9 @@ func TestForwardTLS(t *testing.T) {
 			s := c.(*tls.Conn).ConnectionState()
 			return &s
 		},
-		Guard: guardFunc(func(token string, state *tls.ConnectionState) error {
+		Auth: guardFunc(func(token string, state *tls.ConnectionState) error {
 			if state == nil || len(state.VerifiedChains) == 0 {
-				return service.ErrUnauthorized
+				return auth.ErrUnauthorized
 			}
 			peers <- state.PeerCertificates[0].Subject.CommonName + token
 			return nil
@@ -507,8 +508,8 @@ func TestForwardTLS(t *testing.T) {
 
 type guardFunc func(token string, state *tls.ConnectionState) error
 
-func (g guardFunc) CheckToken(token string, state *tls.ConnectionState, _ service.Need, _ string) error {
-	return g(token, state)
+func (g guardFunc) Allow(c *auth.Credentials, _ auth.Action, _ string) error {
+	return g(c.Token, c.TLS)
 }
 
 // certificate makes a certificate of 127.0.0.1 that is its own authority.

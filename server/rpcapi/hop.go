@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
@@ -64,7 +65,7 @@ func Forwarded(ctx context.Context) bool { return ctx.Value(forwarded{}) != nil 
 // Forward makes some IDs for a client of another server.
 func (s *Server) Forward(ctx context.Context, r *firnv1.ForwardRequest) (*firnv1.ForwardResponse, error) {
 	name := r.GetSequencer()
-	if err := s.check(ctx, service.Generate, name); err != nil {
+	if err := s.check(ctx, auth.Take, name); err != nil {
 		return nil, err
 	}
 	if err := s.admit(ctx, r); err != nil {

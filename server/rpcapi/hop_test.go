@@ -130,7 +130,7 @@ func TestForwardRefused(t *testing.T) {
 // TestForwardNeedsRights: who may not take IDs may not forward calls either, and learns
 // nothing else.
 func TestForwardNeedsRights(t *testing.T) {
-	conn := serve(t, Config{Guard: needs{}, Peer: strict{}})
+	conn := serve(t, Config{Auth: needs{}, Peer: strict{}})
 	_, err := firnv1.NewForwardingClient(conn).Forward(t.Context(), &firnv1.ForwardRequest{})
 	wantCode(t, "Forward", err, codes.Unauthenticated, "unauthorized")
 	_, err = firnv1.NewIDsClient(conn).Next(metadata.AppendToOutgoingContext(t.Context(), hopKey, "1"), &firnv1.NextRequest{})

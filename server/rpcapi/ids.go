@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -37,7 +38,7 @@ type want struct {
 
 // mayTake sees who asks for IDs of a sequencer, and that it is not another server.
 func (s *Server) mayTake(ctx context.Context, name string) error {
-	if err := s.check(ctx, service.Generate, name); err != nil {
+	if err := s.check(ctx, auth.Take, name); err != nil {
 		return err
 	}
 	return refuseOld(ctx)
@@ -281,7 +282,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 			return err
 		}
 		// A stream can outlast the token that began it.
-		if err := s.check(ctx, service.Generate, w.name); err != nil {
+		if err := s.check(ctx, auth.Take, w.name); err != nil {
 			return err
 		}
 		a, err := s.take(ctx, "Stream", w, int(n))

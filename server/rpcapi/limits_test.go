@@ -17,6 +17,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -80,9 +81,9 @@ func TestStreamChecksAgain(t *testing.T) {
 	var revoked atomic.Bool
 	s := &slow{free: make(chan struct{})}
 	close(s.free)
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s, Guard: guardFunc(func(string, *tls.ConnectionState) error {
+	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s, Auth: guardFunc(func(string, *tls.ConnectionState) error {
 		if revoked.Load() {
-			return service.ErrUnauthorized
+			return auth.ErrUnauthorized
 		}
 		return nil
 	})}))
@@ -280,7 +281,7 @@ func TestHealth(t *testing.T) {
 // TestTokens: one token, however its scheme is written.
 func TestTokens(t *testing.T) {
 	var got atomic.Value
-	ids := firnv1.NewIDsClient(serve(t, Config{Backend: static(t, "default"), Guard: guardFunc(func(token string, _ *tls.ConnectionState) error {
+	ids := firnv1.NewIDsClient(serve(t, Config{Backend: static(t, "default"), Auth: guardFunc(func(token string, _ *tls.ConnectionState) error {
 		got.Store(token)
 		return nil
 	})}))

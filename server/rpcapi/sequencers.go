@@ -11,13 +11,14 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
 
 // admin sees who asks, and finds the Administrator. The name is checked where one is
 // needed, once it is known who asks.
-func (s *Server) admin(ctx context.Context, need service.Need, name string, named bool) (service.Administrator, error) {
+func (s *Server) admin(ctx context.Context, need auth.Action, name string, named bool) (service.Administrator, error) {
 	if err := s.check(ctx, need, name); err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (s *Server) failedOn(ctx context.Context, method, name string, err error) e
 
 // List lists the sequencers that whoever asks may see.
 func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListResponse, error) {
-	a, err := s.admin(ctx, service.Read, "", false)
+	a, err := s.admin(ctx, auth.See, "", false)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 	defer cancel()
 	r := new(firnv1.ListResponse)
 	err = a.Sequencers(limited, func(name string, info grant.Info, err error) bool {
-		if s.check(ctx, service.Read, name) != nil {
+		if s.check(ctx, auth.See, name) != nil {
 			return true
 		}
 		if err != nil {
@@ -81,7 +82,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 
 // Get returns one sequencer with its node numbers.
 func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResponse, error) {
-	a, err := s.admin(ctx, service.Read, q.GetName(), true)
+	a, err := s.admin(ctx, auth.See, q.GetName(), true)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResp
 
 // Create creates a sequencer.
 func (s *Server) Create(ctx context.Context, q *firnv1.CreateRequest) (*firnv1.CreateResponse, error) {
-	a, err := s.admin(ctx, service.Admin, q.GetName(), true)
+	a, err := s.admin(ctx, auth.Change, q.GetName(), true)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (s *Server) Destroy(ctx context.Context, q *firnv1.DestroyRequest) (*firnv1
 }
 
 func (s *Server) change(ctx context.Context, method, name string, do func(service.Administrator, context.Context, string) (grant.Info, error)) (*firnv1.Sequencer, error) {
-	a, err := s.admin(ctx, service.Admin, name, true)
+	a, err := s.admin(ctx, auth.Change, name, true)
 	if err != nil {
 		return nil, err
 	}

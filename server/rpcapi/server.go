@@ -27,19 +27,11 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
-
-// A Guard knows who may do what. It must be safe for use by many goroutines at once.
-type Guard interface {
-	// CheckToken returns nil if who has sent a token, or is at the other end of a TLS
-	// connection, may do that, with the sequencer that is named where there is one. Else
-	// it returns an error that is service.ErrUnauthorized or service.ErrForbidden. The
-	// token is empty and the state nil where there is none.
-	CheckToken(token string, state *tls.ConnectionState, need service.Need, name string) error
-}
 
 // Config says what a Server serves. Only the Backend is needed.
 type Config struct {
@@ -60,8 +52,8 @@ type Config struct {
 	// values mean what they mean in HTTP. Answers have no limit but the number of IDs.
 	Limits service.Limits
 
-	// Guard knows who may do what; nil lets everybody do everything.
-	Guard Guard
+	// Auth knows who may do what; nil lets everybody do everything.
+	Auth auth.Authorizer
 
 	// TLSState returns the TLS state of a connection, or nil; nil means that none has.
 	TLSState func(net.Conn) *tls.ConnectionState
@@ -261,27 +253,20 @@ func withRequest(err error, id string) error {
 	return err
 }
 
-// check asks the Guard.
-func (s *Server) check(ctx context.Context, need service.Need, name string) error {
-	if s.c.Guard == nil {
+// check asks the Authorizer, if there is one.
+func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
+	if s.c.Auth == nil {
 		return nil
-	}
-	// Of two it would not be known which one counts.
-	var token string
-	if all := metadata.ValueFromIncomingContext(ctx, "authorization"); len(all) == 1 {
-		if scheme, t, _ := strings.Cut(all[0], " "); strings.EqualFold(scheme, "Bearer") {
-			token = t
-		}
 	}
 	var state *tls.ConnectionState
 	if c := callerOf(ctx); c.secure {
 		state = &c.State
 	}
-	err := s.c.Guard.CheckToken(token, state, need, name)
+	err := s.c.Auth.Allow(auth.FromHeader(metadata.ValueFromIncomingContext(ctx, "authorization"), state), do, name)
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, service.ErrForbidden):
+	case errors.Is(err, auth.ErrForbidden):
 		return fail(service.Forbidden, err.Error(), 0)
 	}
 	return fail(service.Unauthorized, err.Error()+": send a token, as metadata authorization: Bearer firn_…", 0)

@@ -2,7 +2,6 @@ package rpcapi
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -26,6 +25,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -358,24 +358,24 @@ func TestSequencers(t *testing.T) {
 // needs is a Guard that knows the tokens of needs.
 type needs struct{}
 
-func (needs) CheckToken(token string, _ *tls.ConnectionState, need service.Need, name string) error {
-	switch token {
+func (needs) Allow(c *auth.Credentials, do auth.Action, name string) error {
+	switch c.Token {
 	case "":
-		return service.ErrUnauthorized
-	case map[service.Need]string{service.Generate: "generate ", service.Read: "read ", service.Admin: "admin "}[need] + name:
+		return auth.ErrUnauthorized
+	case strings.TrimSpace(map[auth.Action]string{auth.Take: "generate ", auth.See: "read ", auth.Change: "admin "}[do] + name):
 		return nil
 	}
-	return service.ErrForbidden
+	return auth.ErrForbidden
 }
 
 // seesOrders is a Guard of who may ask for lists, and see orders.
 type seesOrders struct{}
 
-func (seesOrders) CheckToken(_ string, _ *tls.ConnectionState, need service.Need, name string) error {
-	if need == service.Read && (name == "" || name == "orders") {
+func (seesOrders) Allow(_ *auth.Credentials, do auth.Action, name string) error {
+	if do == auth.See && (name == "" || name == "orders") {
 		return nil
 	}
-	return service.ErrForbidden
+	return auth.ErrForbidden
 }
 
 // TestListIsOfWhoAsks: a list has only the sequencers that whoever asks may see.
@@ -387,7 +387,7 @@ func TestListIsOfWhoAsks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	some := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Guard: seesOrders{}}))
+	some := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Auth: seesOrders{}}))
 	for q, want := range map[firnv1.SequencersClient][]string{all: {"orders", "users"}, some: {"orders"}} {
 		r, err := q.List(t.Context(), &firnv1.ListRequest{})
 		if err != nil {
@@ -404,7 +404,7 @@ func TestListIsOfWhoAsks(t *testing.T) {
 }
 
 func TestGuard(t *testing.T) {
-	conn := serve(t, Config{Guard: needs{}})
+	conn := serve(t, Config{Auth: needs{}})
 	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
 	for token, call := range map[string]func(ctx context.Context) error{
 		"generate orders": func(ctx context.Context) error {
@@ -440,7 +440,7 @@ func TestGuard(t *testing.T) {
 
 // TestWhoAsksFirst: who may not ask is told that, and not what is wrong with the call.
 func TestWhoAsksFirst(t *testing.T) {
-	conn := serve(t, Config{Guard: needs{}})
+	conn := serve(t, Config{Auth: needs{}})
 	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
 	for what, call := range map[string]func() error{
 		"Get":          func() error { _, err := q.Get(t.Context(), &firnv1.GetRequest{}); return err },

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"crypto/tls"
 	"log/slog"
-	"net/http"
 
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/console"
@@ -17,11 +15,8 @@ func (s *serving) console(guard *guard, backend service.Backend, log *slog.Logge
 		Backend: backend,
 		Figures: func() []metrics.Sequencer { return figures(backend) },
 		Self:    s.self,
-		TLS: func(r *http.Request) *tls.ConnectionState {
-			state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
-			return state
-		},
-		Layout: s.layout, Limit: s.requestTimeout, Version: version, Log: log,
+		TLS:     tlsState,
+		Layout:  s.layout, Limit: s.requestTimeout, Version: version, Log: log,
 	}
 	if guard.tokens != nil {
 		c.Tokens = func() *auth.Set { return guard.tokens.Set() }

@@ -14,11 +14,8 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/listen"
-	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/rpcapi"
-	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -167,137 +164,18 @@ func withTLSState(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// certificate returns who the peer of a connection is, by its certificate.
-func (g *guard) certificate(state *tls.ConnectionState) (*auth.Principal, bool) {
-	if state == nil || len(state.VerifiedChains) == 0 || g.tokens == nil {
-		return nil, false
-	}
-	return g.tokens.Set().Certificate(state.PeerCertificates[0], time.Now())
-}
-
-// http is the guard of the HTTP API, or nil where everybody may do everything.
-func (g *guard) http() httpapi.Guard {
-	if g.tokens == nil {
-		return nil
-	}
-	return httpGuard{g}
-}
-
-type httpGuard struct{ g *guard }
-
-func (h httpGuard) Check(r *http.Request, need service.Need, name string) error {
+// tlsState is that of the connection of a request, or nil.
+func tlsState(r *http.Request) *tls.ConnectionState {
 	state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
-	token, given := auth.FromRequest(r)
-	if given && token == "" {
-		return service.ErrUnauthorized // also where there is a certificate: what was said counts
-	}
-	return h.g.CheckToken(token, state, need, name)
+	return state
 }
 
-// grpc is the guard of the gRPC API, or nil where everybody may do everything.
-func (g *guard) grpc() rpcapi.Guard {
+// authorizer knows who may do what; nil if everybody may do everything.
+func (g *guard) authorizer() auth.Authorizer {
 	if g.tokens == nil {
 		return nil
 	}
-	return g
-}
-
-// CheckToken says whether who has a token, or is at the end of a connection, may do that.
-func (g *guard) CheckToken(token string, state *tls.ConnectionState, need service.Need, name string) error {
-	p, ok := g.certificate(state)
-	if token != "" {
-		p, ok = g.tokens.Set().Token(token, time.Now())
-	}
-	if !ok {
-		return service.ErrUnauthorized
-	}
-	allowed := true
-	switch need {
-	case service.Generate:
-		allowed = p.MayGenerate(name)
-	case service.Read:
-		allowed = p.MayRead(name)
-	case service.ReadAll:
-		allowed = p.MayReadAll()
-	case service.Admin:
-		allowed = p.MayAdmin(name)
-	}
-	if !allowed {
-		return service.ErrForbidden
-	}
-	return nil
-}
-
-// resp is who knows tokens for RESP, or nil where nobody has to be known.
-func (g *guard) resp() respapi.Authenticator {
-	if g.tokens == nil {
-		return nil
-	}
-	return respGuard{g}
-}
-
-type respGuard struct{ g *guard }
-
-func (r respGuard) Authenticate(_, secret string) (respapi.Access, bool) {
-	return r.g.access(func(s *auth.Set) (*auth.Principal, bool) { return s.Token(secret, time.Now()) })
-}
-
-// peer is who knows certificates for RESP, or nil.
-func (g *guard) peer() func(tls.ConnectionState) (respapi.Access, bool) {
-	if g.tokens == nil || g.tls == nil {
-		return nil
-	}
-	return func(state tls.ConnectionState) (respapi.Access, bool) {
-		if len(state.VerifiedChains) == 0 {
-			return nil, false
-		}
-		return g.access(func(s *auth.Set) (*auth.Principal, bool) { return s.Certificate(state.PeerCertificates[0], time.Now()) })
-	}
-}
-
-func (g *guard) access(find func(*auth.Set) (*auth.Principal, bool)) (respapi.Access, bool) {
-	set := g.tokens.Set()
-	p, ok := find(set)
-	if !ok {
-		return nil, false
-	}
-	return respAccess{g, find, set, p}, true
-}
-
-// A respAccess is who a connection is of. It is found again when the file of tokens has
-// changed, so that what is taken out of it ends.
-type respAccess struct {
-	g    *guard
-	find func(*auth.Set) (*auth.Principal, bool)
-	set  *auth.Set
-	p    *auth.Principal
-}
-
-func (a respAccess) now() (*auth.Principal, bool) {
-	if set := a.g.tokens.Set(); set != a.set || a.p.Ends() {
-		return a.find(set)
-	}
-	return a.p, true
-}
-
-func (a respAccess) Known() bool {
-	_, ok := a.now()
-	return ok
-}
-
-func (a respAccess) MayGenerate(name string) bool {
-	p, ok := a.now()
-	return ok && p.MayGenerate(name)
-}
-
-func (a respAccess) MayRead() bool {
-	p, ok := a.now()
-	return ok && p.MayInspect()
-}
-
-func (a respAccess) MaySee() bool {
-	p, ok := a.now()
-	return ok && p.MayRead("")
+	return g.tokens
 }
 
 // forwarderConfig is how this server asks others of its store.

@@ -525,9 +525,9 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		Limit:   s.requestTimeout,
 		Limits:  s.limits(),
 		AnyHost: s.insecure || guard.knows(),
-		Guard:   guard.http(),
-		Trace:   s.tracer.HTTP(guard.tlsConfig() != nil),
-		Log:     log,
+		Auth:    guard.authorizer(), TLS: tlsState,
+		Trace: s.tracer.HTTP(guard.tlsConfig() != nil),
+		Log:   log,
 	})
 	web := httpapi.NewServer(handler)
 	web.ConnContext = withTLSState
@@ -535,7 +535,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	resp := respapi.NewServer(respapi.Config{
 		Backend: backend, Limit: s.requestTimeout, MaxConns: int(s.maxConns), MaxCount: int(s.maxCount), MaxBytes: s.maxBody,
 		ReadTimeout: s.read, WriteTimeout: s.write, IdleTimeout: s.idleOfRESP,
-		Auth: guard.resp(), PeerAccess: guard.peer(), TLSState: listen.StateOf,
+		Auth: guard.authorizer(), TLSState: listen.StateOf,
 		Version: version, Log: log, Trace: s.tracer.RESP(),
 		Observe: func(_ string, n, _ int, d time.Duration, failed bool) {
 			o := metrics.OK
@@ -546,7 +546,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		},
 	})
 	rpc := rpcapi.NewServer(rpcapi.Config{
-		Backend: backend, Peer: peer, Limit: s.requestTimeout, Limits: s.limits(), Guard: guard.grpc(), TLSState: listen.StateOf, Log: log, Options: s.tracer.GRPCServer(),
+		Backend: backend, Peer: peer, Limit: s.requestTimeout, Limits: s.limits(), Auth: guard.authorizer(), TLSState: listen.StateOf, Log: log, Options: s.tracer.GRPCServer(),
 		Observe: func(_ string, code codes.Code, d time.Duration) { set.Observe("grpc", outcomeOfCode(code), d) },
 	})
 	done := make(chan error, 4*len(endpoints))
