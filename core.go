@@ -597,6 +597,24 @@ func (c *core) next(ctx context.Context, n int) (t *term, slot uint64, err error
 	return t, slot, err
 }
 
+// tryNextBatch is next for a call that does not wait.
+func (c *core) tryNextBatch(n int) (t *term, slot uint64, err error) {
+	if err := checkCount(n); err != nil {
+		return nil, 0, err
+	}
+	w := waiter{want: uint64(n), batch: true, from: math.MaxUint64}
+	if err := c.tooLarge(c.term.Load(), w.want); err != nil {
+		return nil, 0, err
+	}
+	if c.line.busy() {
+		return nil, 0, &WaitError{Wait: c.layout.unit} // others were here before
+	}
+	if t, slot, err = c.takeBatch(&w); err == nil {
+		c.batches.Add(1)
+	}
+	return t, slot, err
+}
+
 // timeOf is the time of a reading.
 func (c *core) timeOf(now reading) time.Time {
 	t, _ := c.layout.timeOf(now.tick)

@@ -116,6 +116,16 @@ func (g *Generator) NextBatch(ctx context.Context, n int) (Batch, error) {
 	return newBatch[ID](&t.composer, slot, n), nil
 }
 
+// TryNextBatch is NextBatch without ever waiting: where that waits, it has a
+// *WaitError or a *ClockError, and has taken nothing.
+func (g *Generator) TryNextBatch(n int) (Batch, error) {
+	t, slot, err := g.tryNextBatch(n)
+	if err != nil {
+		return Batch{}, err
+	}
+	return newBatch[ID](&t.composer, slot, n), nil
+}
+
 // id is the ID of a slot of this term.
 func (t *term) id(slot uint64) ID {
 	id := t.composer.low(slot)

@@ -76,6 +76,15 @@ func (g *Generator128) NextBatch(ctx context.Context, n int) (Batch128, error) {
 	return newBatch[ID128](&t.composer, slot, n), nil
 }
 
+// TryNextBatch makes the next n IDs without ever waiting; see Generator.TryNextBatch.
+func (g *Generator128) TryNextBatch(n int) (Batch128, error) {
+	t, slot, err := g.tryNextBatch(n)
+	if err != nil {
+		return Batch128{}, err
+	}
+	return newBatch[ID128](&t.composer, slot, n), nil
+}
+
 // id128 is the ID of a slot of this term.
 func (t *term) id128(slot uint64) (id ID128) {
 	t.put128(&id, slot)

@@ -326,6 +326,21 @@ func (q *Sequencer) NextBatch(ctx context.Context, n int) (b firn.Batch, err err
 	return b, err
 }
 
+// TryNextBatch is NextBatch without ever waiting. Beside the errors of
+// firn.Generator.TryNextBatch it has ErrNotYet, and those of Next.
+func (q *Sequencer) TryNextBatch(n int) (firn.Batch, error) {
+	err := q.checkBatch(n)
+	if g := q.current.Load(); g != nil && err == nil {
+		if b, err := (*g).TryNextBatch(n); !hasEnded(err) {
+			return b, err
+		}
+	}
+	if err == nil {
+		err = q.notYet()
+	}
+	return firn.Batch{}, err
+}
+
 // fillPiece is how many IDs of a long Fill are taken at once, so that one that
 // meets the end of a window has few to take again.
 const fillPiece = 4096

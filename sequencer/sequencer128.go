@@ -80,3 +80,17 @@ func (q *Sequencer128) NextBatch(ctx context.Context, n int) (b firn.Batch128, e
 	})
 	return b, err
 }
+
+// TryNextBatch is Sequencer.TryNextBatch.
+func (q *Sequencer128) TryNextBatch(n int) (firn.Batch128, error) {
+	err := q.checkBatch(n)
+	if g := q.current.Load(); g != nil && err == nil {
+		if b, err := (*g).TryNextBatch(n); !hasEnded(err) {
+			return b, err
+		}
+	}
+	if err == nil {
+		err = q.notYet()
+	}
+	return firn.Batch128{}, err
+}

@@ -23,8 +23,7 @@ import (
 // Config says what a Console shows. Only the Backend is needed; the zero value of any
 // other field means what the field says.
 type Config struct {
-	// Backend makes IDs. Where it is an service.Administrator and an service.Lister too,
-	// sequencers can be changed, and servers seen.
+	// Backend makes IDs.
 	Backend service.Backend
 
 	// Figures are what this server's sequencers have done; nil means that nothing is known.
@@ -61,7 +60,6 @@ type Config struct {
 type Console struct {
 	c        Config
 	admin    service.Administrator // nil without a store
-	lister   service.Lister        // likewise
 	sessions *auth.Sessions
 	origins  *auth.Origins
 	mux      *http.ServeMux
@@ -107,8 +105,7 @@ func New(c Config) (*Console, error) {
 		c.TLS = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
 	k := &Console{c: c, mux: http.NewServeMux(), history: newHistory(c.Every)}
-	k.admin, _ = c.Backend.(service.Administrator)
-	k.lister, _ = c.Backend.(service.Lister)
+	k.admin = c.Backend.Admin()
 	var err error
 	if k.origins, err = auth.NewOrigins(c.Trusted...); err != nil {
 		return nil, err

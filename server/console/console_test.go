@@ -28,7 +28,7 @@ import (
 // newWorld is a console over a cluster, behind the API's handler as firn serve has it.
 func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.Cluster) {
 	t.Helper()
-	cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store), Config: sequencer.Config{Layout: firn.Default(), Host: "one"}})
+	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), Config: sequencer.Config{Layout: firn.Default(), Host: "one"}})
 	c := Config{Backend: cluster, Version: "v9.9.9", Every: time.Hour}
 	c.Figures = func() (all []metrics.Sequencer) {
 		cluster.Stats(func(name string, q sequencer.Stats) { all = append(all, metrics.Sequencer{Name: name, IDs: q.IDs}) })
@@ -484,7 +484,7 @@ func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
 		store := &slowStore{Store: new(memstore.Store)}
-		cluster := service.NewCluster(service.ClusterConfig{Store: store, Config: sequencer.Config{Layout: firn.Default()}})
+		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: sequencer.Config{Layout: firn.Default()}})
 		defer cluster.Close(context.Background())
 		k, err := New(Config{Backend: cluster})
 		if err != nil {

@@ -180,10 +180,10 @@ func (f *fleet) load(version uint64, before *snapshot) *snapshot {
 		}
 		err = f.readNodes(ctx, q)
 	}
-	if err == nil && f.k.lister != nil {
+	if err == nil {
 		var all []members.Member
 		asked := f.k.c.Now()
-		if all, err = f.k.lister.Members(ctx); err == nil {
+		if all, err = f.k.admin.Members(ctx); err == nil {
 			s.Members = f.withClocks(all, asked, f.k.c.Now())
 		}
 	}

@@ -15,153 +15,62 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/service"
 )
 
-// A Backend is a Cluster whose sequencers are asked of other servers where this one has
-// no node ID for them. It must be made by New, and is safe for use by many goroutines
-// at once.
-type Backend struct {
-	*service.Cluster
+// Peers are the other servers of a store, over gRPC. They must be made by New, and are
+// safe for use by many goroutines at once.
+type Peers struct {
 	f       *rpcapi.Forwarder
 	self    *members.Announcer
 	log     *slog.Logger
 	peers   *peers
 	windows *windows
 	counts  counts
-	some    atomic.Bool  // there was an absence
 	warned  atomic.Int64 // when the log was last told that a peer does not help, in nanoseconds of Unix
 	helped  atomic.Int64 // when a call was last answered, if none has failed since; 0 if one has
-
-	mu   sync.Mutex // guards what follows
-	away map[string]absence
 }
 
-// An absence is a sequencer that this server had no node ID for.
-type absence struct {
-	layout firn.Layout
-	until  time.Time // when it is tried again
-	err    error
-}
+var _ service.Peers = (*Peers)(nil)
 
-const (
-	retry   = 2 * time.Second // how long it is not tried to have a node ID
-	mostOut = 10_000          // names that are remembered
-)
-
-// New makes a Backend over a Cluster of this configuration, whose Wrap and Elsewhere it
-// sets. self announces this server in the store.
-func New(c service.ClusterConfig, f *rpcapi.Forwarder, self *members.Announcer) *Backend {
-	b := &Backend{f: f, self: self, log: c.Config.Logger, away: make(map[string]absence)}
-	if b.log == nil {
-		b.log = slog.New(slog.DiscardHandler)
+// New makes the Peers of the server that self announces, in the store of a Fleet. Calls go
+// through f. A nil log means that nobody is told.
+func New(fleet *service.Fleet, f *rpcapi.Forwarder, self *members.Announcer, log *slog.Logger) *Peers {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
-	c.Wrap, c.Elsewhere = b.orElsewhere, b.canHelp
-	b.Cluster = service.NewCluster(c)
-	b.peers = newPeers(b.Members, self.ID())
-	b.windows = newWindows(c.Store, b.Lookup)
-	return b
+	return &Peers{
+		f: f, self: self, log: log,
+		peers: newPeers(fleet.Members, self.ID()), windows: newWindows(fleet.Store(), fleet.Lookup),
+	}
 }
 
 // Forwards is how often another server was asked, by result.
-func (b *Backend) Forwards() map[string]uint64 { return b.counts.all() }
+func (b *Peers) Forwards() map[string]uint64 { return b.counts.all() }
 
 // Forwarded is how many calls other servers have answered.
-func (b *Backend) Forwarded() uint64 { return b.counts[gave].Load() }
+func (b *Peers) Forwarded() uint64 { return b.counts[gave].Load() }
 
-// Sequencer returns the sequencer of a name: this server's, or that of another one.
-func (b *Backend) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
-	here := rpcapi.Forwarded(ctx)
-	if !here && b.some.Load() {
-		b.mu.Lock()
-		a, ok := b.away[name]
-		b.mu.Unlock()
-		if ok && time.Now().Before(a.until) {
-			return b.elsewhere(name, a), nil
-		}
-	}
-	s, err := b.Cluster.Sequencer(ctx, name)
-	if err == nil || here || !errors.Is(err, grant.ErrNodesExhausted) {
-		return s, err
-	}
-	info, lookup := b.Lookup(ctx, name)
-	if lookup != nil {
-		return s, err
-	}
-	a := absence{info.Config.Layout, time.Now().Add(retry), err}
-	name = strings.Clone(name)
-	b.mu.Lock()
-	if len(b.away) >= mostOut {
-		clear(b.away)
-	}
-	b.away[name] = a
-	b.mu.Unlock()
-	b.some.Store(true)
-	return b.elsewhere(name, a), nil
+// NextBatch takes IDs of 64 bits from another server.
+func (b *Peers) NextBatch(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch, error) {
+	return ask(ctx, b, name, absence{l, lacks}, n, b.f.Forward, l.Decompose)
 }
 
-// elsewhere is a sequencer that only others have.
-func (b *Backend) elsewhere(name string, a absence) service.Sequencer {
-	if a.layout.Bits() == 128 {
-		return service.Sequencer{Layout: a.layout, Source128: source128{b, name, a}}
-	}
-	return service.Sequencer{Layout: a.layout, Source: source{b, name, a}}
+// NextBatch128 takes IDs of 128 bits from another server.
+func (b *Peers) NextBatch128(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch128, error) {
+	return ask(ctx, b, name, absence{l, lacks}, n, b.f.Forward128, l.Decompose128)
 }
 
-type source struct {
-	b    *Backend
-	name string
-	a    absence
-}
-
-func (s source) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
-	return ask(ctx, s.b, s.name, s.a, n, s.b.f.Forward, s.a.layout.Decompose)
-}
-
-type source128 source
-
-func (s source128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) {
-	return ask(ctx, s.b, s.name, s.a, n, s.b.f.Forward128, s.a.layout.Decompose128)
-}
-
-// orElsewhere is a sequencer of this server's that others have too, should it lose its
-// node ID. It is this server's alone for calls that another one has forwarded.
-func (b *Backend) orElsewhere(name string, s service.Sequencer) service.Sequencer {
-	a := absence{layout: s.Layout}
-	if s.Source != nil {
-		s.Source = both[firn.ID]{s.Source, func(err error) firn.Source { a := a; a.err = err; return source{b, name, a} }}
-	}
-	if s.Source128 != nil {
-		s.Source128 = both[firn.ID128]{s.Source128, func(err error) firn.Source128 { a := a; a.err = err; return source128{b, name, a} }}
-	}
-	return s
-}
-
-type both[I firn.AnyID[I]] struct {
-	here  firn.SourceOf[I]
-	there func(error) firn.SourceOf[I]
-}
-
-func (s both[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
-	batch, err := s.here.NextBatch(ctx, n)
-	if errors.Is(err, grant.ErrNodesExhausted) && !rpcapi.Forwarded(ctx) {
-		return s.there(err).NextBatch(ctx, n)
-	}
-	return batch, err
-}
-
-// TryNext is that of this server, for one ID that is free.
-func (s both[I]) TryNext() (I, error) {
-	return s.here.(interface{ TryNext() (I, error) }).TryNext()
+// An absence is a sequencer that this server has no node ID for.
+type absence struct {
+	layout firn.Layout
+	err    error
 }
 
 // A call asks so many servers, until so many have answered that they cannot help.
@@ -171,9 +80,9 @@ const (
 )
 
 // ask asks servers that may have a node ID, one after the other, until one answers.
-func ask[I firn.AnyID[I]](ctx context.Context, b *Backend, name string, a absence, n int, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
+func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, a absence, n int, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
 	if ctx.Err() != nil {
-		return batch, ctx.Err() // it was only seen whether there is one without waiting
+		return batch, ctx.Err()
 	}
 	proof, err := b.self.Proof(ctx)
 	switch {
@@ -232,7 +141,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Backend, name string, a absenc
 type forwardFunc[I firn.AnyID[I]] = func(context.Context, rpcapi.Target, members.Proof, string, firn.Layout, int) (rpcapi.AnswerOf[I], error)
 
 // hop asks one server.
-func hop[I firn.AnyID[I]](ctx context.Context, b *Backend, m members.Member, p members.Proof, name string, l firn.Layout, n int, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
+func hop[I firn.AnyID[I]](ctx context.Context, b *Peers, m members.Member, p members.Proof, name string, l firn.Layout, n int, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
 	most := patience(ctx, l, n)
 	limited, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -275,7 +184,7 @@ func patience(ctx context.Context, l firn.Layout, n int) time.Duration {
 
 // gaveUp is the error of a call that no other server has answered: what this server lacks,
 // and why none could help.
-func (b *Backend) gaveUp(a absence, results []result) error {
+func (b *Peers) gaveUp(a absence, results []result) error {
 	b.helped.Store(0)
 	return fmt.Errorf("%w; %s", a.err, summary(results))
 }
@@ -283,7 +192,7 @@ func (b *Backend) gaveUp(a absence, results []result) error {
 // warnEvery is how often the log is told that others do not help, at most.
 const warnEvery = 10 * time.Second
 
-func (b *Backend) warn(name, address string, r result, err error) {
+func (b *Peers) warn(name, address string, r result, err error) {
 	now, last := time.Now().UnixNano(), b.warned.Load()
 	if r == exhausted || now-last < int64(warnEvery) || !b.warned.CompareAndSwap(last, now) {
 		return
@@ -299,10 +208,10 @@ func (b *Backend) warn(name, address string, r result, err error) {
 // asked: longer than servers take to write what they hold.
 const helpedLately = 15 * time.Second
 
-// canHelp reports whether another server of the store can be asked for IDs of a sequencer.
+// CanHelp reports whether another server of the store can be asked for IDs of a sequencer.
 // One can if the last call was answered, and not long ago, or if one says where it is and
 // that it holds a node ID, or more than it can list, and has not failed lately.
-func (b *Backend) canHelp(ctx context.Context, name string) bool {
+func (b *Peers) CanHelp(ctx context.Context, name string) bool {
 	if at := b.helped.Load(); at != 0 && time.Since(time.Unix(0, at)) < helpedLately {
 		return true
 	}

@@ -21,9 +21,10 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A server is a Backend with its gRPC, announced in the store.
+// A server is a Cluster with its Peers and its gRPC, announced in the store.
 type server struct {
-	*Backend
+	*service.Cluster
+	*Peers
 	id      string
 	address string
 	store   *cuttable
@@ -43,8 +44,8 @@ type setup struct {
 	nodes  sequencer.Range
 	at     net.Listener
 	guard  auth.Authorizer
-	peer   func(*Receiver) rpcapi.Peer // in its place
-	every  time.Duration               // between its records; 0 is a minute
+	peer   func(*Receiver) service.Receiver // in its place
+	every  time.Duration                    // between its records; 0 is a minute
 	log    *slog.Logger
 }
 
@@ -62,11 +63,13 @@ func (o setup) start(t *testing.T) *server {
 	announcer := members.New(v.store, members.Options{Every: cmp.Or(o.every, time.Minute)})
 	f := rpcapi.NewForwarder(rpcapi.ForwarderConfig{})
 	v.id = announcer.ID()
-	v.Backend = New(service.ClusterConfig{Store: v.store, Config: sequencer.Config{
+	fleet := service.NewFleet(v.store, nil)
+	v.Peers = New(fleet, f, announcer, o.log)
+	v.Cluster = service.NewCluster(service.ClusterConfig{Fleet: fleet, Peers: v.Peers, Config: sequencer.Config{
 		Layout: firn.MustParseLayout(cmp.Or(o.layout, "default")), Nodes: &o.nodes, Logger: o.log, Timeout: time.Second,
-	}}, f, announcer)
+	}})
 	receiver := NewReceiver(v.Cluster, announcer)
-	config := rpcapi.Config{Backend: v.Backend, Peer: receiver, Auth: o.guard}
+	config := rpcapi.Config{Backend: v.Cluster, Peer: receiver, Auth: o.guard}
 	if o.peer != nil {
 		config.Peer = o.peer(receiver)
 	}

@@ -20,8 +20,8 @@ func TestElsewhere(t *testing.T) {
 		self := members.New(store, members.Options{})
 		f := rpcapi.NewForwarder(rpcapi.ForwarderConfig{})
 		defer f.Close()
-		b := New(service.ClusterConfig{Store: store}, f, self)
-		ask := b.canHelp
+		b := New(service.NewFleet(store, nil), f, self, nil)
+		ask := b.CanHelp
 		want := func(what string, want bool) {
 			t.Helper()
 			if got := ask(t.Context(), "orders"); got != want {

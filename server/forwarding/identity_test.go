@@ -229,14 +229,14 @@ func TestReceiver(t *testing.T) {
 	r := NewReceiver(a.Cluster, a.self)
 	for _, row := range []struct {
 		what string
-		hop  rpcapi.Hop
+		hop  service.Hop
 		want error
 	}{
-		{"its own", rpcapi.Hop{Member: a.id, Proof: proof}, nil},
-		{"another server's", rpcapi.Hop{Member: b.id, Proof: proof}, rpcapi.ErrOtherMember},
-		{"nobody's", rpcapi.Hop{Proof: proof}, rpcapi.ErrOtherMember},
-		{"of another store", rpcapi.Hop{Member: a.id, Proof: other}, members.ErrOtherStore},
-		{"without a proof", rpcapi.Hop{Member: a.id}, members.ErrOtherStore},
+		{"its own", service.Hop{Member: a.id, Proof: proof}, nil},
+		{"another server's", service.Hop{Member: b.id, Proof: proof}, service.ErrOtherMember},
+		{"nobody's", service.Hop{Proof: proof}, service.ErrOtherMember},
+		{"of another store", service.Hop{Member: a.id, Proof: other}, members.ErrOtherStore},
+		{"without a proof", service.Hop{Member: a.id}, members.ErrOtherStore},
 	} {
 		if err := r.Admit(t.Context(), row.hop); !errors.Is(err, row.want) {
 			t.Errorf("%s: %v, want %v", row.what, err, row.want)
@@ -244,7 +244,7 @@ func TestReceiver(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.Admit(gone, rpcapi.Hop{Member: a.id, Proof: members.Proof{Member: "b", Nonce: "n"}}); !errors.Is(err, sequencer.ErrUnavailable) {
+	if err := r.Admit(gone, service.Hop{Member: a.id, Proof: members.Proof{Member: "b", Nonce: "n"}}); !errors.Is(err, sequencer.ErrUnavailable) {
 		t.Errorf("with a store that does not answer: %v, want %v", err, sequencer.ErrUnavailable)
 	}
 	if owner := r.Owner("orders"); owner != "" {
@@ -259,7 +259,7 @@ func TestReceiver(t *testing.T) {
 // A credulous peer answers every hop, as one would that compares nothing.
 type credulous struct{ *Receiver }
 
-func (credulous) Admit(context.Context, rpcapi.Hop) error { return nil }
+func (credulous) Admit(context.Context, service.Hop) error { return nil }
 
 // An impostor answers every hop, for an owner of its choice.
 type impostor struct {
@@ -275,7 +275,7 @@ func TestCredulousServer(t *testing.T) {
 	for _, who := range []string{"another store", "another store, with the right owner", "the same store"} {
 		t.Run(who, func(t *testing.T) {
 			store := new(memstore.Store)
-			a := setup{store: store, peer: func(r *Receiver) rpcapi.Peer { return credulous{r} }}.start(t)
+			a := setup{store: store, peer: func(r *Receiver) service.Receiver { return credulous{r} }}.start(t)
 			mustTake(t, a, 10)
 			owner := a.ownerOf(t, 0)
 			if who == "the same store" {
@@ -286,7 +286,7 @@ func TestCredulousServer(t *testing.T) {
 			at := a.address
 			b := start(t, store, "default")
 			a.kill()
-			other := setup{store: new(memstore.Store), at: listener(t, at), peer: func(r *Receiver) rpcapi.Peer {
+			other := setup{store: new(memstore.Store), at: listener(t, at), peer: func(r *Receiver) service.Receiver {
 				if who == "another store" {
 					return credulous{r}
 				}
@@ -364,7 +364,7 @@ func TestWindowsAreReadAgain(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
 		store := &cuttable{Store: new(memstore.Store)}
 		l := firn.Default()
-		c := newWindows(store, service.NewCluster(service.ClusterConfig{Store: store}).Lookup)
+		c := newWindows(store, service.NewFleet(store, nil).Lookup)
 		open := func() *sequencer.Sequencer {
 			q, err := sequencer.Open(t.Context(), store, "orders", &sequencer.Config{Layout: l, Window: 30 * time.Second, Nodes: &sequencer.Range{}})
 			if err != nil {
@@ -425,6 +425,10 @@ type batches struct{ b firn.Batch }
 func (b batches) Sequencer(context.Context, string) (service.Sequencer, error) {
 	return service.Sequencer{Layout: firn.Default(), Source: b}, nil
 }
+
+func (batches) Ready(context.Context) error             { return nil }
+func (batches) Admin() service.Administrator            { return nil }
+func (batches) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
 
 func (b batches) NextBatch(context.Context, int) (firn.Batch, error) { return b.b, nil }
 
@@ -602,23 +606,23 @@ func TestWithoutStore(t *testing.T) {
 	a, b := start(t, store, "default"), start(t, store, "default")
 	mustTake(t, a, 10)
 	mustTake(t, b, 10)
+	s, err := b.Sequencer(t.Context(), "orders") // that of others, which lasts
+	if err != nil {
+		t.Fatal(err)
+	}
 	a.store.cut.Store(true)
 	b.store.cut.Store(true)
 	b.peers.mu.Lock()
 	b.peers.read = time.Now().Add(-time.Minute)
 	b.peers.mu.Unlock()
-	b.mu.Lock()
-	for name, away := range b.away { // it is still known to have no node ID
-		away.until = time.Now().Add(time.Minute)
-		b.away[name] = away
+	if _, err := s.Source.NextBatch(t.Context(), 10); err != nil {
+		t.Fatal(err)
 	}
-	b.mu.Unlock()
-	mustTake(t, b, 10)
 	a.store.cut.Store(false)
 	b.windows.mu.Lock()
 	clear(b.windows.known)
 	b.windows.mu.Unlock()
-	if ids, err := take(t, t.Context(), b, 10); len(ids) != 0 || !errors.Is(err, sequencer.ErrUnavailable) {
-		t.Errorf("%d IDs that cannot be checked, and %v, want none and %v", len(ids), err, sequencer.ErrUnavailable)
+	if got, err := s.Source.NextBatch(t.Context(), 10); got.Len() != 0 || !errors.Is(err, sequencer.ErrUnavailable) {
+		t.Errorf("%d IDs that cannot be checked, and %v, want none and %v", got.Len(), err, sequencer.ErrUnavailable)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/members"
-	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -19,7 +18,7 @@ type Receiver struct {
 	proofs  *members.Verifier
 }
 
-var _ rpcapi.Peer = (*Receiver)(nil)
+var _ service.Receiver = (*Receiver)(nil)
 
 // NewReceiver makes a Receiver for the server that self announces.
 func NewReceiver(c *service.Cluster, self *members.Announcer) *Receiver {
@@ -27,9 +26,9 @@ func NewReceiver(c *service.Cluster, self *members.Announcer) *Receiver {
 }
 
 // Admit returns nil if a hop is meant for this server and from a server of its store.
-func (r *Receiver) Admit(ctx context.Context, h rpcapi.Hop) error {
+func (r *Receiver) Admit(ctx context.Context, h service.Hop) error {
 	if h.Member != r.self {
-		return rpcapi.ErrOtherMember
+		return service.ErrOtherMember
 	}
 	err := r.proofs.Verify(ctx, h.Proof)
 	if err != nil && !errors.Is(err, members.ErrOtherStore) {

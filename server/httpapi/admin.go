@@ -26,8 +26,8 @@ func (h *Handler) admin(r *http.Request) (service.Administrator, *problem) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
 		return nil, problemf(service.CrossSite, "a page of another origin cannot change sequencers")
 	}
-	a, ok := h.backend.(service.Administrator)
-	if !ok {
+	a := h.backend.Admin()
+	if a == nil {
 		return nil, problemf(service.NoStore, "this server was started with a node number of its own and knows no other servers: start it with --store to administer sequencers")
 	}
 	return a, nil
@@ -241,13 +241,13 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
 		return f.problem()
 	}
-	l, ok := h.backend.(service.Lister)
-	if !ok {
+	a := h.backend.Admin()
+	if a == nil {
 		return writeJSON(w, http.StatusOK, map[string]any{"members": []members.Member{}})
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
 	defer cancel()
-	all, err := l.Members(ctx)
+	all, err := a.Members(ctx)
 	if err != nil {
 		return problemOf(err, h.limit, ctx.Err() != nil)
 	}

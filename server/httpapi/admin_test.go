@@ -34,7 +34,7 @@ func send(h http.Handler, method, target, body string) *httptest.ResponseRecorde
 // TestAdmin: a sequencer's whole life over HTTP.
 func TestAdmin(t *testing.T) {
 	store := new(memstore.Store)
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store}), Limit: 2 * time.Second})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)}), Limit: 2 * time.Second})
 	const path = "/v1/sequencers/orders"
 	wantProblem(t, do(h, "GET", path), service.NoSequencer, "PUT creates it")
 	wantProblem(t, do(h, "POST", path+"/attach"), service.NoSequencer)
@@ -116,7 +116,7 @@ func TestAdmin(t *testing.T) {
 
 // TestCreateWrong: what cannot be created is not said to be the store's fault.
 func TestCreateWrong(t *testing.T) {
-	c := newCluster(t, service.ClusterConfig{Store: new(memstore.Store)})
+	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	_, err := c.Create(t.Context(), "orders", grant.Config{Layout: firn.Default()})
 	if err == nil || errors.Is(err, sequencer.ErrUnavailable) || !strings.Contains(err.Error(), "window") {
 		t.Errorf("without a window: %v", err)
@@ -136,7 +136,7 @@ func TestEmptyLater(t *testing.T) {
 		_ = q.Close(context.Background())
 	}()
 	cut.down.Store(true) // it does not hear of what follows
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: &cut.Store}), Limit: 100 * time.Millisecond})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(&cut.Store, nil)}), Limit: 100 * time.Millisecond})
 	for _, path := range []string{"POST /v1/sequencers/orders/detach", "DELETE /v1/sequencers/orders"} {
 		method, target, _ := strings.Cut(path, " ")
 		if w := do(h, method, target); w.Code != http.StatusAccepted || !strings.Contains(w.Body.String(), `ing"`) {
@@ -148,7 +148,7 @@ func TestEmptyLater(t *testing.T) {
 // TestMembers: who has announced itself is listed.
 func TestMembers(t *testing.T) {
 	store := new(memstore.Store)
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store})})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})})
 	if got := do(h, "GET", "/v1/members").Body.String(); got != "{\"members\":[]}\n" {
 		t.Errorf("%s", got)
 	}
@@ -188,7 +188,7 @@ func (g nameGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error
 // metrics, which have all, are for who may see all.
 func TestListsAreOfWhoAsks(t *testing.T) {
 	store := new(memstore.Store)
-	backend := newCluster(t, service.ClusterConfig{Store: store})
+	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
 	h := NewHandler(Config{Backend: backend})
 	held := []members.Held{{Sequencer: "orders"}, {Sequencer: "users"}, {Sequencer: "carts"}}
 	for _, m := range held {
@@ -260,7 +260,7 @@ func (roleGuard) Allow(c *auth.Credentials, do auth.Action, name string) error {
 // TestGuard: each path asks for what it needs, and nothing happens without.
 func TestGuard(t *testing.T) {
 	store := new(memstore.Store)
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store}), Auth: roleGuard{}})
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)}), Auth: roleGuard{}})
 	for _, row := range []struct {
 		method, path string
 		need         auth.Action

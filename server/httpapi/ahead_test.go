@@ -28,7 +28,7 @@ func TestClockAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
 		m := &timed{behind: time.Hour}
-		c := service.NewCluster(service.ClusterConfig{Store: m, Config: sequencer.Config{Window: 30 * time.Second}})
+		c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(m, nil), Config: sequencer.Config{Window: 30 * time.Second}})
 		h := NewHandler(Config{Backend: c})
 		wantProblem(t, do(h, "POST", "/v1/sequencers/orders/next"), service.ClockAhead, "ahead of the store's")
 		wantProblem(t, do(h, "GET", "/readyz"), service.ClockAhead, "ahead of the store's")

@@ -69,7 +69,7 @@ func TestCluster(t *testing.T) {
 	store := new(memstore.Store)
 	var servers [2]*service.Cluster
 	for i := range servers {
-		servers[i] = newCluster(t, service.ClusterConfig{Store: store})
+		servers[i] = newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
 	}
 	var mu sync.Mutex
 	seen := make(map[string]map[firn.ID]bool)
@@ -132,7 +132,7 @@ func TestClusterLayouts(t *testing.T) {
 	}
 	ahead := 77 * time.Millisecond
 	config := sequencer.Config{Layout: firn.MustParseLayout("twitter"), MaxAhead: &ahead, Nodes: &sequencer.Range{Lo: 5, Hi: 900}}
-	c := newCluster(t, service.ClusterConfig{Store: store, MaxNames: 3, Config: config})
+	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), MaxNames: 3, Config: config})
 	h := NewHandler(Config{Backend: c})
 	for name, want := range map[string]string{"short": "hazelcast", "long": "uuidv7", "new": "twitter"} {
 		if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {
@@ -153,7 +153,7 @@ func TestClusterLayouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	h = NewHandler(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, service.ClusterConfig{Store: store, Config: config})})
+	h = NewHandler(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: config})})
 	wantProblem(t, do(h, "POST", "/v1/sequencers/small/next"), service.Internal)
 	if !strings.Contains(log.String(), "has 0..31") {
 		t.Errorf("the log says %s", &log)
@@ -166,7 +166,7 @@ func TestClusterLife(t *testing.T) {
 	store := new(flaky)
 	ctx := t.Context()
 	var log bytes.Buffer
-	c := newCluster(t, service.ClusterConfig{Store: store, Config: sequencer.Config{Window: 2 * time.Second}})
+	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: sequencer.Config{Window: 2 * time.Second}})
 	h := NewHandler(Config{Backend: c, Limit: 300 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	next := func() int { return do(h, "POST", "/v1/sequencers/orders/next").Code }
 	wait := func(code int) {
@@ -217,7 +217,7 @@ func TestClusterLife(t *testing.T) {
 		strings.Contains(log.String(), "level=ERROR") { // the log of the store says once that it is away
 		t.Errorf("%+v, and the log says\n%s", p, &log)
 	}
-	empty := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store})})
+	empty := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})})
 	wantProblem(t, do(empty, "GET", "/readyz"), service.StoreUnavailable)
 	store.down.Store(false)
 	if w := do(empty, "GET", "/readyz"); w.Code != 200 {
@@ -230,11 +230,11 @@ func TestClusterLife(t *testing.T) {
 func TestClusterExhausted(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
-	a := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store, Config: one})})
+	a := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})})
 	if w := do(a, "POST", "/v1/sequencers/orders/next"); w.Code != 200 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	b := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store, Config: one})})
+	b := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})})
 	w := do(b, "POST", "/v1/sequencers/orders/next")
 	wantProblem(t, w, service.NodesExhausted, "node number 3 of sequencer orders is held by another")
 	if w.Header().Get("Retry-After") != "1" {
@@ -256,7 +256,7 @@ func (w *writes) Write(p []byte) (int, error) {
 func TestReadyWithoutNumber(t *testing.T) {
 	store := new(flaky)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
-	holder := newCluster(t, service.ClusterConfig{Store: store, Config: one})
+	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
 	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
 	}
@@ -265,9 +265,7 @@ func TestReadyWithoutNumber(t *testing.T) {
 	tries := new(writes)
 	tried := one
 	tried.Logger = slog.New(slog.NewTextHandler(tries, nil))
-	c := newCluster(t, service.ClusterConfig{Store: store, Config: tried, Elsewhere: func(_ context.Context, name string) bool {
-		return name == "orders" && elsewhere.Load()
-	}})
+	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: tried, Peers: helping{&elsewhere}})
 	h := NewHandler(Config{Backend: c, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	ready := func() *httptest.ResponseRecorder { return do(h, "GET", "/readyz") }
 	if w := ready(); w.Code != 200 {
@@ -321,17 +319,32 @@ func TestReadyWithoutNumber(t *testing.T) {
 	}
 }
 
+// helping are Peers that give nothing, and can help with orders while they say so.
+type helping struct{ can *atomic.Bool }
+
+func (h helping) NextBatch(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (firn.Batch, error) {
+	return firn.Batch{}, lacks
+}
+
+func (h helping) NextBatch128(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (firn.Batch128, error) {
+	return firn.Batch128{}, lacks
+}
+
+func (h helping) CanHelp(_ context.Context, name string) bool {
+	return name == "orders" && h.can.Load()
+}
+
 // TestReadyCreatesNothing: a sequencer that is gone is not created by who asks whether the
 // server is ready.
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
-	holder := newCluster(t, service.ClusterConfig{Store: store, Config: one})
+	holder := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})
 	if _, err := holder.Sequencer(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
 	}
 	restored := &struct{ *memstore.Store }{store}
-	c := newCluster(t, service.ClusterConfig{Store: restored, Config: one})
+	c := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(restored, nil), Config: one})
 	if _, err := c.Sequencer(t.Context(), "orders"); !errors.Is(err, grant.ErrNodesExhausted) {
 		t.Fatal(err)
 	}
@@ -350,7 +363,7 @@ func TestReadyCreatesNothing(t *testing.T) {
 func TestTemplates(t *testing.T) {
 	store := new(memstore.Store)
 	ahead := 2 * time.Second
-	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Store: store, Template: func(name string) (service.Template, error) {
+	h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Template: func(name string) (service.Template, error) {
 		switch name {
 		case "wide":
 			return service.Template{Layout: firn.MustParseLayout("hazelcast"), MaxAhead: &ahead, Window: 90 * time.Second, Nodes: &sequencer.Range{Lo: 7, Hi: 7}}, nil

@@ -314,16 +314,14 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	if h.draining.Load() {
 		return problemf(service.Draining, "the server finishes what it has and stops: send requests to another one")
 	}
-	if b, ok := h.backend.(service.Readier); ok {
-		ctx, cancel := context.WithTimeout(r.Context(), min(h.limit, service.ReadyLimit))
-		defer cancel()
-		err := b.Ready(ctx)
-		if r.Context().Err() != nil {
-			return problemf(service.Cancelled, "the request was given up") // which says nothing of the server
-		}
-		if p := h.noteReady(r.Context(), err); p != nil {
-			return p
-		}
+	ctx, cancel := context.WithTimeout(r.Context(), min(h.limit, service.ReadyLimit))
+	defer cancel()
+	err := h.backend.Ready(ctx)
+	if r.Context().Err() != nil {
+		return problemf(service.Cancelled, "the request was given up") // which says nothing of the server
+	}
+	if p := h.noteReady(r.Context(), err); p != nil {
+		return p
 	}
 	return plain(w, r, "ready\n")
 }

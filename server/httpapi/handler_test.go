@@ -176,6 +176,10 @@ func (f failing) Sequencer(context.Context, string) (service.Sequencer, error) {
 	return service.Sequencer{Layout: firn.Default(), Source: f}, f.here
 }
 
+func (failing) Ready(context.Context) error             { return nil }
+func (failing) Admin() service.Administrator            { return nil }
+func (failing) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+
 func (f failing) NextBatch(context.Context, int) (firn.Batch, error) { return firn.Batch{}, f.source }
 
 // Every error of the core has its status, through however many layers it comes.
@@ -379,7 +383,7 @@ func TestServerLimits(t *testing.T) {
 
 // TestContentLengthOfLists: all that are not IDs have a Content-Length, however long they are.
 func TestContentLengthOfLists(t *testing.T) {
-	backend := newCluster(t, service.ClusterConfig{Store: new(memstore.Store)})
+	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	for i := range 40 {
 		if _, err := backend.Create(t.Context(), fmt.Sprintf("orders-%02d", i), grant.NewConfig(firn.Default(), 0)); err != nil {
 			t.Fatal(err)

@@ -68,7 +68,7 @@ func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 	where := fmt.Sprintf("%s, open before: %t, a panic at the clock's use %d", target, isOpen, n)
 	var left atomic.Int32
 	ahead := time.Duration(0) // so that many IDs wait for the clock
-	cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store), Config: sequencer.Config{
+	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), Config: sequencer.Config{
 		Layout: firn.Default(), MaxAhead: &ahead, Host: "one", Now: func() time.Time {
 			if left.Load() > 0 && inRequest() && left.Add(-1) == 0 {
 				panic("clock")
@@ -129,3 +129,7 @@ type backendFunc func(context.Context, string) (service.Sequencer, error)
 func (f backendFunc) Sequencer(ctx context.Context, name string) (service.Sequencer, error) {
 	return f(ctx, name)
 }
+
+func (backendFunc) Ready(context.Context) error             { return nil }
+func (backendFunc) Admin() service.Administrator            { return nil }
+func (backendFunc) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }

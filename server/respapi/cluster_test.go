@@ -19,7 +19,7 @@ func TestCluster(t *testing.T) {
 	store := new(memstore.Store)
 	var clients []*client
 	for range 2 {
-		cluster := service.NewCluster(service.ClusterConfig{Store: store, Config: sequencer.Config{Window: 5 * time.Second}})
+		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: sequencer.Config{Window: 5 * time.Second}})
 		addr := serveTCP(t, NewServer(Config{Backend: cluster, Limit: 5 * time.Second}))
 		clients = append(clients, dialTCP(t, addr))
 		t.Cleanup(func() { _ = cluster.Close(context.Background()) })

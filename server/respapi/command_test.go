@@ -283,7 +283,7 @@ func TestSourceGivesTooFew(t *testing.T) {
 	few := oneSource(func(context.Context, int) (firn.Batch, error) {
 		return firn.BatchFromRuns(firn.Run{First: 1, Count: 2}), nil
 	})
-	for _, in := range []string{"NEXT a", "NEXT a 3", "NEXTB a 1"} {
+	for _, in := range []string{"NEXT a", "NEXT a 3", "NEXTB a 1", "NEXTB a 3"} {
 		if got, want := talk(NewServer(Config{Backend: few}), line(in)), "-ERR internal: the server's log says what happened\r\n"; got != want {
 			t.Errorf("%s = %q, want %q", in, got, want)
 		}
@@ -304,12 +304,13 @@ func TestReopened(t *testing.T) {
 		backend := backendFunc(func(context.Context, string) (service.Sequencer, error) {
 			lookups++
 			generation, n := lookups, 0
-			return service.Sequencer{Layout: firn.Default(), Source: sourceFunc(func(_ context.Context, count int) (firn.Batch, error) {
+			source := sourceFunc(func(_ context.Context, count int) (firn.Batch, error) {
 				if n++; generation == 1 && n > 1 {
 					return firn.Batch{}, tt.err
 				}
 				return firn.BatchFromRuns(firn.Run{First: firn.ID(generation), Count: count}), nil
-			})}, nil
+			})
+			return service.Sequencer{Layout: firn.Default(), Source: source, Try: source}, nil
 		})
 		s := NewServer(Config{Backend: backend})
 		all := values(t, talk(s, line("NEXT a")+line("NEXT a 1")+line("NEXT a")))

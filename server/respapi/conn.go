@@ -28,8 +28,7 @@ const (
 	lingerBytes = 256 << 10
 )
 
-// A conn is a connection. Its goroutine uses all of it; others call only stop, and
-// what flushContext does.
+// A conn is a connection. Its goroutine uses all of it; others call only stop.
 type conn struct {
 	s  *Server
 	nc net.Conn
@@ -56,11 +55,9 @@ type conn struct {
 	known   map[string]*known
 	counted struct{ commands, ids uint64 } // since the last flush
 
-	outMu   sync.Mutex // guards what follows while waiting
-	waiting bool       // the goroutine is in a call that may flush
-	out     []byte     // answers that were not sent
-	err     error      // of sending: the client is gone
-	ended   time.Time  // when the command before did; zero where it is not known
+	out   []byte    // answers that were not sent
+	err   error     // of sending: the client is gone
+	ended time.Time // when the command before did; zero where it is not known
 
 	stopMu   sync.Mutex // guards stopping, and the deadline for reading
 	stopping bool

@@ -49,15 +49,40 @@ func (f backendFunc) Sequencer(ctx context.Context, name string) (service.Sequen
 	return f(ctx, name)
 }
 
+func (f backendFunc) Opened(name string) (service.Sequencer, bool) {
+	s, err := f(context.Background(), name)
+	return s, err == nil && s.Try != nil
+}
+
+func (backendFunc) Ready(context.Context) error  { return nil }
+func (backendFunc) Admin() service.Administrator { return nil }
+
 // A sourceFunc is a Source that is a function.
 type sourceFunc func(ctx context.Context, n int) (firn.Batch, error)
 
 func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }
 
+func (f sourceFunc) TryNextBatch(n int) (firn.Batch, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // so that it does not wait
+	return f(ctx, n)
+}
+
+func (f sourceFunc) TryNext() (id firn.ID, err error) {
+	b, err := f.TryNextBatch(1)
+	if err == nil && b.Len() != 1 {
+		err = fmt.Errorf("%d IDs for one", b.Len())
+	}
+	for id = range b.All() {
+		break
+	}
+	return id, err
+}
+
 // oneSource is a Backend of one source of the default layout for all names.
 func oneSource(f sourceFunc) service.Backend {
 	return backendFunc(func(context.Context, string) (service.Sequencer, error) {
-		return service.Sequencer{Layout: firn.Default(), Source: f}, nil
+		return service.Sequencer{Layout: firn.Default(), Source: f, Try: f}, nil
 	})
 }
 

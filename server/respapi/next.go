@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -36,15 +35,12 @@ type request struct {
 
 // A known is a sequencer that a connection has used.
 type known struct {
-	name   string
-	q      service.Sequencer
-	try    trier[firn.ID] // of the source, where it is one
-	try128 trier[firn.ID128]
+	name string
+	q    service.Sequencer
 }
 
-// A trier is a source that makes single IDs without waiting, as firn.Generator
-// does: less work than a batch of one, and no allocation.
-type trier[I firn.AnyID[I]] interface{ TryNext() (I, error) }
+// tries reports whether there is a source that makes IDs without waiting.
+func (k *known) tries() bool { return k.q.Try != nil || k.q.Try128 != nil }
 
 // maxKnown is how many sequencers a connection keeps. When it has used more it
 // forgets all, which costs a look-up each.
@@ -80,9 +76,9 @@ func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
 // its own ID, in order, or all of them are done one by one.
 func (c *conn) serveAlike(q request, raw []byte) (ids, n int) {
 	if more := c.repeats(raw, min(maxRepeats, c.s.c.MaxCount)); more > 0 {
-		if k := c.known[string(q.name)]; k != nil && (more >= fewRepeats || k.try == nil && k.try128 == nil) && c.may(auth.Take, k.name) == nil {
+		if k := c.known[string(q.name)]; k != nil && k.tries() && more >= fewRepeats && c.may(auth.Take, k.name) == nil {
 			q.count = 1 + more
-			if c.answerFrom(c.s.try, &k.q, q) == nil {
+			if c.tryAnswer(&k.q, q) == nil {
 				c.r += more * len(raw)
 				return q.count, q.count
 			}
@@ -167,35 +163,36 @@ func (c *conn) serveIDs(q request) (ids int) {
 		return 0
 	}
 
+	if k == nil {
+		if s, ok := c.s.c.Backend.Opened(name); ok {
+			k = c.keep(name, s)
+		}
+	}
 	var err error
-	if k != nil {
+	if k != nil && k.tries() {
 		// What is free at once needs no timer.
-		if q.count == 1 && (k.try != nil || k.try128 != nil) {
+		if q.count == 1 {
 			err = c.answerOne(k, q)
 		} else {
-			err = c.answerFrom(c.s.try, &k.q, q)
+			err = c.tryAnswer(&k.q, q)
 		}
 		if err == nil {
 			return q.count
 		}
-		var wrong requestError
-		if errors.As(err, &wrong) {
-			c.fail(codeErr, wrong.Error())
+		if c.failRequest(err) {
 			return 0
 		}
-		// Where the backend has another by now, it is asked for below. That one has
-		// another layout is to be said first.
-		delete(c.known, name)
 	}
+	// Where the backend has another by now, it is asked for below. That one has
+	// another layout is to be said first.
+	delete(c.known, name)
 	late := false
 	if !errors.Is(err, grant.ErrMismatch) {
 		if late, err = c.wait(name, q); err == nil {
 			return q.count
 		}
 	}
-	var wrong requestError
-	if errors.As(err, &wrong) {
-		c.fail(codeErr, wrong.Error())
+	if c.failRequest(err) {
 		return 0
 	}
 	f := service.FaultOf(err, c.s.c.Limit, late)
@@ -206,69 +203,42 @@ func (c *conn) serveIDs(q request) (ids int) {
 	return 0
 }
 
-// wait answers with IDs of a sequencer that is looked up, and waits for both. Late
-// is whether it has waited as long as it may.
+// wait answers with IDs of a sequencer that is looked up, and waits for both: the answers
+// that there are are sent first. Late is whether it has waited as long as it may.
 func (c *conn) wait(name string, q request) (late bool, err error) {
-	limited, cancel := context.WithTimeout(c.requestContext(), c.s.c.Limit)
+	c.flush()
+	ctx, cancel := context.WithTimeout(c.requestContext(), c.s.c.Limit)
 	defer cancel()
-	ctx := flushContext{limited, c}
-	c.setWaiting(true)
 	s, err := c.s.c.Backend.Sequencer(ctx, name)
-	c.setWaiting(false)
 	if err == nil {
 		err = c.answerFrom(ctx, &s, q)
 	}
 	if err != nil {
-		return limited.Err() != nil, err
+		return ctx.Err() != nil, err
 	}
-	if len(c.known) >= maxKnown || c.known == nil {
-		c.known = make(map[string]*known)
-	}
-	k := &known{name: name, q: s}
-	k.try, _ = s.Source.(trier[firn.ID])
-	k.try128, _ = s.Source128.(trier[firn.ID128])
-	c.known[name] = k
+	c.keep(name, s)
 	return false, nil
 }
 
-// setWaiting begins and ends a time in which the goroutine does not touch c.out.
-func (c *conn) setWaiting(on bool) {
-	c.outMu.Lock()
-	c.waiting = on
-	c.outMu.Unlock()
-}
-
-// A flushContext is the context of a call that may wait. Whoever begins to wait
-// asks for Done: then the answers that there are are sent first.
-type flushContext struct {
-	context.Context
-	c *conn
-}
-
-// Done may be called by any goroutine, also after the call.
-func (f flushContext) Done() <-chan struct{} {
-	f.c.outMu.Lock()
-	if f.c.waiting && len(f.c.out) > 0 {
-		f.c.flush()
+// keep remembers a sequencer that was looked up.
+func (c *conn) keep(name string, s service.Sequencer) *known {
+	if len(c.known) >= maxKnown || c.known == nil {
+		c.known = make(map[string]*known)
 	}
-	f.c.outMu.Unlock()
-	return f.Context.Done()
+	k := &known{name, s}
+	c.known[name] = k
+	return k
 }
 
-// A tryContext is done from the start, so a call with it never waits; that it takes
-// nothing then is what service.Sequencer promises.
-type tryContext struct{ done chan struct{} } // which is closed
-
-func newTryContext() tryContext {
-	c := tryContext{make(chan struct{})}
-	close(c.done)
-	return c
+// failRequest answers with what is wrong with a command, if that is the error.
+func (c *conn) failRequest(err error) bool {
+	var wrong requestError
+	if errors.As(err, &wrong) {
+		c.fail(codeErr, wrong.Error())
+		return true
+	}
+	return false
 }
-
-func (tryContext) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
-func (c tryContext) Done() <-chan struct{}     { return c.done }
-func (tryContext) Err() error                  { return context.DeadlineExceeded }
-func (tryContext) Value(any) any               { return nil }
 
 // answerFrom takes IDs from a sequencer and answers with them. After an error
 // nothing has been answered.
@@ -278,39 +248,72 @@ func (c *conn) answerFrom(ctx context.Context, s *service.Sequencer, q request) 
 		return err
 	}
 	if s.Source128 == nil {
-		b, err := take(ctx, c, s.Source, q.count)
-		if err != nil {
-			return err
-		}
-		c.begin(q, 8)
-		if shape == shapePacked {
-			appendPacked(c, b)
-			return nil
-		}
-		for id := range b.All() {
-			if shape == shapeInt {
-				c.answerInt(id)
-			} else if !c.appendID(format.Append(c.ids[:0], id), shape) {
-				break
-			}
-		}
-	} else {
-		b, err := take(ctx, c, s.Source128, q.count)
-		if err != nil {
-			return err
-		}
-		c.begin(q, 16)
-		if shape == shapePacked {
-			appendPacked(c, b)
-			return nil
-		}
-		for id := range b.All() {
-			if !c.appendID(format.Append128(c.ids[:0], id), shape) {
-				break
-			}
+		b, err := s.Source.NextBatch(ctx, q.count)
+		return c.answer64(q, format, shape, b, err)
+	}
+	b, err := s.Source128.NextBatch(ctx, q.count)
+	return c.answer128(q, format, shape, b, err)
+}
+
+// tryAnswer is answerFrom for IDs that are free.
+func (c *conn) tryAnswer(s *service.Sequencer, q request) error {
+	format, shape, err := q.fit(&s.Layout)
+	if err != nil {
+		return err
+	}
+	if s.Try128 == nil {
+		b, err := s.Try.TryNextBatch(q.count)
+		return c.answer64(q, format, shape, b, err)
+	}
+	b, err := s.Try128.TryNextBatch(q.count)
+	return c.answer128(q, format, shape, b, err)
+}
+
+// answer64 answers with what a source has given.
+func (c *conn) answer64(q request, format firn.Format, shape shape, b firn.Batch, err error) error {
+	if err = checkLen(b.Len(), q.count, err); err != nil {
+		return err
+	}
+	c.begin(q, 8)
+	if shape == shapePacked {
+		appendPacked(c, b)
+		return nil
+	}
+	for id := range b.All() {
+		if shape == shapeInt {
+			c.answerInt(id)
+		} else if !c.appendID(format.Append(c.ids[:0], id), shape) {
+			break
 		}
 	}
 	return nil
+}
+
+// answer128 is answer64 for IDs of 128 bits.
+func (c *conn) answer128(q request, format firn.Format, shape shape, b firn.Batch128, err error) error {
+	if err = checkLen(b.Len(), q.count, err); err != nil {
+		return err
+	}
+	c.begin(q, 16)
+	if shape == shapePacked {
+		appendPacked(c, b)
+		return nil
+	}
+	for id := range b.All() {
+		if !c.appendID(format.Append128(c.ids[:0], id), shape) {
+			break
+		}
+	}
+	return nil
+}
+
+// checkLen holds a source to what a Sequencer promises: as many IDs as were asked for, or
+// an error.
+func checkLen(got, want int, err error) error {
+	if err == nil && got != want {
+		return fmt.Errorf("the source gave %d IDs, not %d", got, want)
+	}
+	return err
 }
 
 // packedAtOnce is how many IDs are packed before what there is may be sent.
@@ -335,8 +338,8 @@ func (c *conn) answerOne(k *known, q request) error {
 		return err
 	}
 	var text []byte
-	if k.try != nil {
-		id, err := k.try.TryNext()
+	if k.q.Try != nil {
+		id, err := k.q.Try.TryNext()
 		if err != nil {
 			return err
 		}
@@ -346,7 +349,7 @@ func (c *conn) answerOne(k *known, q request) error {
 		}
 		text = format.Append(c.ids[:0], id)
 	} else {
-		id, err := k.try128.TryNext()
+		id, err := k.q.Try128.TryNext()
 		if err != nil {
 			return err
 		}
@@ -373,23 +376,6 @@ func (q *request) fit(l *firn.Layout) (firn.Format, shape, error) {
 		return 0, 0, requestError(service.Detail(err))
 	}
 	return q.format, q.shape, nil
-}
-
-// take takes IDs, and holds the source to what a Sequencer promises: as many as
-// were asked for, or an error.
-func take[I firn.AnyID[I]](ctx context.Context, c *conn, source firn.SourceOf[I], n int) (firn.BatchOf[I], error) {
-	_, flushes := ctx.(flushContext)
-	if flushes {
-		c.setWaiting(true)
-	}
-	b, err := source.NextBatch(ctx, n)
-	if flushes {
-		c.setWaiting(false)
-	}
-	if err == nil && b.Len() != n {
-		err = fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n)
-	}
-	return b, err
 }
 
 // begin begins an answer of IDs of size bytes.

@@ -55,9 +55,10 @@ func TestTrace(t *testing.T) {
 	traced := 0
 	count := counting()
 	backend := backendFunc(func(ctx context.Context, name string) (service.Sequencer, error) {
-		if ctx.Value(traceKey{}) != nil {
-			traced++
+		if ctx.Value(traceKey{}) == nil {
+			return service.Sequencer{}, errors.New("it is not open yet")
 		}
+		traced++
 		return count.Sequencer(ctx, name)
 	})
 	s := NewServer(Config{Backend: backend, Trace: func(ctx context.Context) (context.Context, func(Answered)) {

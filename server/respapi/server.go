@@ -105,7 +105,6 @@ type Server struct {
 	started time.Time
 	ctx     context.Context // of all commands; done when Close is called
 	cancel  context.CancelFunc
-	try     tryContext
 	ours    limits // of clients that may do something
 	others  limits // of those that have not said who they are
 
@@ -152,7 +151,7 @@ func NewServer(c Config) *Server {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		c: c, started: time.Now(), try: newTryContext(), ours: limitsOf(c.MaxBytes), others: strangerLimits(c.MaxBytes),
+		c: c, started: time.Now(), ours: limitsOf(c.MaxBytes), others: strangerLimits(c.MaxBytes),
 		listeners: make(map[net.Listener]struct{}), conns: make(map[*conn]struct{}), empty: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

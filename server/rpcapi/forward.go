@@ -123,8 +123,8 @@ const (
 // A Forwarder takes IDs from other servers, for a server that has no node number
 // itself. It keeps one connection for each, which all calls share.
 //
-// A call that was forwarded is not forwarded again (see Forwarded). A target answers
-// only if it is the server that is meant and uses the same store (see Peer). IDs of an
+// A call that was forwarded is not forwarded again (see service.Forwarded). A target answers
+// only if it is the server that is meant and uses the same store (see service.Receiver). IDs of an
 // answer that is lost on its way are never used; none is given twice.
 //
 // It is safe for use by many goroutines at once. It must be made by NewForwarder, and
@@ -283,7 +283,7 @@ func forward[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p mem
 
 // call makes a call to a target.
 func (f *Forwarder) call(ctx context.Context, t Target, q *firnv1.ForwardRequest) (*firnv1.ForwardResponse, error) {
-	if Forwarded(ctx) {
+	if service.Forwarded(ctx) {
 		return nil, ErrForwarded
 	}
 	id := requestid.Of(ctx)

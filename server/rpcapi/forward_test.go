@@ -78,8 +78,8 @@ func newForwarder(t *testing.T, c ForwarderConfig) *Forwarder {
 // A lenient peer answers every hop.
 type lenient struct{}
 
-func (lenient) Admit(context.Context, Hop) error { return nil }
-func (lenient) Owner(string) string              { return "owner" }
+func (lenient) Admit(context.Context, service.Hop) error { return nil }
+func (lenient) Owner(string) string                      { return "owner" }
 
 // proof is the one of a server that a lenient peer does not look for.
 var proof = members.Proof{Member: "caller", Record: 7, Nonce: "nonce"}
@@ -164,7 +164,7 @@ func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { 
 func TestForwardBetweenServers(t *testing.T) {
 	store := new(memstore.Store)
 	cluster := func() *service.Cluster {
-		c := service.NewCluster(service.ClusterConfig{Store: store, Config: sequencer.Config{Nodes: &sequencer.Range{Lo: 0, Hi: 0}}})
+		c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: sequencer.Config{Nodes: &sequencer.Range{Lo: 0, Hi: 0}}})
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		return c
 	}
@@ -240,6 +240,10 @@ type sourceBackend struct{ s sourceFunc }
 func (b sourceBackend) Sequencer(context.Context, string) (service.Sequencer, error) {
 	return service.Sequencer{Layout: firn.Default(), Source: b.s}, nil
 }
+
+func (sourceBackend) Ready(context.Context) error             { return nil }
+func (sourceBackend) Admin() service.Administrator            { return nil }
+func (sourceBackend) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
 
 func dialTo(t *testing.T, to Target) *grpc.ClientConn {
 	t.Helper()
@@ -439,7 +443,7 @@ func TestForwardMetadata(t *testing.T) {
 	at := start(t, Config{Peer: lenient{}, Backend: sourceBackend{func(ctx context.Context, n int) (firn.Batch, error) {
 		md, _ := metadata.FromIncomingContext(ctx)
 		got <- md
-		if !Forwarded(ctx) {
+		if !service.Forwarded(ctx) {
 			t.Error("the call is not known as forwarded")
 		}
 		return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n}), nil

@@ -36,6 +36,10 @@ func (s *tally) Sequencer(context.Context, string) (service.Sequencer, error) {
 	return service.Sequencer{Layout: s.layout, Source: s}, nil
 }
 
+func (*tally) Ready(context.Context) error             { return nil }
+func (*tally) Admin() service.Administrator            { return nil }
+func (*tally) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+
 func (s *tally) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	s.given += uint64(n)
 	return firn.BatchFromRuns(firn.Run{First: firn.ID(s.given - uint64(n) + 1), Step: 1, Count: n}), nil
@@ -251,7 +255,7 @@ func FuzzSequencers(f *testing.F) {
 		wireSeeds(f, func(b []byte) { f.Add(i, b) })
 	}
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
-		cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store)})
+		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 		defer cluster.Close(context.Background())
 		s := NewServer(Config{Backend: cluster, Limit: 10 * time.Second})
 		if _, err := s.Create(t.Context(), &firnv1.CreateRequest{Name: "there"}); err != nil {

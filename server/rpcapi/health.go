@@ -14,8 +14,7 @@ import (
 
 // How the Backend is asked whether it is ready.
 const (
-	readyLimit = 800 * time.Millisecond // as for /readyz
-	readyAge   = time.Second            // for which an answer counts, whoever asks
+	readyAge   = time.Second // for which an answer counts, whoever asks
 	watchEvery = 5 * time.Second
 )
 
@@ -35,10 +34,6 @@ func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_Servi
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	default:
 	}
-	b, ok := h.s.c.Backend.(service.Readier)
-	if !ok {
-		return healthpb.HealthCheckResponse_SERVING
-	}
 	select {
 	case h.turn <- struct{}{}:
 		defer func() { <-h.turn }()
@@ -47,8 +42,8 @@ func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_Servi
 	}
 	if time.Since(h.asked) >= readyAge {
 		// The answer is for all, so that one who gives up does not spoil it.
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyLimit)
-		err := b.Ready(limited)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), service.ReadyLimit)
+		err := h.s.c.Backend.Ready(limited)
 		cancel()
 		if err != nil {
 			h.s.c.Log.Debug("not ready", "error", err)

@@ -13,29 +13,6 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A Hop is what a server that forwards a call says about the two servers.
-type Hop struct {
-	Member string        // the server that is meant: its ID as a member
-	Proof  members.Proof // of the store of the server that calls
-}
-
-// A Peer answers hops, for the servers of one store. It must be safe for use by many
-// goroutines at once.
-type Peer interface {
-	// Admit returns nil if this server is the member that is meant and the proof is
-	// found in its store, ErrOtherMember or members.ErrOtherStore if not, and another
-	// error if the store does not answer.
-	Admit(ctx context.Context, h Hop) error
-
-	// Owner is the owner that the store's record names for this server's node ID of a
-	// sequencer; "" if it holds none.
-	Owner(name string) string
-}
-
-// ErrOtherMember means that a hop was meant for another server: one that had this
-// one's address before, or that a proxy has in its place.
-var ErrOtherMember = errors.New("this is not the server that was meant: it has another member ID")
-
 // hopVersion is that of ForwardRequest.
 const hopVersion = 2
 
@@ -55,13 +32,6 @@ func refuseOld(ctx context.Context) error {
 	return nil
 }
 
-type forwarded struct{}
-
-// Forwarded reports whether the call of a context was sent by another server, for one of
-// its clients. It is answered by this server or not at all, so that no call goes in
-// circles.
-func Forwarded(ctx context.Context) bool { return ctx.Value(forwarded{}) != nil }
-
 // Forward makes some IDs for a client of another server.
 func (s *Server) Forward(ctx context.Context, r *firnv1.ForwardRequest) (*firnv1.ForwardResponse, error) {
 	name := r.GetSequencer()
@@ -74,7 +44,7 @@ func (s *Server) Forward(ctx context.Context, r *firnv1.ForwardRequest) (*firnv1
 	if name == "" || r.GetCount() == 0 {
 		return nil, invalid("sequencer", "the sequencer and the count are needed")
 	}
-	next, err := s.next(context.WithValue(ctx, forwarded{}, true), "Forward", name, r.GetForm(), int64(r.GetCount()))
+	next, err := s.next(service.WithForwarded(ctx), "Forward", name, r.GetForm(), int64(r.GetCount()))
 	if err != nil {
 		return nil, err
 	}
@@ -93,11 +63,11 @@ func (s *Server) admit(ctx context.Context, r *firnv1.ForwardRequest) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()
-	err := s.c.Peer.Admit(limited, Hop{Member: r.GetMember(), Proof: members.Proof{Member: r.GetCaller(), Record: int(r.GetRecord()), Nonce: r.GetNonce()}})
+	err := s.c.Peer.Admit(limited, service.Hop{Member: r.GetMember(), Proof: members.Proof{Member: r.GetCaller(), Record: int(r.GetRecord()), Nonce: r.GetNonce()}})
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrOtherMember):
+	case errors.Is(err, service.ErrOtherMember):
 		return fail(service.OtherMember, err.Error(), 0)
 	case errors.Is(err, members.ErrOtherStore):
 		return fail(service.OtherStore, "this server and the one that calls use different stores", 0)

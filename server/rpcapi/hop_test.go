@@ -20,14 +20,14 @@ import (
 
 // A strict peer answers the hops that match.
 type strict struct {
-	hop Hop
+	hop service.Hop
 	err error // of the proof
 }
 
-func (s strict) Admit(_ context.Context, h Hop) error {
+func (s strict) Admit(_ context.Context, h service.Hop) error {
 	switch {
 	case h.Member != s.hop.Member:
-		return ErrOtherMember
+		return service.ErrOtherMember
 	case s.err != nil:
 		return s.err
 	case h.Proof != s.hop.Proof:
@@ -43,14 +43,14 @@ func (strict) Owner(string) string { return "owner" }
 func TestRefusedHops(t *testing.T) {
 	var asked atomic.Int64
 	backend := seeing(func(context.Context) { asked.Add(1) })
-	mine := Hop{Member: "me", Proof: proof}
-	conn := func(p Peer) *grpc.ClientConn { return serve(t, Config{Backend: backend, Peer: p}) }
+	mine := service.Hop{Member: "me", Proof: proof}
+	conn := func(p service.Receiver) *grpc.ClientConn { return serve(t, Config{Backend: backend, Peer: p}) }
 	good := func() *firnv1.ForwardRequest {
 		return &firnv1.ForwardRequest{Version: hopVersion, Sequencer: "orders", Count: 1, Member: "me", Caller: proof.Member, Record: uint32(proof.Record), Nonce: proof.Nonce}
 	}
 	for _, row := range []struct {
 		what   string
-		peer   Peer
+		peer   service.Receiver
 		change func(*firnv1.ForwardRequest)
 		code   codes.Code
 		kind   string
@@ -99,7 +99,7 @@ func TestRefusedHops(t *testing.T) {
 // knows no such calls, and the error says so.
 func TestForwardRefused(t *testing.T) {
 	f := newForwarder(t, ForwarderConfig{})
-	mine := Hop{Member: "me", Proof: proof}
+	mine := service.Hop{Member: "me", Proof: proof}
 	older := grpc.NewServer()
 	firnv1.RegisterIDsServer(older, NewServer(Config{Backend: static(t, "default")}))
 	l := newListener(t)
@@ -108,8 +108,8 @@ func TestForwardRefused(t *testing.T) {
 	for what, at := range map[string]Target{
 		"an older server": {Address: l.Addr().String()},
 		"a static server": start(t, Config{Backend: static(t, "default")}, nil),
-		"another member":  start(t, Config{Backend: static(t, "default"), Peer: strict{hop: Hop{Member: "you", Proof: proof}}}, nil),
-		"another store":   start(t, Config{Backend: static(t, "default"), Peer: strict{hop: Hop{Member: "me"}}}, nil),
+		"another member":  start(t, Config{Backend: static(t, "default"), Peer: strict{hop: service.Hop{Member: "you", Proof: proof}}}, nil),
+		"another store":   start(t, Config{Backend: static(t, "default"), Peer: strict{hop: service.Hop{Member: "me"}}}, nil),
 	} {
 		at.Member = "me"
 		a, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1)

@@ -132,6 +132,8 @@ func TestSlowReader(t *testing.T) {
 // A stuck Administrator answers nothing until its context is done.
 type stuck struct{ *service.Cluster }
 
+func (s stuck) Admin() service.Administrator { return s }
+
 func (s stuck) Lookup(ctx context.Context, _ string) (grant.Info, error) {
 	<-ctx.Done()
 	return grant.Info{}, ctx.Err()
@@ -148,7 +150,7 @@ func (s stuck) Detach(ctx context.Context, _ string) (grant.Info, error) {
 // TestAdminLimit: what is asked of the store ends at the limit, also for clients that
 // set no deadline, and is not said to be about IDs.
 func TestAdminLimit(t *testing.T) {
-	cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store)})
+	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{cluster}, Limit: 50 * time.Millisecond}))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -167,7 +169,7 @@ func TestAdminLimit(t *testing.T) {
 func TestDetachGoesOn(t *testing.T) {
 	store := new(memstore.Store)
 	away := &cutOff{Store: store}
-	other := service.NewCluster(service.ClusterConfig{Store: away})
+	other := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(away, nil)})
 	// It holds a number, and then hears of nothing.
 	if s, err := other.Sequencer(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
@@ -179,7 +181,7 @@ func TestDetachGoesOn(t *testing.T) {
 		away.cut.Store(false)
 		_ = other.Close(context.Background())
 	}()
-	cluster := service.NewCluster(service.ClusterConfig{Store: store})
+	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 50 * time.Millisecond}))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()

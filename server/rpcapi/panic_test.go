@@ -45,7 +45,7 @@ func (p *panicking) Sequencer(ctx context.Context, name string) (service.Sequenc
 // it are answered, also those for many IDs, of which only some may run at once in a
 // connection. That the server shuts down is checked by serve.
 func TestPanicEndsItsCall(t *testing.T) {
-	b := &panicking{Cluster: service.NewCluster(service.ClusterConfig{Store: new(memstore.Store)})}
+	b := &panicking{Cluster: service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})}
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: b}))
 	for range 3 * maxLong {

@@ -27,8 +27,8 @@ func (s *Server) admin(ctx context.Context, need auth.Action, name string, named
 			return nil, badName("name", err)
 		}
 	}
-	a, ok := s.c.Backend.(service.Administrator)
-	if !ok {
+	a := s.c.Backend.Admin()
+	if a == nil {
 		return nil, fail(service.NoStore, "this server was started with a node number of its own and knows no other servers: start it with --store to administer sequencers", 0)
 	}
 	return a, nil
@@ -185,7 +185,7 @@ func (s *Server) change(ctx context.Context, method, name string, do func(servic
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		// It goes on: what it is now says how far it is. Attach never waits for windows,
 		// so that its error stands.
-		later, cancel := context.WithTimeout(ctx, readyLimit)
+		later, cancel := context.WithTimeout(ctx, service.ReadyLimit)
 		defer cancel()
 		if now, e := a.Lookup(later, name); e == nil && (now.State == grant.Detaching || now.State == grant.Destroying) {
 			return toProto(now), nil

@@ -35,13 +35,12 @@ import (
 
 // Config says what a Server serves. Only the Backend is needed.
 type Config struct {
-	// Backend finds the sequencers. Where it is an service.Administrator, they can be
-	// administered.
+	// Backend finds the sequencers.
 	Backend service.Backend
 
 	// Peer answers calls that other servers of the store forward; nil refuses all of
 	// them, as a server without a store must.
-	Peer Peer
+	Peer service.Receiver
 
 	// Limit is how long a call may wait for its IDs, where its deadline is not before;
 	// 0 means service.DefaultLimit.

@@ -34,7 +34,7 @@ import (
 func serve(t *testing.T, c Config) *grpc.ClientConn {
 	t.Helper()
 	if c.Backend == nil {
-		cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store)})
+		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 		t.Cleanup(func() { _ = cluster.Close(context.Background()) })
 		c.Backend = cluster
 	}
@@ -69,6 +69,10 @@ type failing struct{ err error }
 func (f failing) Sequencer(context.Context, string) (service.Sequencer, error) {
 	return service.Sequencer{}, f.err
 }
+
+func (failing) Ready(context.Context) error             { return nil }
+func (failing) Admin() service.Administrator            { return nil }
+func (failing) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
 
 func static(t *testing.T, layout string) service.Backend {
 	t.Helper()
@@ -185,6 +189,10 @@ type slow struct {
 func (s *slow) Sequencer(context.Context, string) (service.Sequencer, error) {
 	return service.Sequencer{Layout: firn.Default(), Source: s}, nil
 }
+
+func (*slow) Ready(context.Context) error             { return nil }
+func (*slow) Admin() service.Administrator            { return nil }
+func (*slow) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
 
 func (s *slow) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
 	s.calls.Add(1)
@@ -380,7 +388,7 @@ func (seesOrders) Allow(_ *auth.Credentials, do auth.Action, name string) error 
 
 // TestListIsOfWhoAsks: a list has only the sequencers that whoever asks may see.
 func TestListIsOfWhoAsks(t *testing.T) {
-	cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store)})
+	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	all := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster}))
 	for _, name := range []string{"users", "orders"} {
 		if _, err := all.Create(t.Context(), &firnv1.CreateRequest{Name: name}); err != nil {
@@ -507,7 +515,7 @@ func TestReflection(t *testing.T) {
 // TestForwarded: a call of another server is known, and a client's is not taken for one.
 func TestForwarded(t *testing.T) {
 	var known atomic.Bool
-	conn := serve(t, Config{Peer: lenient{}, Backend: seeing(func(ctx context.Context) { known.Store(Forwarded(ctx)) })})
+	conn := serve(t, Config{Peer: lenient{}, Backend: seeing(func(ctx context.Context) { known.Store(service.Forwarded(ctx)) })})
 	_, _ = firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{})
 	if known.Load() {
 		t.Error("a client's call is taken for a server's")
@@ -524,6 +532,10 @@ func (s seeing) Sequencer(ctx context.Context, _ string) (service.Sequencer, err
 	s(ctx)
 	return service.Sequencer{}, grant.ErrNodesExhausted
 }
+
+func (seeing) Ready(context.Context) error             { return nil }
+func (seeing) Admin() service.Administrator            { return nil }
+func (seeing) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
 
 // FuzzNext: whatever bytes a request has, it is answered or refused.
 func FuzzNext(f *testing.F) {

@@ -22,7 +22,9 @@ import (
 // It is safe for use by many goroutines at once. It must be made by NewCluster,
 // and ends with Close.
 type Cluster struct {
-	c ClusterConfig
+	*Fleet
+	c      ClusterConfig
+	absent absences
 
 	mu     sync.RWMutex // guards what follows, and users of all entries
 	byName map[string]*opening
@@ -31,15 +33,18 @@ type Cluster struct {
 
 	retiring sync.WaitGroup // of what was retired, until it is closed
 	openings sync.WaitGroup // of sequencers
-	patience *patience
-	done     context.Context // which is done: a call with it takes what is free, and does not wait
 }
 
 var _ Backend = (*Cluster)(nil)
 
 // ClusterConfig is the configuration of a Cluster.
 type ClusterConfig struct {
-	Store grant.Store
+	// Fleet is that of the store. The Cluster closes it.
+	Fleet *Fleet
+
+	// Peers are the other servers of the store, for sequencers that this one has no node ID
+	// of; nil means that none is asked.
+	Peers Peers
 
 	// Config is how sequencers are opened. Its Layout, MaxAhead and Window are
 	// for those that are created; firn.Default if the layout is zero.
@@ -51,20 +56,6 @@ type ClusterConfig struct {
 	// Template says how the sequencer of a name is created and used; nil means as
 	// Config says. It is asked when a name is first used.
 	Template func(name string) (Template, error)
-
-	// Elsewhere reports whether another server may have a node number of a sequencer, and
-	// can be asked for its IDs; nil means that none is asked. It is for Ready.
-	Elsewhere func(ctx context.Context, name string) bool
-
-	// Silent is how long the store has answered no read and no write, 0 if it does.
-	// Calls for IDs that have no window left do not wait for a store that has been
-	// silent for five seconds. nil means that it is not known, so that they wait under
-	// their contexts.
-	Silent func() (reads, writes time.Duration)
-
-	// Wrap changes what Sequencer returns for a name, if it is not nil. It is called
-	// once, when the sequencer is open.
-	Wrap func(name string, s Sequencer) Sequencer
 }
 
 // A Template says in what a sequencer is not as ClusterConfig.Config says. Its zero value
@@ -104,23 +95,49 @@ func NewCluster(c ClusterConfig) *Cluster {
 	if c.MaxNames == 0 {
 		c.MaxNames = DefaultMaxNames
 	}
-	done, cancel := context.WithCancel(context.Background())
-	cancel()
-	return &Cluster{c: c, byName: make(map[string]*opening), patience: newPatience(c.Store, c.Silent), done: done}
+	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening)}
 }
 
 // Sequencer returns the sequencer of a name, which it opens at the first call.
 func (c *Cluster) Sequencer(ctx context.Context, name string) (Sequencer, error) {
+	if q, ok := c.Opened(name); ok {
+		return q, nil
+	}
+	if a, ok := c.absent.of(name); ok && !Forwarded(ctx) {
+		return c.ofPeers(name, a), nil
+	}
+	q, err := c.own(ctx, name)
+	if err != nil {
+		return c.elsewhere(ctx, name, err)
+	}
+	return q, nil
+}
+
+// Opened returns the sequencer of a name if it is open.
+func (c *Cluster) Opened(name string) (Sequencer, bool) {
+	if o := c.entry(name); o != nil {
+		return o.q, true
+	}
+	return Sequencer{}, false
+}
+
+// entry is that of a name if its sequencer is open, or nil.
+func (c *Cluster) entry(name string) *opening {
 	c.mu.RLock()
 	o := c.byName[name]
 	c.mu.RUnlock()
 	if o != nil {
 		select {
 		case <-o.ready:
-			return o.q, nil
+			return o
 		default:
 		}
 	}
+	return nil
+}
+
+// own returns the sequencer of a name, with a node ID of this server.
+func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
 	o, err := c.enter(name)
 	if err != nil {
 		return Sequencer{}, err
@@ -283,7 +300,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 			open.Nodes = t.Nodes
 		}
 	}
-	info, err := grant.Lookup(ctx, c.c.Store, name)
+	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
 	case err == nil:
 		// As it is: what was given is for those that are created here.
@@ -297,22 +314,25 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		return fmt.Errorf("this server may take the node numbers %d..%d, and the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())
 	}
 	if open.Layout.Bits() == 128 {
-		q, err := sequencer.Open128(ctx, c.c.Store, name, &open)
+		q, err := sequencer.Open128(ctx, c.store, name, &open)
 		if err != nil {
 			return ofStore(ctx, err)
 		}
-		source := firn.Source128(&reopening[firn.ID128]{q, c, name, o})
-		o.q, o.close, o.stats, o.state = Sequencer{Layout: q.Layout(), Source128: source}, q.Close, q.Stats, q.State
+		s := &reopeningSource[firn.ID128]{member: q, c: c, name: name, o: o}
+		if c.c.Peers != nil {
+			s.ask = c.c.Peers.NextBatch128
+		}
+		o.q, o.close, o.stats, o.state = Sequencer{Layout: q.Layout(), Source128: s, Try128: s}, q.Close, q.Stats, q.State
 	} else {
-		q, err := sequencer.Open(ctx, c.c.Store, name, &open)
+		q, err := sequencer.Open(ctx, c.store, name, &open)
 		if err != nil {
 			return ofStore(ctx, err)
 		}
-		source := firn.Source(&reopening[firn.ID]{q, c, name, o})
-		o.q, o.close, o.stats, o.state = Sequencer{Layout: q.Layout(), Source: source}, q.Close, q.Stats, q.State
-	}
-	if c.c.Wrap != nil {
-		o.q = c.c.Wrap(name, o.q)
+		s := &reopeningSource[firn.ID]{member: q, c: c, name: name, o: o}
+		if c.c.Peers != nil {
+			s.ask = c.c.Peers.NextBatch
+		}
+		o.q, o.close, o.stats, o.state = Sequencer{Layout: q.Layout(), Source: s, Try: s}, q.Close, q.Stats, q.State
 	}
 	c.mu.Lock()
 	stops := c.closed
@@ -332,7 +352,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 // noSequencer is the error of a name that must exist, with the nearest one that does.
 func (c *Cluster) noSequencer(ctx context.Context, name string) error {
 	var names []string
-	_ = grant.Sequencers(ctx, c.c.Store, func(name string, _ grant.Info, _ error) bool {
+	_ = grant.Sequencers(ctx, c.store, func(name string, _ grant.Info, _ error) bool {
 		names = append(names, name)
 		return len(names) < 10_000
 	})
@@ -364,54 +384,68 @@ func ofStore(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", sequencer.ErrUnavailable, err)
 }
 
-// A reopening is the source of a sequencer. When that was purged and created
+// A reopeningSource is the source of a sequencer. When that was purged and created
 // again with another layout, its error is told, and the next call for the name
 // opens it as it is now.
-type reopening[I firn.AnyID[I]] struct {
+type reopeningSource[I firn.AnyID[I]] struct {
 	member interface {
 		firn.SourceOf[I]
-		TryNext() (I, error)
+		Trier[I]
 	}
 	c    *Cluster
 	name string
 	o    *opening
+	ask  func(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.BatchOf[I], error) // of Peers; nil without
 }
 
-func (r *reopening[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
-	b, err := r.nextBatch(ctx, n)
+// NextBatch takes what is free. Otherwise it waits, for the store no longer than is of
+// use, and asks other servers if this one has lost its node ID.
+func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
+	if err = ctx.Err(); err == nil {
+		b, err = r.TryNextBatch(n)
+	}
+	if err != nil && isWait(err) {
+		err = r.c.patience.during(ctx, need{writes: true, over: r.o.lapsed}, func(ctx context.Context) error {
+			b, err = r.member.NextBatch(ctx, n)
+			return r.seen(err)
+		})
+	}
+	if r.ask != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
+		return r.ask(ctx, r.name, r.o.q.Layout, n, err)
+	}
+	return b, err
+}
+
+// isWait reports whether a call that does not wait has this error where others wait.
+func isWait(err error) bool {
+	return errors.Is(err, firn.ErrExhausted) || errors.Is(err, sequencer.ErrNotYet) || errors.As(err, new(*firn.ClockError)) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// TryNextBatch is that of the sequencer, for IDs that are free.
+func (r *reopeningSource[I]) TryNextBatch(n int) (firn.BatchOf[I], error) {
+	b, err := r.member.TryNextBatch(n)
+	return b, r.seen(err)
+}
+
+// TryNext is that of the sequencer, for one ID that is free.
+func (r *reopeningSource[I]) TryNext() (I, error) {
+	id, err := r.member.TryNext()
+	return id, r.seen(err)
+}
+
+// seen returns the error of a call, and retires a sequencer that was created again.
+func (r *reopeningSource[I]) seen(err error) error {
 	if errors.Is(err, grant.ErrMismatch) {
 		r.c.retire(r.name, r.o)
 	}
-	return b, err
-}
-
-// nextBatch takes what is free, and else waits, for the store no longer than is of use.
-func (r *reopening[I]) nextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
-	if ctx.Err() == nil {
-		if b, err = r.member.NextBatch(r.c.done, n); !errors.Is(err, context.Canceled) {
-			return b, err
-		}
-	}
-	err = r.c.patience.during(ctx, need{writes: true, over: r.o.lapsed}, func(ctx context.Context) error {
-		b, err = r.member.NextBatch(ctx, n)
-		return err
-	})
-	return b, err
+	return err
 }
 
 // lapsed reports whether no window is open.
 func (o *opening) lapsed() bool {
 	s := o.state()
 	return s.Phase != sequencer.Attached && s.Phase != sequencer.Losing || !s.Until.After(time.Now())
-}
-
-// TryNext is that of the sequencer, for one ID that is free.
-func (r *reopening[I]) TryNext() (I, error) {
-	id, err := r.member.TryNext()
-	if errors.Is(err, grant.ErrMismatch) {
-		r.c.retire(r.name, r.o)
-	}
-	return id, err
 }
 
 // retire forgets an open sequencer that is of no use any more.
@@ -433,9 +467,6 @@ func (c *Cluster) retire(name string, o *opening) {
 		_ = o.close(ctx) // it holds nothing that could be used
 	}()
 }
-
-// Store is the store that the Cluster is over.
-func (c *Cluster) Store() grant.Store { return c.c.Store }
 
 // Stats calls yield for every sequencer that is open.
 func (c *Cluster) Stats(yield func(name string, s sequencer.Stats)) {
@@ -462,18 +493,10 @@ func (c *Cluster) opened() (map[string]*opening, *lack) {
 
 // State is what this server has of a sequencer; ok is false if it is not open.
 func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
-	c.mu.RLock()
-	o := c.byName[name]
-	c.mu.RUnlock()
-	if o == nil {
-		return s, false
-	}
-	select {
-	case <-o.ready:
+	if o := c.entry(name); o != nil {
 		return o.state(), true
-	default:
-		return s, false
 	}
+	return s, false
 }
 
 // A lack is why this server could acquire no node ID of a sequencer: no node ID is free,
@@ -513,7 +536,7 @@ func (c *Cluster) noteLack(name string, err error) {
 // the store said, whose node IDs are held, or why the clock is refused.
 //
 // After a lack Ready tries again, as no client asks a server that is not ready. If no node
-// ID was free, another server that can be asked (ClusterConfig.Elsewhere) is as good. If
+// ID was free, another server that can be asked (ClusterConfig.Peers) is as good. If
 // the clock is refused it is not: nothing that others give can be checked.
 func (c *Cluster) Ready(ctx context.Context) error {
 	now := time.Now()
@@ -528,11 +551,11 @@ func (c *Cluster) Ready(ctx context.Context) error {
 			last, isOpen = l, true // it keeps looking by itself
 		}
 	}
-	if _, err := c.c.Store.Get(ctx, readyKey); err != nil {
+	if _, err := c.store.Get(ctx, readyKey); err != nil {
 		return ofStore(ctx, err)
 	}
 	switch {
-	case last == nil || last.full != nil && c.c.Elsewhere != nil && c.c.Elsewhere(ctx, last.name):
+	case last == nil || last.full != nil && c.c.Peers != nil && c.c.Peers.CanHelp(ctx, last.name):
 		return nil
 	case isOpen:
 		return last.err
@@ -542,7 +565,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		err = c.stillLacks(ctx, last.full)
 	}
 	if err == nil {
-		_, err = c.Sequencer(ctx, last.name)
+		_, err = c.own(ctx, last.name)
 	}
 	if lackOf(last.name, err) != nil {
 		return err
@@ -558,7 +581,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) error {
 	now := time.Now()
 	// It may be gone, and is not to be created again here.
-	info, err := grant.Lookup(ctx, c.c.Store, was.Sequencer)
+	info, err := grant.Lookup(ctx, c.store, was.Sequencer)
 	switch {
 	case err != nil:
 		return err
@@ -572,7 +595,7 @@ func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) err
 	}
 	is := &grant.ExhaustedError{Sequencer: was.Sequencer, Lo: was.Lo, Hi: was.Hi}
 	held := uint64(0)
-	err = grant.Nodes(ctx, c.c.Store, was.Sequencer, func(n grant.NodeInfo, err error) bool {
+	err = grant.Nodes(ctx, c.store, was.Sequencer, func(n grant.NodeInfo, err error) bool {
 		switch {
 		case n.Node < was.Lo || n.Node > was.Hi:
 		case err != nil:

@@ -12,7 +12,7 @@ const MaxCount = 100_000
 // which most clients and proxies have lost patience.
 const DefaultLimit = 10 * time.Second
 
-// ReadyLimit is how long a Readier may take: less than what asks /readyz waits,
+// ReadyLimit is how long a Backend's Ready may take: less than what asks /readyz waits,
 // which is a second or more in most.
 const ReadyLimit = 800 * time.Millisecond
 

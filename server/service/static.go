@@ -65,11 +65,11 @@ func (s *Static) make() (Sequencer, error) {
 	grant := firn.StaticGrant(s.c.Node)
 	if q.Layout.Bits() == 128 {
 		g, err := firn.NewGenerator128(q.Layout, grant, s.c.Options)
-		q.Source128 = g
+		q.Source128, q.Try128 = g, g
 		return q, err
 	}
 	g, err := firn.NewGenerator(q.Layout, grant, s.c.Options)
-	q.Source = g
+	q.Source, q.Try = g, g
 	return q, err
 }
 
@@ -96,6 +96,18 @@ func (s *Static) Sequencer(_ context.Context, name string) (Sequencer, error) {
 	s.byName[strings.Clone(name)] = q
 	return q, nil
 }
+
+// Opened returns the sequencer of a name: it always is there without a wait.
+func (s *Static) Opened(name string) (Sequencer, bool) {
+	q, err := s.Sequencer(context.Background(), name)
+	return q, err == nil
+}
+
+// Ready returns nil: a Static needs nobody else.
+func (s *Static) Ready(context.Context) error { return nil }
+
+// Admin returns nil: a Static has no store.
+func (s *Static) Admin() Administrator { return nil }
 
 // Stats calls yield for every name that was used.
 func (s *Static) Stats(yield func(name string, s firn.Stats)) {

@@ -5,15 +5,13 @@ import (
 
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/console"
-	"github.com/firnid/firn/server/metrics"
-	"github.com/firnid/firn/server/service"
 )
 
 // console makes the web pages. They end with Close.
-func (s *serving) console(guard *guard, backend service.Backend, log *slog.Logger) (*console.Console, error) {
+func (s *serving) console(guard *guard, b backend, log *slog.Logger) (*console.Console, error) {
 	c := console.Config{
-		Backend: backend,
-		Figures: func() []metrics.Sequencer { return figures(backend) },
+		Backend: b.service(),
+		Figures: b.figures,
 		Self:    s.self,
 		TLS:     tlsState,
 		Layout:  s.layout, Limit: s.requestTimeout, Version: version, Log: log,

@@ -71,12 +71,12 @@ func newGuardedStack(t *testing.T, l net.Listener, g *guard) *stack {
 	s := newServing()
 	a, _, logs := serveApp(t)
 	log := slog.New(slog.NewTextHandler(logs, nil))
-	cluster := service.NewCluster(service.ClusterConfig{Store: new(memstore.Store), MaxNames: 8})
+	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), MaxNames: 8})
 	s.announcer = members.New(cluster.Store(), members.Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- s.serve(ctx, a, log, g, cluster, []*endpoint{{text: "test", address: new(net.TCPAddr), listener: l}})
+		ended <- s.serve(ctx, a, log, g, backend{cluster: cluster}, []*endpoint{{text: "test", address: new(net.TCPAddr), listener: l}})
 	}()
 	return &stack{t, logs, func() error {
 		stop()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/listen"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/metrics"
@@ -21,16 +20,16 @@ import (
 )
 
 // figures are what the sequencers of a backend have done, for metrics.
-func figures(backend service.Backend) (all []metrics.Sequencer) {
+func (b backend) figures() (all []metrics.Sequencer) {
 	made := func(name string, s firn.Stats) metrics.Sequencer {
 		return metrics.Sequencer{Name: name, IDs: s.IDs, Batches: s.Batches, Waits: s.Waits, Waited: s.TotalWait, Lead: s.Lead}
 	}
-	if b, ok := backend.(*service.Static); ok {
-		b.Stats(func(name string, s firn.Stats) { all = append(all, made(name, s)) })
+	if b.static != nil {
+		b.static.Stats(func(name string, s firn.Stats) { all = append(all, made(name, s)) })
 	}
-	if c := clusterOf(backend); c != nil {
+	if b.cluster != nil {
 		now := time.Now()
-		c.Stats(func(name string, s sequencer.Stats) {
+		b.cluster.Stats(func(name string, s sequencer.Stats) {
 			m := made(name, s.Stats)
 			k := s.Keeper
 			m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(s.State, now), s.State.Node, s.State.Until.Sub(now)
@@ -43,9 +42,9 @@ func figures(backend service.Backend) (all []metrics.Sequencer) {
 	return all
 }
 
-// ofStore has metrics show whether the store answers, and how far this clock is from those
+// storeMetrics has metrics show whether the store answers, and how far this clock is from those
 // of other servers, which the Comparer that is returned finds out. It is nil without a store.
-func (s *serving) ofStore(c *metrics.Config, cluster *service.Cluster) *members.Comparer {
+func (s *serving) storeMetrics(c *metrics.Config, cluster *service.Cluster) *members.Comparer {
 	if cluster == nil {
 		return nil
 	}
@@ -60,17 +59,6 @@ func (s *serving) self() string {
 		return ""
 	}
 	return s.announcer.ID()
-}
-
-// clusterOf is the Cluster of a backend, or nil.
-func clusterOf(backend service.Backend) *service.Cluster {
-	switch b := backend.(type) {
-	case *service.Cluster:
-		return b
-	case *forwarding.Backend:
-		return b.Cluster
-	}
-	return nil
 }
 
 // holds reports whether a node number is held now.
@@ -120,7 +108,7 @@ func addressOf(endpoints []*endpoint, host string) (address string) {
 }
 
 // describe says what this server tells the others about itself.
-func (s *serving) describe(backend service.Backend, c *service.Cluster, endpoints []*endpoint) func() members.Member {
+func (s *serving) describe(b backend, endpoints []*endpoint) func() members.Member {
 	m := members.Member{Version: version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.tls.Cert != ""}
 	m.Host, _ = os.Hostname()
 	if m.Address = s.advertise; m.Address == "" {
@@ -129,11 +117,11 @@ func (s *serving) describe(backend service.Backend, c *service.Cluster, endpoint
 	return func() members.Member {
 		m := m
 		m.Holds = []members.Held{}
-		if f, ok := backend.(*forwarding.Backend); ok {
-			m.Forwarded = f.Forwarded()
+		if b.peers != nil {
+			m.Forwarded = b.peers.Forwarded()
 		}
 		now := time.Now()
-		c.Stats(func(name string, q sequencer.Stats) {
+		b.cluster.Stats(func(name string, q sequencer.Stats) {
 			m.IDs += q.IDs
 			if holds(q.State, now) {
 				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until.UTC().Truncate(time.Millisecond), IDs: q.IDs})

@@ -281,43 +281,56 @@ func (s *serving) usual(node uint64) sequencer.Config {
 	return c
 }
 
+// A backend is where IDs come from: a Static, or a Cluster that may have Peers.
+type backend struct {
+	static  *service.Static
+	cluster *service.Cluster
+	peers   *forwarding.Peers
+}
+
+// service is what protocols speak to.
+func (b backend) service() service.Backend {
+	if b.static != nil {
+		return b.static
+	}
+	return b.cluster
+}
+
 // backend makes the source of IDs, of values that check has found right. end gives back what
 // it holds.
-func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *guard) (backend service.Backend, end func(), err error) {
+func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *guard) (b backend, end func(), err error) {
 	node := uint64(0)
 	if s.node != "" {
 		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
-			return nil, nil, err
+			return b, nil, err
 		}
 	}
 	if s.node != "" && s.store == "" {
-		backend, err := s.static(node)
-		if err != nil {
-			return nil, nil, misuse("", "%w", err)
+		if b.static, err = s.static(node); err != nil {
+			return b, nil, misuse("", "%w", err)
 		}
 		log.Warn("static node: another server with the same node makes the same IDs", "node", s.node, "hint", "give each its own --node, or share a --store")
 		if a.getenv(storeEnv) != "" {
 			log.Warn("static node: "+storeEnv+" is not used", "hint", "add --store to pin the number in a store")
 		}
-		return backend, func() {}, nil
+		return b, func() {}, nil
 	}
 
 	c := s.usual(node)
 	c.Logger, c.Now = log, a.clock
 	store, err := a.openStore(ctx, s.store, false, newsOf(log))
 	if err != nil {
-		return nil, nil, err
+		return b, nil, err
 	}
 	store = stores.Wrap(s.tracer.Store(store), stores.Tell(log, s.answers.Begin))
 	s.announcer = members.New(store, members.Options{Log: log})
-	config := service.ClusterConfig{Store: store, Config: c, MaxNames: int(s.maxNames), Template: s.template, Silent: s.answers.Silent}
+	config := service.ClusterConfig{Fleet: service.NewFleet(store, s.answers.Silent), Config: c, MaxNames: int(s.maxNames), Template: s.template}
 	var forwarder *rpcapi.Forwarder
-	var cluster *service.Cluster
 	if s.forward {
 		fc, err := s.forwarderConfig(guard.tls)
 		if err != nil {
 			store.Close()
-			return nil, nil, err
+			return b, nil, err
 		}
 		switch {
 		case s.memberToken != "" && guard.tls == nil && !s.insecure:
@@ -327,13 +340,11 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		}
 		fc.Log, fc.Options = log, s.tracer.GRPCClient()
 		forwarder = rpcapi.NewForwarder(fc)
-		f := forwarding.New(config, forwarder, s.announcer)
-		backend, cluster = f, f.Cluster
-	} else {
-		cluster = service.NewCluster(config)
-		backend = cluster
+		b.peers = forwarding.New(config.Fleet, forwarder, s.announcer, log)
+		config.Peers = b.peers
 	}
-	return backend, func() {
+	b.cluster = service.NewCluster(config)
+	return b, func() {
 		if forwarder != nil {
 			_ = forwarder.Close()
 		}
@@ -344,7 +355,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), by)
 		defer cancel()
-		if err := cluster.Close(ctx); err != nil {
+		if err := b.cluster.Close(ctx); err != nil {
 			log.Warn("node numbers not given back: they are free when their windows end", "error", err)
 		}
 		store.Close()
@@ -486,15 +497,10 @@ func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 }
 
 // serve answers requests until ctx is done, and then those that are under way.
-func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *guard, backend service.Backend, endpoints []*endpoint) error {
-	var forwards func() map[string]uint64
-	if f, ok := backend.(*forwarding.Backend); ok {
-		forwards = f.Forwards
-	}
+func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *guard, b backend, endpoints []*endpoint) error {
 	shown := metrics.Config{
-		Forwards: forwards,
-		Version:  version, Protocols: []string{"http", "grpc", "resp"},
-		Sequencers: func() []metrics.Sequencer { return figures(backend) },
+		Version: version, Protocols: []string{"http", "grpc", "resp"},
+		Sequencers: b.figures,
 		Connections: func(protocol string) (n int64) {
 			for _, p := range endpoints {
 				for _, q := range []listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP} {
@@ -506,20 +512,22 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 			return n
 		},
 	}
-	cluster := clusterOf(backend)
-	var peer rpcapi.Peer
-	if cluster != nil {
-		peer = forwarding.NewReceiver(cluster, s.announcer)
+	if b.peers != nil {
+		shown.Forwards = b.peers.Forwards
 	}
-	clock := s.ofStore(&shown, cluster)
+	var receiver service.Receiver
+	if b.cluster != nil {
+		receiver = forwarding.NewReceiver(b.cluster, s.announcer)
+	}
+	clock := s.storeMetrics(&shown, b.cluster)
 	set := metrics.New(shown)
-	pages, err := s.console(guard, backend, log)
+	pages, err := s.console(guard, b, log)
 	if err != nil {
 		return failed("", "the console: %w", err)
 	}
 	defer pages.Close()
 	handler := httpapi.NewHandler(httpapi.Config{
-		Backend: backend, Console: pages,
+		Backend: b.service(), Console: pages,
 		Metrics: set.Handler(),
 		Observe: func(status int, d time.Duration) { set.Observe("http", outcomeOf(status), d) },
 		Limit:   s.requestTimeout,
@@ -533,7 +541,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	web.ConnContext = withTLSState
 	web.RegisterOnShutdown(pages.Close) // streams of pages do not end by themselves
 	resp := respapi.NewServer(respapi.Config{
-		Backend: backend, Limit: s.requestTimeout, MaxConns: int(s.maxConns), MaxCount: int(s.maxCount), MaxBytes: s.maxBody,
+		Backend: b.service(), Limit: s.requestTimeout, MaxConns: int(s.maxConns), MaxCount: int(s.maxCount), MaxBytes: s.maxBody,
 		ReadTimeout: s.read, WriteTimeout: s.write, IdleTimeout: s.idleOfRESP,
 		Auth: guard.authorizer(), TLSState: listen.StateOf,
 		Version: version, Log: log, Trace: s.tracer.RESP(),
@@ -546,7 +554,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 		},
 	})
 	rpc := rpcapi.NewServer(rpcapi.Config{
-		Backend: backend, Peer: peer, Limit: s.requestTimeout, Limits: s.limits(), Auth: guard.authorizer(), TLSState: listen.StateOf, Log: log, Options: s.tracer.GRPCServer(),
+		Backend: b.service(), Peer: receiver, Limit: s.requestTimeout, Limits: s.limits(), Auth: guard.authorizer(), TLSState: listen.StateOf, Log: log, Options: s.tracer.GRPCServer(),
 		Observe: func(_ string, code codes.Code, d time.Duration) { set.Observe("grpc", outcomeOfCode(code), d) },
 	})
 	done := make(chan error, 4*len(endpoints))
@@ -576,9 +584,9 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *gu
 	watching, stopWatching := context.WithCancel(ctx)
 	var watchers sync.WaitGroup
 	watchers.Go(func() { guard.watch(watching, log, s.reload) })
-	if cluster != nil {
+	if b.cluster != nil {
 		watchers.Go(func() { clock.Run(watching) })
-		describe := s.describe(backend, cluster, endpoints)
+		describe := s.describe(b, endpoints)
 		watchers.Go(func() { s.announcer.Run(watching, describe) })
 	}
 	defer func() { stopWatching(); watchers.Wait() }()
