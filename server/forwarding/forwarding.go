@@ -20,14 +20,13 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/members"
-	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/service"
 )
 
 // Peers are the other servers of a store, over gRPC. They must be made by New, and are
 // safe for use by many goroutines at once.
 type Peers struct {
-	f       *rpcapi.Forwarder
+	f       *Forwarder
 	self    *members.Announcer
 	log     *slog.Logger
 	peers   *peers
@@ -41,7 +40,7 @@ var _ service.Peers = (*Peers)(nil)
 
 // New makes the Peers of the server that self announces, in the store of a Fleet. Calls go
 // through f. A nil log means that nobody is told.
-func New(fleet *service.Fleet, f *rpcapi.Forwarder, self *members.Announcer, log *slog.Logger) *Peers {
+func New(fleet *service.Fleet, f *Forwarder, self *members.Announcer, log *slog.Logger) *Peers {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -137,8 +136,8 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, a absence,
 	return batch, b.gaveUp(a, results)
 }
 
-// A forwardFunc is rpcapi.Forwarder.Forward, for one size of IDs.
-type forwardFunc[I firn.AnyID[I]] = func(context.Context, rpcapi.Target, members.Proof, string, firn.Layout, int) (rpcapi.AnswerOf[I], error)
+// A forwardFunc is Forwarder.Forward, for one size of IDs.
+type forwardFunc[I firn.AnyID[I]] = func(context.Context, Target, members.Proof, string, firn.Layout, int) (AnswerOf[I], error)
 
 // hop asks one server.
 func hop[I firn.AnyID[I]](ctx context.Context, b *Peers, m members.Member, p members.Proof, name string, l firn.Layout, n int, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
@@ -146,14 +145,14 @@ func hop[I firn.AnyID[I]](ctx context.Context, b *Peers, m members.Member, p mem
 	limited, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	sent := time.Now()
-	answer, err := forward(limited, rpcapi.Target{Member: m.ID, Address: m.Address, TLS: m.TLS}, p, name, l, n)
+	answer, err := forward(limited, Target{Member: m.ID, Address: m.Address, TLS: m.TLS}, p, name, l, n)
 	if err != nil {
 		switch {
 		case ctx.Err() != nil || limited.Err() == nil:
 		case most < time.Second:
 			err = errHasty
 		default:
-			err = fmt.Errorf("%w within %v", rpcapi.ErrUnreachable, most.Round(time.Millisecond))
+			err = fmt.Errorf("%w within %v", ErrUnreachable, most.Round(time.Millisecond))
 		}
 		return batch, err
 	}
@@ -168,8 +167,8 @@ func hop[I firn.AnyID[I]](ctx context.Context, b *Peers, m members.Member, p mem
 }
 
 // errHasty means that a server did not answer in so little time that nothing is known
-// against it. It matches rpcapi.ErrUnreachable.
-var errHasty = fmt.Errorf("%w in the little time that the client has left", rpcapi.ErrUnreachable)
+// against it. It matches ErrUnreachable.
+var errHasty = fmt.Errorf("%w in the little time that the client has left", ErrUnreachable)
 
 // patience is how long one server may take, so that others can be asked: three seconds, or
 // half of what is left if that is less, and twice the time in which the layout has so

@@ -61,7 +61,7 @@ func (o setup) start(t *testing.T) *server {
 	}
 	v := &server{address: o.at.Addr().String(), store: &cuttable{Store: o.store}}
 	announcer := members.New(v.store, members.Options{Every: cmp.Or(o.every, time.Minute)})
-	f := rpcapi.NewForwarder(rpcapi.ForwarderConfig{})
+	f := NewForwarder(ForwarderConfig{})
 	v.id = announcer.ID()
 	fleet := service.NewFleet(v.store, nil)
 	v.Peers = New(fleet, f, announcer, o.log)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/members"
-	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -18,7 +17,7 @@ func TestElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memstore.Store)
 		self := members.New(store, members.Options{})
-		f := rpcapi.NewForwarder(rpcapi.ForwarderConfig{})
+		f := NewForwarder(ForwarderConfig{})
 		defer f.Close()
 		b := New(service.NewFleet(store, nil), f, self, nil)
 		ask := b.CanHelp

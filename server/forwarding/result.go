@@ -10,7 +10,6 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -64,17 +63,17 @@ func (r result) ofPeer() bool { return r != gave && r != failed }
 
 // resultOf is what an error of a hop means. The context is that of the call.
 func resultOf(ctx context.Context, err error) result {
-	var e *rpcapi.ForwardError
+	var e *ForwardError
 	switch {
 	case err == nil:
 		return gave
 	case ctx.Err() != nil, errors.Is(err, sequencer.ErrClosed), errors.Is(err, errUnchecked):
 		return failed
-	case errors.Is(err, rpcapi.ErrUnreachable):
+	case errors.Is(err, ErrUnreachable):
 		return unreachable
 	case errors.Is(err, errRejected):
 		return rejected
-	case errors.Is(err, rpcapi.ErrRefused):
+	case errors.Is(err, ErrRefused):
 		return refused
 	case errors.Is(err, grant.ErrNodesExhausted):
 		return exhausted

@@ -20,6 +20,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/firnid/firn"
@@ -27,6 +28,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
@@ -34,7 +36,7 @@ import (
 )
 
 // start serves on a listener, and returns its address.
-func start(t *testing.T, c Config, l net.Listener) Target {
+func start(t *testing.T, c Config, l net.Listener) forwarding.Target {
 	t.Helper()
 	if l == nil {
 		l = newListener(t)
@@ -52,7 +54,7 @@ func start(t *testing.T, c Config, l net.Listener) Target {
 			t.Error(err)
 		}
 	})
-	return Target{Address: l.Addr().String()}
+	return forwarding.Target{Address: l.Addr().String()}
 }
 
 func newListener(t *testing.T) net.Listener {
@@ -64,9 +66,9 @@ func newListener(t *testing.T) net.Listener {
 	return l
 }
 
-func newForwarder(t *testing.T, c ForwarderConfig) *Forwarder {
+func newForwarder(t *testing.T, c forwarding.ForwarderConfig) *forwarding.Forwarder {
 	t.Helper()
-	f := NewForwarder(c)
+	f := forwarding.NewForwarder(c)
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -87,7 +89,7 @@ var proof = members.Proof{Member: "caller", Record: 7, Nonce: "nonce"}
 // TestForward: what another server gives is what it would have given itself, for all
 // forms and sizes of IDs.
 func TestForward(t *testing.T) {
-	f := newForwarder(t, ForwarderConfig{})
+	f := newForwarder(t, forwarding.ForwarderConfig{})
 	for _, text := range []string{"default", "hazelcast", "boundary", "uuidv7"} {
 		l := firn.MustParseLayout(text)
 		at := start(t, Config{Backend: static(t, text), Peer: lenient{}}, nil)
@@ -104,7 +106,7 @@ func TestForward(t *testing.T) {
 	}
 }
 
-func wantNew[I firn.AnyID[I]](t *testing.T, a AnswerOf[I], err error, n int, seen map[string]bool) {
+func wantNew[I firn.AnyID[I]](t *testing.T, a forwarding.AnswerOf[I], err error, n int, seen map[string]bool) {
 	t.Helper()
 	if err != nil || a.Batch.Len() != n || a.Owner != "owner" {
 		t.Fatalf("%d of %d IDs of %q: %v", a.Batch.Len(), n, a.Owner, err)
@@ -121,8 +123,8 @@ func wantNew[I firn.AnyID[I]](t *testing.T, a AnswerOf[I], err error, n int, see
 // An assisted backend asks another server where it has no node number, as a server does.
 type assisted struct {
 	service.Backend
-	f    *Forwarder
-	to   Target
+	f    *forwarding.Forwarder
+	to   forwarding.Target
 	l    firn.Layout
 	asks atomic.Int64
 }
@@ -168,9 +170,9 @@ func TestForwardBetweenServers(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		return c
 	}
-	f := newForwarder(t, ForwarderConfig{})
+	f := newForwarder(t, forwarding.ForwarderConfig{})
 	one := start(t, Config{Backend: cluster(), Peer: lenient{}}, nil)
-	has := func(at Target) []uint64 {
+	has := func(at forwarding.Target) []uint64 {
 		b, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 10)
 		if err != nil {
 			t.Fatal(err)
@@ -221,7 +223,7 @@ func TestForwardBetweenServers(t *testing.T) {
 
 // TestForwardLoop: two servers that would ask each other for ever.
 func TestForwardLoop(t *testing.T) {
-	f := newForwarder(t, ForwarderConfig{})
+	f := newForwarder(t, forwarding.ForwarderConfig{})
 	nobody := sourceBackend{func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, grant.ErrNodesExhausted }}
 	a := &assisted{Backend: nobody, f: f, l: firn.Default()}
 	b := &assisted{Backend: nobody, f: f, l: firn.Default()}
@@ -245,20 +247,20 @@ func (sourceBackend) Ready(context.Context) error             { return nil }
 func (sourceBackend) Admin() service.Administrator            { return nil }
 func (sourceBackend) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
 
-func dialTo(t *testing.T, to Target) *grpc.ClientConn {
+func dialTo(t *testing.T, to forwarding.Target) *grpc.ClientConn {
 	t.Helper()
-	f := newForwarder(t, ForwarderConfig{})
-	k, err := f.link(to.place())
+	conn, err := grpc.NewClient("passthrough:///"+to.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return k.conn
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
 }
 
 // TestForwardErrors: what is wrong at the other server is told as what it is, and the
 // name of that server is not told.
 func TestForwardErrors(t *testing.T) {
-	f := newForwarder(t, ForwarderConfig{})
+	f := newForwarder(t, forwarding.ForwarderConfig{})
 	for _, err := range []error{
 		grant.ErrNodesExhausted, &grant.ExhaustedError{Ahead: true, Free: time.Now().Add(40 * time.Minute)}, grant.ErrRolledBack, grant.ErrDetached, grant.ErrDestroyed, grant.ErrDamaged,
 		grant.ErrMismatch, sequencer.ErrUnavailable, sequencer.ErrClosed, firn.ErrBatchTooLarge, firn.ErrExhausted,
@@ -268,7 +270,7 @@ func TestForwardErrors(t *testing.T) {
 	} {
 		at := start(t, Config{Backend: sourceBackend{func(context.Context, int) (firn.Batch, error) { return firn.Batch{}, err }}, Peer: lenient{}}, nil)
 		_, got := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1)
-		var e *ForwardError
+		var e *forwarding.ForwardError
 		if !errors.As(got, &e) {
 			t.Errorf("%v: %T %v, want a ForwardError", err, got, got)
 			continue
@@ -279,7 +281,7 @@ func TestForwardErrors(t *testing.T) {
 		want, have := service.FaultOf(err, time.Second, false), service.FaultOf(got, time.Second, false)
 		if want.Kind == service.Draining {
 			want = have // another one is asked
-			if !errors.Is(got, ErrUnreachable) {
+			if !errors.Is(got, forwarding.ErrUnreachable) {
 				t.Errorf("draining is %v, want ErrUnreachable", got)
 			}
 		}
@@ -294,11 +296,11 @@ func TestForwardUnreachable(t *testing.T) {
 	silent, gone := newListener(t), newListener(t)
 	defer silent.Close()
 	_ = gone.Close()
-	f := newForwarder(t, ForwarderConfig{Limit: 300 * time.Millisecond})
+	f := newForwarder(t, forwarding.ForwarderConfig{Limit: 300 * time.Millisecond})
 	for what, l := range map[string]net.Listener{"silent": silent, "gone": gone} {
 		begin := time.Now()
-		_, err := f.Forward(t.Context(), Target{Address: l.Addr().String()}, proof, "orders", firn.Default(), 1)
-		if !errors.Is(err, ErrUnreachable) || errors.Is(err, sequencer.ErrUnavailable) { // which would be the store
+		_, err := f.Forward(t.Context(), forwarding.Target{Address: l.Addr().String()}, proof, "orders", firn.Default(), 1)
+		if !errors.Is(err, forwarding.ErrUnreachable) || errors.Is(err, sequencer.ErrUnavailable) { // which would be the store
 			t.Errorf("%s: %v, want ErrUnreachable", what, err)
 		}
 		if d := time.Since(begin); d > 5*time.Second {
@@ -307,13 +309,13 @@ func TestForwardUnreachable(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := f.Forward(ctx, Target{Address: silent.Addr().String()}, proof, "orders", firn.Default(), 1); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnreachable) {
+	if _, err := f.Forward(ctx, forwarding.Target{Address: silent.Addr().String()}, proof, "orders", firn.Default(), 1); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, forwarding.ErrUnreachable) {
 		t.Errorf("%v, want the context's error", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.Forward(t.Context(), Target{}, proof, "orders", firn.Default(), 1); !errors.Is(err, sequencer.ErrClosed) {
+	if _, err := f.Forward(t.Context(), forwarding.Target{}, proof, "orders", firn.Default(), 1); !errors.Is(err, sequencer.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -341,8 +343,8 @@ func TestForwardDistrusts(t *testing.T) {
 	l := newListener(t)
 	go s.Serve(l)
 	defer s.Stop()
-	f := newForwarder(t, ForwarderConfig{})
-	to := Target{Address: l.Addr().String()}
+	f := newForwarder(t, forwarding.ForwarderConfig{})
+	to := forwarding.Target{Address: l.Addr().String()}
 	def, wide := firn.Default(), firn.MustParseLayout("boundary")
 	ids := func(i ...uint64) *firnv1.NextResponse {
 		return &firnv1.NextResponse{Layout: def.String(), Ids: i}
@@ -407,15 +409,15 @@ func TestForwardDistrusts(t *testing.T) {
 // TestForwardConnections: calls share one connection, and few are kept.
 func TestForwardConnections(t *testing.T) {
 	var dials atomic.Int64
-	f := newForwarder(t, ForwarderConfig{MaxTargets: 2, Dial: func(ctx context.Context, address string) (net.Conn, error) {
+	f := newForwarder(t, forwarding.ForwarderConfig{MaxTargets: 2, Dial: func(ctx context.Context, address string) (net.Conn, error) {
 		dials.Add(1)
 		return new(net.Dialer).DialContext(ctx, "tcp", address)
 	}})
-	var to []Target
+	var to []forwarding.Target
 	for range 3 {
 		to = append(to, start(t, Config{Backend: static(t, "default"), Peer: lenient{}}, nil))
 	}
-	ask := func(at Target) {
+	ask := func(at forwarding.Target) {
 		t.Helper()
 		if _, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1); err != nil {
 			t.Error(err)
@@ -429,11 +431,14 @@ func TestForwardConnections(t *testing.T) {
 	if n := dials.Load(); n != 1 {
 		t.Errorf("%d connections for 20 calls, want 1", n)
 	}
-	for _, at := range []Target{to[1], to[0], to[2], to[0]} {
+	for _, at := range []forwarding.Target{to[1], to[0], to[2], to[0]} {
 		ask(at)
 	}
-	if n := dials.Load(); n != 3 || len(f.links) != 2 || f.links[to[1].place()] != nil {
-		t.Errorf("%d connections made and %d kept, want 3 and 2", n, len(f.links))
+	if n := dials.Load(); n != 3 {
+		t.Errorf("%d connections made, want 3", n)
+	}
+	if ask(to[1]); dials.Load() != 4 {
+		t.Errorf("%d connections made, want one more for the one that was not used for longest", dials.Load())
 	}
 }
 
@@ -449,7 +454,7 @@ func TestForwardMetadata(t *testing.T) {
 		return firn.BatchFromRuns(firn.Run{First: 1, Step: 1, Count: n}), nil
 	}}}, nil)
 	token := ""
-	f := newForwarder(t, ForwarderConfig{Token: func() string { return token }})
+	f := newForwarder(t, forwarding.ForwarderConfig{Token: func() string { return token }})
 	if _, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -458,13 +463,13 @@ func TestForwardMetadata(t *testing.T) {
 	}
 	token = "firn_secret"
 	_, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1)
-	if e := new(ForwardError); !errors.As(err, &e) || e.Kind != service.Unauthorized {
+	if e := new(forwarding.ForwardError); !errors.As(err, &e) || e.Kind != service.Unauthorized {
 		t.Errorf("a token without TLS: %v", err)
 	}
 	if fault := service.FaultOf(err, time.Second, false); fault.Kind != service.Internal || fault.Cause == nil {
 		t.Errorf("a token without TLS is %+v to clients, want internal", fault)
 	}
-	f = newForwarder(t, ForwarderConfig{Token: func() string { return token }, PlainToken: true})
+	f = newForwarder(t, forwarding.ForwarderConfig{Token: func() string { return token }, PlainToken: true})
 	incoming := requestid.WithID(t.Context(), "order-17")
 	if _, err := f.Forward(incoming, at, proof, "orders", firn.Default(), 1); err != nil {
 		t.Fatal(err)
@@ -497,15 +502,15 @@ func TestForwardTLS(t *testing.T) {
 		}),
 	}, tls.NewListener(newListener(t), secure))
 	at.TLS = true
-	f := newForwarder(t, ForwarderConfig{TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, Token: func() string { return "+token" }})
+	f := newForwarder(t, forwarding.ForwarderConfig{TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, Token: func() string { return "+token" }})
 	if _, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 3); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-peers; got != "member+token" {
 		t.Errorf("the peer is %q", got)
 	}
-	stranger := newForwarder(t, ForwarderConfig{TLS: &tls.Config{Certificates: []tls.Certificate{pair}}})
-	if _, err := stranger.Forward(t.Context(), at, proof, "orders", firn.Default(), 1); !errors.Is(err, ErrUnreachable) {
+	stranger := newForwarder(t, forwarding.ForwarderConfig{TLS: &tls.Config{Certificates: []tls.Certificate{pair}}})
+	if _, err := stranger.Forward(t.Context(), at, proof, "orders", firn.Default(), 1); !errors.Is(err, forwarding.ErrUnreachable) {
 		t.Errorf("an authority that is not known: %v, want ErrUnreachable", err)
 	}
 }

@@ -13,15 +13,12 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// hopVersion is that of ForwardRequest.
-const hopVersion = 2
-
 // hopKey is the metadata by which version 1 marked a call of IDs as a hop. Its server
 // could be any that happened to have the address, so such calls are refused.
 const hopKey = "firn-hop"
 
 func refuseVersion(version uint32) error {
-	return fail(service.HopVersion, fmt.Sprintf("this server answers forwarded calls of version %d, and this one is of version %d: run the same release on all servers of a store", hopVersion, version), 0)
+	return fail(service.HopVersion, fmt.Sprintf("this server answers forwarded calls of version %d, and this one is of version %d: run the same release on all servers of a store", service.HopProtocol, version), 0)
 }
 
 // refuseOld refuses a call of IDs that is a hop of version 1.
@@ -55,7 +52,7 @@ func (s *Server) Forward(ctx context.Context, r *firnv1.ForwardRequest) (*firnv1
 
 // admit returns nil if a hop is for this server and of its store.
 func (s *Server) admit(ctx context.Context, r *firnv1.ForwardRequest) error {
-	if r.GetVersion() != hopVersion {
+	if r.GetVersion() != service.HopProtocol {
 		return refuseVersion(r.GetVersion())
 	}
 	if s.c.Peer == nil {

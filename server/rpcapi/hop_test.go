@@ -13,6 +13,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
@@ -46,7 +47,7 @@ func TestRefusedHops(t *testing.T) {
 	mine := service.Hop{Member: "me", Proof: proof}
 	conn := func(p service.Receiver) *grpc.ClientConn { return serve(t, Config{Backend: backend, Peer: p}) }
 	good := func() *firnv1.ForwardRequest {
-		return &firnv1.ForwardRequest{Version: hopVersion, Sequencer: "orders", Count: 1, Member: "me", Caller: proof.Member, Record: uint32(proof.Record), Nonce: proof.Nonce}
+		return &firnv1.ForwardRequest{Version: service.HopProtocol, Sequencer: "orders", Count: 1, Member: "me", Caller: proof.Member, Record: uint32(proof.Record), Nonce: proof.Nonce}
 	}
 	for _, row := range []struct {
 		what   string
@@ -56,7 +57,7 @@ func TestRefusedHops(t *testing.T) {
 		kind   string
 	}{
 		{"no version", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Version = 0 }, codes.FailedPrecondition, service.HopVersion.String()},
-		{"a later version", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Version = hopVersion + 1 }, codes.FailedPrecondition, service.HopVersion.String()},
+		{"a later version", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Version = service.HopProtocol + 1 }, codes.FailedPrecondition, service.HopVersion.String()},
 		{"a server without a store", nil, nil, codes.FailedPrecondition, service.NoStore.String()},
 		{"another server", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Member = "you" }, codes.FailedPrecondition, service.OtherMember.String()},
 		{"no server", strict{hop: mine}, func(r *firnv1.ForwardRequest) { r.Member = "" }, codes.FailedPrecondition, service.OtherMember.String()},
@@ -98,14 +99,14 @@ func TestRefusedHops(t *testing.T) {
 // TestForwardRefused: who is not the server that was meant gives nothing, not even one that
 // knows no such calls, and the error says so.
 func TestForwardRefused(t *testing.T) {
-	f := newForwarder(t, ForwarderConfig{})
+	f := newForwarder(t, forwarding.ForwarderConfig{})
 	mine := service.Hop{Member: "me", Proof: proof}
 	older := grpc.NewServer()
 	firnv1.RegisterIDsServer(older, NewServer(Config{Backend: static(t, "default")}))
 	l := newListener(t)
 	go older.Serve(l)
 	defer older.Stop()
-	for what, at := range map[string]Target{
+	for what, at := range map[string]forwarding.Target{
 		"an older server": {Address: l.Addr().String()},
 		"a static server": start(t, Config{Backend: static(t, "default")}, nil),
 		"another member":  start(t, Config{Backend: static(t, "default"), Peer: strict{hop: service.Hop{Member: "you", Proof: proof}}}, nil),
@@ -113,7 +114,7 @@ func TestForwardRefused(t *testing.T) {
 	} {
 		at.Member = "me"
 		a, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 1)
-		if e := new(ForwardError); !errors.Is(err, ErrRefused) || !errors.As(err, &e) || a.Batch.Len() != 0 {
+		if e := new(forwarding.ForwardError); !errors.Is(err, forwarding.ErrRefused) || !errors.As(err, &e) || a.Batch.Len() != 0 {
 			t.Errorf("%s: %d IDs and %v, want ErrRefused", what, a.Batch.Len(), err)
 		}
 		if errors.Is(err, sequencer.ErrUnavailable) || errors.Is(err, grant.ErrNodesExhausted) {

@@ -18,6 +18,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -28,7 +29,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	s := NewServer(Config{Backend: static(t, "default")})
 	l := newListener(t)
 	go s.Serve(l)
-	stream, err := firnv1.NewIDsClient(dialTo(t, Target{Address: l.Addr().String()})).Stream(t.Context())
+	stream, err := firnv1.NewIDsClient(dialTo(t, forwarding.Target{Address: l.Addr().String()})).Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestShutdownWaits(t *testing.T) {
 	})})
 	l := newListener(t)
 	go s.Serve(l)
-	conn := dialTo(t, Target{Address: l.Addr().String()})
+	conn := dialTo(t, forwarding.Target{Address: l.Addr().String()})
 	go firnv1.NewIDsClient(conn).Next(context.WithoutCancel(t.Context()), &firnv1.NextRequest{})
 	for b.calls.Load() == 0 {
 		time.Sleep(time.Millisecond)
@@ -249,7 +250,7 @@ func TestHealth(t *testing.T) {
 	l := newListener(t)
 	go s.Serve(l)
 	defer s.Shutdown(context.Background())
-	h := healthpb.NewHealthClient(dialTo(t, Target{Address: l.Addr().String()}))
+	h := healthpb.NewHealthClient(dialTo(t, forwarding.Target{Address: l.Addr().String()}))
 	want := func(when string, want healthpb.HealthCheckResponse_ServingStatus) {
 		t.Helper()
 		for _, service := range []string{"", "firn.v1.IDs", "firn.v1.Sequencers"} {

@@ -520,7 +520,7 @@ func TestForwarded(t *testing.T) {
 	if known.Load() {
 		t.Error("a client's call is taken for a server's")
 	}
-	_, _ = firnv1.NewForwardingClient(conn).Forward(t.Context(), &firnv1.ForwardRequest{Version: hopVersion, Sequencer: "orders", Count: 1})
+	_, _ = firnv1.NewForwardingClient(conn).Forward(t.Context(), &firnv1.ForwardRequest{Version: service.HopProtocol, Sequencer: "orders", Count: 1})
 	if !known.Load() {
 		t.Error("a server's call is not known")
 	}

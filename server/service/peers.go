@@ -26,6 +26,9 @@ type Peers interface {
 	CanHelp(ctx context.Context, name string) bool
 }
 
+// HopProtocol is the version of calls between servers. One that speaks another refuses them.
+const HopProtocol = 2
+
 // A Hop is what a server that forwards a call says about the two servers.
 type Hop struct {
 	Member string        // the server that is meant: its ID as a member

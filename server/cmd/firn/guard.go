@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/listen"
-	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -179,7 +179,7 @@ func (g *guard) authorizer() auth.Authorizer {
 }
 
 // forwarderConfig is how this server asks others of its store.
-func (s *serving) forwarderConfig(certificates *tlsconf.Loader) (c rpcapi.ForwarderConfig, err error) {
+func (s *serving) forwarderConfig(certificates *tlsconf.Loader) (c forwarding.ForwarderConfig, err error) {
 	token, err := s.readMemberToken()
 	if err != nil {
 		return c, failed(memberTokenHint, "--member-token: %w", err)

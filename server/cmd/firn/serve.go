@@ -325,7 +325,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 	store = stores.Wrap(s.tracer.Store(store), stores.Tell(log, s.answers.Begin))
 	s.announcer = members.New(store, members.Options{Log: log})
 	config := service.ClusterConfig{Fleet: service.NewFleet(store, s.answers.Silent), Config: c, MaxNames: int(s.maxNames), Template: s.template}
-	var forwarder *rpcapi.Forwarder
+	var forwarder *forwarding.Forwarder
 	if s.forward {
 		fc, err := s.forwarderConfig(guard.tls)
 		if err != nil {
@@ -339,7 +339,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
 		fc.Log, fc.Options = log, s.tracer.GRPCClient()
-		forwarder = rpcapi.NewForwarder(fc)
+		forwarder = forwarding.NewForwarder(fc)
 		b.peers = forwarding.New(config.Fleet, forwarder, s.announcer, log)
 		config.Peers = b.peers
 	}

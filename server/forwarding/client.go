@@ -1,4 +1,4 @@
-package rpcapi
+package forwarding
 
 import (
 	"bytes"
@@ -116,7 +116,7 @@ const DefaultMaxTargets = 64
 const (
 	forwardConnect = 3 * time.Second  // for one to be made
 	forwardBackoff = 3 * time.Second  // longest, before the next try
-	forwardPing    = 30 * time.Second // when it is silent; a server allows one every pingLeast
+	forwardPing    = 30 * time.Second // when it is silent; a server allows one every 5 s
 	forwardIdle    = 10 * time.Minute // after which it is closed
 )
 
@@ -181,7 +181,7 @@ func (f *Forwarder) Close() error {
 // what it is at the target, or ErrRefused. If the target did not answer it is
 // ErrUnreachable.
 func (f *Forwarder) Forward(ctx context.Context, t Target, p members.Proof, name string, l firn.Layout, n int) (Answer, error) {
-	return forward(ctx, f, t, p, name, l, n, 64, func(r *firnv1.NextResponse) ([]firn.Run, error) {
+	return forwardOf(ctx, f, t, p, name, l, n, 64, func(r *firnv1.NextResponse) ([]firn.Run, error) {
 		if len(r.GetIds128()) > 0 {
 			return nil, errors.New("it sent IDs of 128 bits")
 		}
@@ -202,7 +202,7 @@ func (f *Forwarder) Forward(ctx context.Context, t Target, p members.Proof, name
 
 // Forward128 is Forward for IDs of 128 bits.
 func (f *Forwarder) Forward128(ctx context.Context, t Target, p members.Proof, name string, l firn.Layout, n int) (Answer128, error) {
-	return forward(ctx, f, t, p, name, l, n, 128, func(r *firnv1.NextResponse) ([]firn.Run128, error) {
+	return forwardOf(ctx, f, t, p, name, l, n, 128, func(r *firnv1.NextResponse) ([]firn.Run128, error) {
 		packed := r.GetIds128()
 		if len(r.GetIds()) > 0 || len(packed)%16 != 0 {
 			return nil, errors.New("it sent IDs that do not have 128 bits")
@@ -237,8 +237,8 @@ func wayOf(q *firnv1.Run) (over bool, way uint64) {
 	return hi != 0, lo
 }
 
-// forward is Forward for one size of IDs; read reads them.
-func forward[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p members.Proof, name string, l firn.Layout, n, size int, read func(*firnv1.NextResponse) ([]firn.RunOf[I], error)) (a AnswerOf[I], err error) {
+// forwardOf is Forward for one size of IDs; read reads them.
+func forwardOf[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p members.Proof, name string, l firn.Layout, n, size int, read func(*firnv1.NextResponse) ([]firn.RunOf[I], error)) (a AnswerOf[I], err error) {
 	if l.Bits() != size {
 		return a, fmt.Errorf("layout %s has %d bits, not %d", l, l.Bits(), size)
 	}
@@ -246,7 +246,7 @@ func forward[I firn.AnyID[I]](ctx context.Context, f *Forwarder, t Target, p mem
 		return a, fmt.Errorf("%d IDs cannot be forwarded at once: 1 to %d can", n, service.MaxCount)
 	}
 	q := &firnv1.ForwardRequest{
-		Version: hopVersion, Sequencer: name, Count: uint32(n), Form: firnv1.Form_FORM_IDS,
+		Version: service.HopProtocol, Sequencer: name, Count: uint32(n), Form: firnv1.Form_FORM_IDS,
 		Member: t.Member, Caller: p.Member, Record: uint32(p.Record), Nonce: p.Nonce, Call: make([]byte, 16),
 	}
 	_, _ = rand.Read(q.Call) // never fails
