@@ -3,6 +3,7 @@ package arch
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -10,25 +11,25 @@ import (
 // here is what findings name as the place of the table and the exceptions.
 const here = "internal/arch/arch_test.go"
 
-// imports is the way imports run: firn ← grant ← sequencer ← server, and
-// firn ← client. Every package of the repository has a line; the first that
-// matches is its own, so that special lines stand before general ones.
+// imports is the way imports run: firn ← grant ← sequencer ← service ← {protocols} ←
+// cmd, grant ← {stores} ← server/stores, and firn ← client. Every package of the
+// repository has a line; the first that matches is its own, so that special lines stand
+// before general ones.
 //
 // A line lists packages of the repository only. What may be imported from
 // elsewhere is another rule: nothing, in the root module.
 var imports = []importLine{
 	// The library. Its internal packages are leaves.
-	{pattern: ".", imports: []string{"internal/basen", "internal/freshness", "internal/invariants", "internal/mutant"}},
+	{pattern: ".", imports: []string{"internal/basen", "internal/freshness", "internal/mutant"}},
 	{pattern: "internal/basen"},
 	{pattern: "internal/freshness"},
-	{pattern: "internal/invariants"},
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
 
 	// Coordination. A store knows the contract and no other store.
 	{
 		pattern: "grant",
-		imports: []string{".", "internal/invariants", "internal/mutant"},
+		imports: []string{".", "internal/mutant"},
 		tests:   []string{"grant/storetest", "grant/memstore"},
 	},
 	{pattern: "grant/storetest", imports: []string{".", "grant"}, tests: []string{"grant/memstore"}},
@@ -36,7 +37,7 @@ var imports = []importLine{
 	{pattern: "grant/*", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
 	{
 		pattern: "sequencer",
-		imports: []string{".", "grant", "internal/invariants"},
+		imports: []string{".", "grant"},
 		tests:   []string{"grant/storetest", "grant/memstore", "grant/dirstore", "grant/sim"},
 	},
 
@@ -47,9 +48,78 @@ var imports = []importLine{
 	// Other modules: whatever is published. That they never import what is
 	// internal to the root module is part of the rule.
 	{pattern: "etcdstore/...", imports: []string{".", "grant"}, tests: []string{"grant/storetest", "sequencer"}},
+	// The server. What protocols speak to is service; protocols are leaves, and none imports
+	// another. Assembled they are by the command.
 	{
-		pattern: "server/...",
-		imports: []string{".", "grant/...", "sequencer/...", "client/...", "etcdstore/...", "server/..."},
+		pattern: "server/service",
+		imports: []string{".", "grant", "sequencer", "server/inspect", "server/members", "server/settings"},
+		tests:   []string{"grant/memstore", "server/stores"},
+	},
+	{
+		pattern: "server/httpapi",
+		imports: []string{".", "grant", "server/auth", "server/inspect", "server/members", "server/requestid", "server/service", "server/textfmt"},
+		tests:   []string{"grant/memstore", "sequencer", "server/stores"},
+	},
+	{
+		pattern: "server/respapi",
+		imports: []string{".", "grant", "server/auth", "server/inspect", "server/requestid", "server/service"},
+		tests:   []string{"grant/memstore", "sequencer"},
+	},
+	{
+		pattern: "server/rpcapi",
+		imports: []string{".", "grant", "server/auth", "server/members", "server/requestid", "server/rpcapi/firnv1", "server/service"},
+		tests:   []string{"grant/memstore", "sequencer", "server/forwarding"},
+	},
+	{pattern: "server/rpcapi/firnv1"},
+	{
+		pattern: "server/console",
+		imports: []string{".", "grant", "server/auth", "server/inspect", "server/members", "server/metrics", "server/service"},
+		tests:   []string{"grant/memstore", "sequencer", "server/httpapi"},
+	},
+	{
+		pattern: "server/console/e2e",
+		tests:   []string{".", "grant", "grant/memstore", "sequencer", "server/auth", "server/console", "server/httpapi", "server/members", "server/metrics", "server/service"},
+	},
+	// The Peers of a service, over gRPC.
+	{
+		pattern: "server/forwarding",
+		imports: []string{".", "grant", "sequencer", "server/members", "server/requestid", "server/rpcapi/firnv1", "server/service"},
+		tests:   []string{"grant/memstore", "server/auth", "server/rpcapi"},
+	},
+	// What protocols and service are made with.
+	{pattern: "server/auth", imports: []string{"server/config"}},
+	{pattern: "server/config", imports: []string{"grant"}},
+	{pattern: "server/settings", imports: []string{".", "grant", "server/config"}},
+	{pattern: "server/inspect", imports: []string{"."}},
+	{pattern: "server/textfmt", imports: []string{"grant"}},
+	{pattern: "server/requestid"},
+	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore"}},
+	{pattern: "server/metrics"},
+	{pattern: "server/listen"},
+	{pattern: "server/tlsconf"},
+	{
+		pattern: "server/tracing",
+		imports: []string{"grant", "server/requestid", "server/respapi", "server/stores"},
+		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest"},
+	},
+	{pattern: "server/tracing/tracingtest"},
+	// Stores are known here alone.
+	{
+		pattern: "server/stores",
+		imports: []string{"etcdstore", "grant", "grant/sqlstore"},
+		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
+	},
+	{pattern: "server/stores/sqltest"},
+	// Tests of whole servers, and the command.
+	{
+		pattern: "server/e2e",
+		tests:   []string{".", "etcdstore", "grant/...", "sequencer", "server/e2e/etcdtest", "server/stores"},
+	},
+	{pattern: "server/e2e/etcdtest"},
+	{
+		pattern: "server/cmd/firn",
+		imports: []string{".", "grant", "grant/dirstore", "sequencer", "server/..."},
+		tests:   []string{"client", "grant/memstore"},
 	},
 	{
 		pattern: "bench/...",
@@ -83,6 +153,18 @@ var noExample = map[string]string{
 
 func TestImports(t *testing.T) {
 	report(t, checkImports(repository(t), imports, here+" (imports)"))
+}
+
+// TestTable: the table names no package that there is not.
+func TestTable(t *testing.T) {
+	r := repository(t)
+	for _, line := range imports {
+		for _, pattern := range slices.Concat([]string{line.pattern}, line.imports, line.tests) {
+			if !slices.ContainsFunc(r.packages, func(p *pkg) bool { return matches(pattern, p.dir) }) {
+				t.Errorf("%s: the table of imports names %s, and there is no such package", here, pattern)
+			}
+		}
+	}
 }
 
 func TestZeroDependencies(t *testing.T) {
