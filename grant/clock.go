@@ -85,7 +85,7 @@ func (m *Machine) storeLead() (lead, bool) {
 // mayClaim reports whether our clock is fit for a claim, as far as is known
 // after a look at some records. If it is not, or is not known to be yet, it has
 // noted why and when to look again.
-func (m *Machine) mayClaim(l look) bool {
+func (m *Machine) mayClaim(l sighting) bool {
 	store, known := m.storeLead()
 	if err := m.clockBehind(l); err != nil {
 		m.fail(err, 1000)
@@ -129,7 +129,7 @@ func (m *Machine) mayClaim(l look) bool {
 
 // alive is how many of the records belong to members that may be alive, if it is
 // now: they hold a window.
-func (l look) alive(now int64) (n int) {
+func (l sighting) alive(now int64) (n int) {
 	for _, o := range l.others {
 		if o.until >= now {
 			n++
@@ -141,7 +141,7 @@ func (l look) alive(now int64) (n int) {
 // looksAhead reports whether records say that our clock could be far ahead: one
 // that is held was last written long ago, so its owner is dead or idle, or its
 // clock is right and ours is not.
-func (m *Machine) looksAhead(l look) bool {
+func (m *Machine) looksAhead(l sighting) bool {
 	return slices.ContainsFunc(l.others, func(o other) bool {
 		return m.wall-o.wall > aheadMost+m.window()/2
 	})
@@ -149,7 +149,7 @@ func (m *Machine) looksAhead(l look) bool {
 
 // watch notes which records have changed since they were read last: their
 // writers were alive in between.
-func (m *Machine) watch(l look) {
+func (m *Machine) watch(l sighting) {
 	c := &m.clocks
 	if !c.watching {
 		c.watching, c.listed, c.since, c.read = true, false, m.mono, m.mono
@@ -206,7 +206,7 @@ func (m *Machine) aheadError(by lead, store bool) *ClockAheadError {
 
 // clockBehind refuses a clock that is far behind those of others, unless the
 // store's clock agrees with ours: then it is theirs that are wrong.
-func (m *Machine) clockBehind(l look) error {
+func (m *Machine) clockBehind(l sighting) error {
 	by := l.behind()
 	store, known := m.storeLead()
 	switch {

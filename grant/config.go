@@ -40,11 +40,11 @@ func NewConfig(layout firn.Layout, window time.Duration) Config {
 	return c
 }
 
-// UsualConfig is NewConfig with the usual window of a store, and with a MaxAhead
+// DefaultConfig is NewConfig with the default window of a store, and with a MaxAhead
 // and a Window of its own where these are not nil. A MaxAhead alone makes the
 // window longer where it must be. The error is that of Check. The store may be
 // nil.
-func UsualConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration) (Config, error) {
+func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration) (Config, error) {
 	usual := time.Duration(0)
 	if w, ok := s.(interface{ Window() time.Duration }); ok {
 		usual = w.Window()

@@ -48,8 +48,8 @@ const (
 	rankExpired        // held, and its window is over: its owner may be back
 )
 
-// A look is what some records say.
-type look struct {
+// A sighting is what some records say.
+type sighting struct {
 	best    []candidate // all that may be taken, best first
 	ahead   []int64     // for every held record, how far its writer's clock was ahead of ours
 	nodes   []uint64    // of ahead
@@ -69,8 +69,8 @@ type other struct {
 }
 
 // look judges records: values belong to keys.
-func (m *Machine) look(keys []string, values [][]byte) look {
-	l := look{free: Never, pending: Never}
+func (m *Machine) look(keys []string, values [][]byte) sighting {
+	l := sighting{free: Never, pending: Never}
 	for i, key := range keys {
 		node, err := nodeOf(m.set.Name, key)
 		if err != nil || key != m.key(node) {
@@ -119,7 +119,7 @@ func (m *Machine) look(keys []string, values [][]byte) look {
 // isHeld notes what the record of a held number says. It reports whether the
 // number is to be left alone: its window is not over, by our clock or by the
 // store's.
-func (m *Machine) isHeld(l *look, node uint64, key string, value []byte, r nodeRecord) bool {
+func (m *Machine) isHeld(l *sighting, node uint64, key string, value []byte, r nodeRecord) bool {
 	if r.Owner != m.owner {
 		l.others = append(l.others, other{key, value, r.Wall, r.Until})
 	}
@@ -210,7 +210,7 @@ func (m *Machine) leaveGap(c *candidate, unused span) {
 }
 
 // behind is how far the clock is behind the median of the held records.
-func (l look) behind() int64 {
+func (l sighting) behind() int64 {
 	if len(l.ahead) == 0 {
 		return 0
 	}
@@ -260,7 +260,7 @@ func (m *Machine) picked(e Event) {
 // disputed goes on where numbers are left alone by the store's clock only, and
 // reports whether there are any. Other members may know that the store's clock is
 // wrong; if none does, that is what is amiss, and not that all numbers are held.
-func (m *Machine) disputed(l look) bool {
+func (m *Machine) disputed(l sighting) bool {
 	if m.set.AllowClockAhead || !l.byStore {
 		return false // a member that may claim ahead of the store leaves what others hold
 	}
@@ -362,7 +362,7 @@ func (m *Machine) absent(keys []string) (uint64, bool) {
 }
 
 // exhausted notes that no number is free.
-func (m *Machine) exhausted(l look) {
+func (m *Machine) exhausted(l sighting) {
 	free, ahead := l.free, l.free == Never && l.pending != Never
 	if l.pending != Never && (free == Never || l.pending < free) {
 		free = l.pending

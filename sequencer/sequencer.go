@@ -180,7 +180,7 @@ func prepare(ctx context.Context, s grant.Store, name string, c *Config, bits in
 		if c.Window != 0 {
 			window = &c.Window
 		}
-		g, err := grant.UsualConfig(s, c.Layout, c.MaxAhead, window)
+		g, err := grant.DefaultConfig(s, c.Layout, c.MaxAhead, window)
 		if err != nil {
 			return nil, grant.Info{}, err
 		}

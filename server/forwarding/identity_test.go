@@ -328,10 +328,10 @@ func TestWindows(t *testing.T) {
 	config := grant.NewConfig(l, 0)
 	config.MaxAhead = time.Second
 	at := func(d time.Duration) span { return span{42, now.Add(d), now.Add(d)} }
-	held := window{config, owner, now.Add(time.Minute)}
+	held := heldWindow{config, owner, now.Add(time.Minute)}
 	for _, row := range []struct {
 		what  string
-		c     window
+		c     heldWindow
 		owner string
 		l     firn.Layout
 		s     span
@@ -340,15 +340,15 @@ func TestWindows(t *testing.T) {
 		{"now", held, owner, l, at(0), true},
 		{"another owner", held, "another", l, at(0), false},
 		{"no owner", held, "", l, at(0), false},
-		{"given back", window{config, "", time.Time{}}, "", l, at(0), false},
+		{"given back", heldWindow{config, "", time.Time{}}, "", l, at(0), false},
 		{"another layout", held, owner, firn.MustParseLayout("twitter"), at(0), false},
 		{"the clock of the other is a little behind", held, owner, l, at(-10 * time.Second), true},
 		{"far behind", held, owner, l, at(-11 * time.Second), false},
 		{"a little ahead", held, owner, l, at(11 * time.Second), true},
 		{"far ahead", held, owner, l, at(12 * time.Second), false},
-		{"the last tick of the window", window{config, owner, now.Add(time.Second)}, owner, l, at(time.Second - time.Millisecond), true},
-		{"after the window", window{config, owner, now.Add(time.Second)}, owner, l, at(time.Second), false},
-		{"the end of the batch is after it", window{config, owner, now.Add(time.Second)}, owner, l, span{42, now, now.Add(time.Second)}, false},
+		{"the last tick of the window", heldWindow{config, owner, now.Add(time.Second)}, owner, l, at(time.Second - time.Millisecond), true},
+		{"after the window", heldWindow{config, owner, now.Add(time.Second)}, owner, l, at(time.Second), false},
+		{"the end of the batch is after it", heldWindow{config, owner, now.Add(time.Second)}, owner, l, span{42, now, now.Add(time.Second)}, false},
 		{"the beginning is far behind", held, owner, l, span{42, now.Add(-time.Minute), now}, false},
 	} {
 		if err := row.c.judge(row.l, row.owner, row.s, now, now); (err == nil) != row.want || err != nil && !errors.Is(err, errRejected) {

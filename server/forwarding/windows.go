@@ -64,7 +64,7 @@ type windows struct {
 	lookup func(ctx context.Context, name string) (grant.Info, error)
 
 	mu    sync.Mutex // guards what follows
-	known map[numbered]window
+	known map[numbered]heldWindow
 }
 
 // A numbered is a node ID of a sequencer.
@@ -73,15 +73,15 @@ type numbered struct {
 	node uint64
 }
 
-// A window is the use of a node ID by one owner up to a mark.
-type window struct {
+// A heldWindow is the use of a node ID by one owner up to a mark.
+type heldWindow struct {
 	config grant.Config
 	owner  string
 	until  time.Time
 }
 
 func newWindows(s grant.Store, lookup func(ctx context.Context, name string) (grant.Info, error)) *windows {
-	return &windows{store: s, lookup: lookup, known: make(map[numbered]window)}
+	return &windows{store: s, lookup: lookup, known: make(map[numbered]heldWindow)}
 }
 
 // check returns nil if IDs that an owner is said to have made between sent and got can be
@@ -107,7 +107,7 @@ func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner s
 var errUnchecked = fmt.Errorf("%w: the IDs of another server could not be checked", sequencer.ErrUnavailable)
 
 // read asks the store.
-func (w *windows) read(ctx context.Context, key numbered) (have window, err error) {
+func (w *windows) read(ctx context.Context, key numbered) (have heldWindow, err error) {
 	i, err := w.lookup(ctx, key.name)
 	switch {
 	case errors.Is(err, sequencer.ErrUnavailable):
@@ -122,7 +122,7 @@ func (w *windows) read(ctx context.Context, key numbered) (have window, err erro
 	case err != nil:
 		return have, fmt.Errorf("%w: %w", errUnchecked, err)
 	}
-	have = window{config: i.Config}
+	have = heldWindow{config: i.Config}
 	if n.Held {
 		have.owner, have.until = n.Owner, n.Until
 	}
@@ -137,7 +137,7 @@ func (w *windows) read(ctx context.Context, key numbered) (have window, err erro
 }
 
 // judge is check for what the store has said.
-func (w window) judge(l firn.Layout, owner string, s span, sent, got time.Time) error {
+func (w heldWindow) judge(l firn.Layout, owner string, s span, sent, got time.Time) error {
 	unit := l.Unit()
 	switch earliest, latest := sent.Add(-clockSkew-unit), got.Add(clockSkew+unit+w.config.MaxAhead); {
 	case w.config.Layout != l:

@@ -227,14 +227,14 @@ func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
 		if _, err := io.ReadFull(raw, first); err != nil {
 			return raw, 0, err
 		}
-		begun := &begun{Conn: raw, first: first}
+		whole := &prefixedConn{Conn: raw, first: first}
 		if first[0] != 0x16 { // no TLS record of a handshake
-			if begun, p, err := sniff(begun); err == nil && p == HTTP {
-				refuse(begun, "this is HTTP, and the server speaks HTTPS here: begin the URL with https://")
+			if prefixed, p, err := sniff(whole); err == nil && p == HTTP {
+				refuse(prefixed, "this is HTTP, and the server speaks HTTPS here: begin the URL with https://")
 			}
 			return raw, 0, errors.New("no TLS")
 		}
-		secure := tls.Server(begun, m.c.TLS)
+		secure := tls.Server(whole, m.c.TLS)
 		ctx, cancel := context.WithTimeout(m.ctx, m.c.Hello)
 		defer cancel()
 		if err := secure.HandshakeContext(ctx); err != nil {
@@ -248,8 +248,8 @@ func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
 		}
 		conn = secure
 	}
-	begun, p, err := sniff(conn)
-	return begun, p, err
+	prefixed, p, err := sniff(conn)
+	return prefixed, p, err
 }
 
 // methods are how requests of HTTP/1.1 begin, mostly.
@@ -268,7 +268,7 @@ const (
 // sniff reads as many bytes as tell the protocol: eight at first, and more of what may be a
 // request of HTTP with an unusual method.
 func sniff(conn net.Conn) (net.Conn, Protocol, error) {
-	b := &begun{Conn: conn}
+	b := &prefixedConn{Conn: conn}
 	buf := make([]byte, 0, 8)
 	for {
 		if len(buf) == cap(buf) {
@@ -380,7 +380,7 @@ func StateOf(conn net.Conn) *tls.ConnectionState {
 		case *tls.Conn:
 			s := c.ConnectionState()
 			return &s
-		case *begun:
+		case *prefixedConn:
 			conn = c.Conn
 		case *limited:
 			return nil
@@ -408,13 +408,13 @@ func (s *sub) Accept() (net.Conn, error) {
 func (s *sub) Close() error   { return s.m.Close() }
 func (s *sub) Addr() net.Addr { return s.m.l.Addr() }
 
-// A begun is a connection of which the first bytes were read.
-type begun struct {
+// A prefixedConn is a connection of which the first bytes were read.
+type prefixedConn struct {
 	net.Conn
 	first []byte
 }
 
-func (b *begun) Read(p []byte) (int, error) {
+func (b *prefixedConn) Read(p []byte) (int, error) {
 	if len(b.first) > 0 {
 		n := copy(p, b.first)
 		b.first = b.first[n:]
@@ -424,7 +424,7 @@ func (b *begun) Read(p []byte) (int, error) {
 }
 
 // CloseWrite ends the half that is written, where the connection can.
-func (b *begun) CloseWrite() error { return closeWrite(b.Conn) }
+func (b *prefixedConn) CloseWrite() error { return closeWrite(b.Conn) }
 
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {

@@ -107,7 +107,7 @@ func NewServer(c Config) *Server {
 	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
 	s.h = healthy{s: s, turn: make(chan struct{}, 1)}
 	s.grpc = grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(begun{c.TLSState}),
+		grpc.Creds(handshaken{c.TLSState}),
 		grpc.MaxRecvMsgSize(c.Limits.Body),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(uint32(c.Limits.Header)),
@@ -152,13 +152,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// begun are the credentials of connections whose handshake was made before they came
+// handshaken are the credentials of connections whose handshake was made before they came
 // here.
-type begun struct {
+type handshaken struct {
 	state func(net.Conn) *tls.ConnectionState
 }
 
-func (b begun) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (b handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	c := caller{meter: newMeter(conn)}
 	if b.state != nil {
 		if state := b.state(conn); state != nil {
@@ -169,17 +169,17 @@ func (b begun) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, e
 	return c.meter, c, nil
 }
 
-func (begun) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (handshaken) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("rpcapi: these credentials are a server's")
 }
 
-func (b begun) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "begun"}
+func (b handshaken) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "handshaken"}
 }
 
-func (b begun) Clone() credentials.TransportCredentials { return b }
+func (b handshaken) Clone() credentials.TransportCredentials { return b }
 
-func (begun) OverrideServerName(string) error { return nil }
+func (handshaken) OverrideServerName(string) error { return nil }
 
 // open are services that everybody may ask.
 func open(method string) bool {

@@ -169,7 +169,7 @@ func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
 			case <-o.ready:
 				return nil
 			case <-ctx.Done():
-				return ofStore(ctx, ctx.Err())
+				return storeError(ctx, ctx.Err())
 			}
 		}
 		select {
@@ -178,7 +178,7 @@ func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
 			select {
 			case r = <-opened:
 			default:
-				return ofStore(ctx, ctx.Err())
+				return storeError(ctx, ctx.Err())
 			}
 		}
 		return nil
@@ -306,7 +306,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		// As it is: what was given is for those that are created here.
 		open.Layout, open.MaxAhead, open.Window = info.Config.Layout, nil, 0
 	case !errors.Is(err, grant.ErrNotFound):
-		return ofStore(ctx, err)
+		return storeError(ctx, err)
 	case existing:
 		return c.noSequencer(ctx, name)
 	}
@@ -316,7 +316,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	if open.Layout.Bits() == 128 {
 		q, err := sequencer.Open128(ctx, c.store, name, &open)
 		if err != nil {
-			return ofStore(ctx, err)
+			return storeError(ctx, err)
 		}
 		s := &reopeningSource[firn.ID128]{member: q, c: c, name: name, o: o}
 		if c.c.Peers != nil {
@@ -326,7 +326,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	} else {
 		q, err := sequencer.Open(ctx, c.store, name, &open)
 		if err != nil {
-			return ofStore(ctx, err)
+			return storeError(ctx, err)
 		}
 		s := &reopeningSource[firn.ID]{member: q, c: c, name: name, o: o}
 		if c.c.Peers != nil {
@@ -362,9 +362,9 @@ func (c *Cluster) noSequencer(ctx context.Context, name string) error {
 	return fmt.Errorf("%w %s: it must be created first, as this server creates none", ErrNoSequencer, name)
 }
 
-// ofStore makes an error of the store itself, or of a wait for it, one that is
+// storeError makes an error of the store itself, or of a wait for it, one that is
 // sequencer.ErrUnavailable. Others stay what they are.
-func ofStore(ctx context.Context, err error) error {
+func storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -552,7 +552,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 		}
 	}
 	if _, err := c.store.Get(ctx, readyKey); err != nil {
-		return ofStore(ctx, err)
+		return storeError(ctx, err)
 	}
 	switch {
 	case last == nil || last.full != nil && c.c.Peers != nil && c.c.Peers.CanHelp(ctx, last.name):

@@ -62,7 +62,7 @@ func (f *Fleet) Admin() Administrator { return f }
 
 // ask asks the store, unless it has been silent for too long.
 func (f *Fleet) ask(ctx context.Context, n need, call func(context.Context) error) error {
-	return ofStore(ctx, f.patience.during(ctx, n, call))
+	return storeError(ctx, f.patience.during(ctx, n, call))
 }
 
 // askInfo is ask for what a sequencer is.
@@ -86,7 +86,7 @@ func (f *Fleet) Lookup(ctx context.Context, name string) (grant.Info, error) {
 
 // Configure is the configuration of one that is to be created.
 func (f *Fleet) Configure(layout firn.Layout, maxAhead, window *time.Duration) (grant.Config, error) {
-	return grant.UsualConfig(f.store, layout, maxAhead, window)
+	return grant.DefaultConfig(f.store, layout, maxAhead, window)
 }
 
 // Create creates a sequencer, or creates it again.

@@ -297,7 +297,7 @@ func (f *File) Check(usual Template) (all []*Fault) {
 		if t.Window == 0 {
 			window = nil
 		}
-		if _, err := grant.UsualConfig(nil, layout, ahead, window); err != nil {
+		if _, err := grant.DefaultConfig(nil, layout, ahead, window); err != nil {
 			key := "window"
 			if window == nil {
 				key = "max-ahead"

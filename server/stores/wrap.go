@@ -62,7 +62,7 @@ type wrapped struct {
 	begin Begin
 }
 
-// Window is the usual one of the store, for grant.UsualConfig; 0 where it has none.
+// Window is the default of the store, for grant.DefaultConfig; 0 where it has none.
 func (w *wrapped) Window() time.Duration {
 	if s, ok := w.Store.(interface{ Window() time.Duration }); ok {
 		return s.Window()

@@ -86,11 +86,11 @@ func TestWrapWindow(t *testing.T) {
 	}
 	m := new(memstore.Store)
 	for _, s := range []grant.Store{m, brief{m}} {
-		want, err := grant.UsualConfig(s, firn.Default(), nil, nil)
+		want, err := grant.DefaultConfig(s, firn.Default(), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := grant.UsualConfig(Wrap(Wrap(s, silent), silent), firn.Default(), nil, nil); got != want || err != nil {
+		if got, err := grant.DefaultConfig(Wrap(Wrap(s, silent), silent), firn.Default(), nil, nil); got != want || err != nil {
 			t.Errorf("%T: %v, %v, want %v", s, got, err, want)
 		}
 	}

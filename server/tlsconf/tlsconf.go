@@ -112,7 +112,7 @@ func (l *Loader) Reload() (changed bool, err error) {
 func (l *Loader) reload() (leaf *x509.Certificate, changed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	stamps, err := l.look()
+	stamps, err := l.readStamps()
 	if err != nil {
 		changed, l.gone, l.stamps = !l.gone, true, [3]stamp{}
 		return nil, changed, err
@@ -125,7 +125,7 @@ func (l *Loader) reload() (leaf *x509.Certificate, changed bool, err error) {
 	return leaf, true, err
 }
 
-func (l *Loader) look() (stamps [3]stamp, err error) {
+func (l *Loader) readStamps() (stamps [3]stamp, err error) {
 	for i, path := range []string{l.files.Cert, l.files.Key, l.files.ClientCA} {
 		if path == "" {
 			continue
@@ -141,7 +141,7 @@ func (l *Loader) look() (stamps [3]stamp, err error) {
 
 // read reads all files, and puts them to use if they are well.
 func (l *Loader) read() (leaf *x509.Certificate, err error) {
-	stamps, err := l.look()
+	stamps, err := l.readStamps()
 	if err != nil {
 		return nil, err
 	}

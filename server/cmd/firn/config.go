@@ -80,13 +80,13 @@ func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// A slip is a variable that is no key, and the one that is perhaps meant, or "".
-type slip struct{ name, near string }
+// An unknownVar is a variable that is no key, and the one that is perhaps meant, or "".
+type unknownVar struct{ name, near string }
 
-// slips are variables that look like those of keys and are none. One that node names is
+// unknownVars are variables that look like those of keys and are none. One that node names is
 // meant, and those that begin with FIRN_TEST_; and Kubernetes makes some where there is a
 // service of the name firn.
-func slips(environ []string, node string) (all []slip) {
+func unknownVars(environ []string, node string) (all []unknownVar) {
 	known := []string{configEnv}
 	for _, k := range configKeys {
 		known = append(known, envOf(k.key))
@@ -98,7 +98,7 @@ func slips(environ []string, node string) (all []slip) {
 			strings.HasPrefix(rest, "TEST_") || serviceVariable.MatchString(name) {
 			continue
 		}
-		s := slip{name: name}
+		s := unknownVar{name: name}
 		short := make([]string, len(known))
 		for i, k := range known {
 			short[i] = strings.TrimPrefix(k, "FIRN_")
@@ -108,7 +108,7 @@ func slips(environ []string, node string) (all []slip) {
 		}
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b slip) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b unknownVar) int { return strings.Compare(a.name, b.name) })
 	return all
 }
 
@@ -422,7 +422,7 @@ func newConfigPrint(a *app) *cobra.Command {
 			if err := append(all, more...).error(from); err != nil {
 				return err
 			}
-			for _, v := range slips(a.environment(), s.node) {
+			for _, v := range unknownVars(a.environment(), s.node) {
 				if v.near != "" {
 					v.near = ": did you mean " + v.near + "?"
 				}

@@ -170,11 +170,11 @@ func TestSlips(t *testing.T) {
 		"FIRN_SERVICE_HOST=10.0.0.1", "FIRN_SERVICE_PORT=3476", "FIRN_SERVICE_PORT_HTTP=3476", "FIRN_PORT=tcp://10.0.0.1:3476", "FIRN_PORT_3476_TCP=x",
 		"FIRN_PORT_3476_TCP_ADDR=x", "FIRN_HEADLESS_SERVICE_HOST=x", "FIRN_HEADLESS_PORT_3476_TCP_PROTO=x",
 	}
-	want := []slip{{"FIRN_LIMITS_CONECTIONS", "FIRN_LIMITS_CONNECTIONS"}, {"FIRN_TLS_CRT", "FIRN_TLS_CERT"}, {"FIRN_ZZZZZZZZZZZZ", ""}}
-	if got := slips(environ, "env:FIRN_NUMBER"); !slices.Equal(got, want) {
+	want := []unknownVar{{"FIRN_LIMITS_CONECTIONS", "FIRN_LIMITS_CONNECTIONS"}, {"FIRN_TLS_CRT", "FIRN_TLS_CERT"}, {"FIRN_ZZZZZZZZZZZZ", ""}}
+	if got := unknownVars(environ, "env:FIRN_NUMBER"); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := slips([]string{"FIRN_NUMBER=5"}, "env:OTHER"); len(got) != 1 {
+	if got := unknownVars([]string{"FIRN_NUMBER=5"}, "env:OTHER"); len(got) != 1 {
 		t.Errorf("%q, want FIRN_NUMBER", got)
 	}
 	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"config", "print"}} {

@@ -112,7 +112,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 					}
 					return d
 				}
-				c, err := grant.UsualConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
+				c, err := grant.DefaultConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
 				if err != nil {
 					return misuse("", "%w", err)
 				}

@@ -199,7 +199,7 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 	endpoints, more := s.check(true)
 	wrong = append(wrong, more...)
 	log := s.logger(a)
-	for _, v := range slips(a.environment(), s.node) {
+	for _, v := range unknownVars(a.environment(), s.node) {
 		text := []any{"name", v.name}
 		if v.near != "" {
 			text = append(text, "hint", "did you mean "+v.near+"?")
@@ -483,7 +483,7 @@ func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 	if s.node != "" && s.store == "" {
 		_, err = s.static(node)
 	} else {
-		_, err = grant.UsualConfig(nil, s.layout, usual.MaxAhead, nil)
+		_, err = grant.DefaultConfig(nil, s.layout, usual.MaxAhead, nil)
 	}
 	switch {
 	case err == nil:
