@@ -83,7 +83,7 @@ var imports = []importLine{
 	// The Peers of a service, over gRPC.
 	{
 		pattern: "server/forwarding",
-		imports: []string{".", "grant", "sequencer", "server/members", "server/requestid", "server/rpcapi/firnv1", "server/service"},
+		imports: []string{".", "grant", "sequencer", "server/members", "server/requestid", "server/rpcapi/firnv1", "server/service", "server/textfmt"},
 		tests:   []string{"grant/memstore", "server/auth", "server/rpcapi"},
 	},
 	// What protocols and service are made with.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/service"
 )
 
 // number writes an integer with separators of thousands: 1,234,567.
@@ -171,10 +172,7 @@ func uptime(since, now time.Time) string { return inspect.Span(max(0, inspect.Ag
 
 // detail is an error as a sentence for people.
 func detail(err error) string {
-	text := err.Error()
-	for _, prefix := range [...]string{"firn: ", "grant: ", "sequencer: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
+	text := service.Detail(err)
 	if text != "" {
 		text = strings.ToUpper(text[:1]) + text[1:]
 	}

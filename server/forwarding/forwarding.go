@@ -58,18 +58,12 @@ func (b *Peers) Forwarded() uint64 { return b.counts[gave].Load() }
 
 // NextBatch takes IDs of 64 bits from another server.
 func (b *Peers) NextBatch(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch, error) {
-	return ask(ctx, b, name, absence{l, lacks}, n, b.f.Forward, l.Decompose)
+	return ask(ctx, b, name, l, n, lacks, b.f.Forward, l.Decompose)
 }
 
 // NextBatch128 takes IDs of 128 bits from another server.
 func (b *Peers) NextBatch128(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch128, error) {
-	return ask(ctx, b, name, absence{l, lacks}, n, b.f.Forward128, l.Decompose128)
-}
-
-// An absence is a sequencer that this server has no node ID for.
-type absence struct {
-	layout firn.Layout
-	err    error
+	return ask(ctx, b, name, l, n, lacks, b.f.Forward128, l.Decompose128)
 }
 
 // A call asks so many servers, until so many have answered that they cannot help.
@@ -79,7 +73,7 @@ const (
 )
 
 // ask asks servers that may have a node ID, one after the other, until one answers.
-func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, a absence, n int, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
+func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, l firn.Layout, n int, lacks error, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
 	if ctx.Err() != nil {
 		return batch, ctx.Err()
 	}
@@ -89,7 +83,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, a absence,
 		return batch, ctx.Err()
 	case err != nil:
 		b.counts.add(unlisted)
-		return batch, b.gaveUp(a, []result{unlisted})
+		return batch, b.gaveUp(lacks, []result{unlisted})
 	}
 	list, err := b.peers.forCall(ctx, name)
 	if err != nil {
@@ -108,7 +102,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, a absence,
 			break
 		}
 		asked++
-		batch, err := hop(ctx, b, p.Member, proof, name, a.layout, n, forward, decompose)
+		batch, err := hop(ctx, b, p.Member, proof, name, l, n, forward, decompose)
 		r := resultOf(ctx, err)
 		b.counts.add(r)
 		switch {
@@ -116,7 +110,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, a absence,
 			b.helped.Store(time.Now().UnixNano())
 			return batch, nil
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return batch, b.gaveUp(a, append(results, unreachable))
+			return batch, b.gaveUp(lacks, append(results, unreachable))
 		case !r.ofPeer():
 			b.helped.Store(0)
 			return batch, err
@@ -133,7 +127,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, a absence,
 		b.counts.add(none)
 		results = []result{none}
 	}
-	return batch, b.gaveUp(a, results)
+	return batch, b.gaveUp(lacks, results)
 }
 
 // A forwardFunc is Forwarder.Forward, for one size of IDs.
@@ -183,9 +177,9 @@ func patience(ctx context.Context, l firn.Layout, n int) time.Duration {
 
 // gaveUp is the error of a call that no other server has answered: what this server lacks,
 // and why none could help.
-func (b *Peers) gaveUp(a absence, results []result) error {
+func (b *Peers) gaveUp(lacks error, results []result) error {
 	b.helped.Store(0)
-	return fmt.Errorf("%w; %s", a.err, summary(results))
+	return fmt.Errorf("%w; %s", lacks, summary(results))
 }
 
 // warnEvery is how often the log is told that others do not help, at most.

@@ -2,6 +2,7 @@ package forwarding
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,7 @@ func TestElsewhere(t *testing.T) {
 		want("a call was answered", true)
 		time.Sleep(helpedLately - time.Second)
 		want("a while ago", true)
-		_ = b.gaveUp(absence{}, []result{none})
+		_ = b.gaveUp(errors.New("no node ID"), []result{none})
 		want("and the next failed", false)
 		b.helped.Store(time.Now().UnixNano())
 		time.Sleep(helpedLately)

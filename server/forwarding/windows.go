@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 // errRejected is matched by the errors of IDs that another server gave and that are not
@@ -145,14 +146,12 @@ func (w heldWindow) judge(l firn.Layout, owner string, s span, sent, got time.Ti
 	case owner == "" || owner != w.owner:
 		return reject("in this server's store node ID %d is held by %s, not by %s", s.node, ownerText(w.owner), ownerText(owner))
 	case s.last.Add(unit).After(w.until):
-		return reject("they are of %s, and in this server's store the window of node ID %d ends at %s", stamp(s.last), s.node, stamp(w.until))
+		return reject("they are of %s, and in this server's store the window of node ID %d ends at %s", textfmt.Stamp(s.last), s.node, textfmt.Stamp(w.until))
 	case s.first.Before(earliest) || s.last.After(latest):
-		return reject("they are of %s to %s, and this server's clock says %s", stamp(s.first), stamp(s.last), stamp(got))
+		return reject("they are of %s to %s, and this server's clock says %s", textfmt.Stamp(s.first), textfmt.Stamp(s.last), textfmt.Stamp(got))
 	}
 	return nil
 }
-
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 func ownerText(owner string) string {
 	if owner == "" {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -133,7 +132,7 @@ func (q *nextRequest) answer(ctx context.Context, w http.ResponseWriter, s servi
 // packed, and how they are written.
 func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *nextRequest, source firn.SourceOf[I], size int, appendID func([]byte, I) []byte) error {
 	b, err := source.NextBatch(ctx, q.count)
-	if err = checkLen(b.Len(), q.count, err); err != nil {
+	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
 	}
 	a := newAnswer(w, q, size)
@@ -160,15 +159,6 @@ func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *
 		}
 	}
 	return nil
-}
-
-// checkLen holds a source to what a Sequencer promises: as many IDs as were
-// asked for, or an error.
-func checkLen(got, want int, err error) error {
-	if err == nil && got != want {
-		return fmt.Errorf("the source gave %d IDs, not %d", got, want)
-	}
-	return err
 }
 
 // fit completes the request for the layout of its sequencer, or says why it

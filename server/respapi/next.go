@@ -271,7 +271,7 @@ func (c *conn) tryAnswer(s *service.Sequencer, q request) error {
 
 // answer64 answers with what a source has given.
 func (c *conn) answer64(q request, format firn.Format, shape shape, b firn.Batch, err error) error {
-	if err = checkLen(b.Len(), q.count, err); err != nil {
+	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
 	}
 	c.begin(q, 8)
@@ -291,7 +291,7 @@ func (c *conn) answer64(q request, format firn.Format, shape shape, b firn.Batch
 
 // answer128 is answer64 for IDs of 128 bits.
 func (c *conn) answer128(q request, format firn.Format, shape shape, b firn.Batch128, err error) error {
-	if err = checkLen(b.Len(), q.count, err); err != nil {
+	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
 	}
 	c.begin(q, 16)
@@ -305,15 +305,6 @@ func (c *conn) answer128(q request, format firn.Format, shape shape, b firn.Batc
 		}
 	}
 	return nil
-}
-
-// checkLen holds a source to what a Sequencer promises: as many IDs as were asked for, or
-// an error.
-func checkLen(got, want int, err error) error {
-	if err == nil && got != want {
-		return fmt.Errorf("the source gave %d IDs, not %d", got, want)
-	}
-	return err
 }
 
 // packedAtOnce is how many IDs are packed before what there is may be sent.

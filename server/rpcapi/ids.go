@@ -117,10 +117,7 @@ func (s *Server) take(ctx context.Context, method string, w want, n int) (a answ
 // takeOf takes IDs of a source for use. All or an error.
 func takeOf[I firn.AnyID[I]](ctx context.Context, source firn.SourceOf[I], n int, use func(firn.BatchOf[I])) error {
 	b, err := source.NextBatch(ctx, n)
-	if err == nil && b.Len() != n {
-		err = fmt.Errorf("the source gave %d IDs, not %d", b.Len(), n)
-	}
-	if err == nil {
+	if err = service.CheckLen(b.Len(), n, err); err == nil {
 		use(b)
 	}
 	return err

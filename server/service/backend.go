@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/firnid/firn"
 )
@@ -49,6 +50,15 @@ type Sequencer struct {
 	// Try and Try128 make IDs of the same source without waiting; nil if it cannot.
 	Try    Trier[firn.ID]
 	Try128 Trier[firn.ID128]
+}
+
+// CheckLen holds a source to what a Sequencer promises: as many IDs as were asked for, or
+// an error.
+func CheckLen(got, want int, err error) error {
+	if err == nil && got != want {
+		return fmt.Errorf("the source gave %d IDs, not %d", got, want)
+	}
+	return err
 }
 
 // A Trier makes IDs that are free, one or several, and does not wait. A call that ends in
