@@ -32,6 +32,10 @@ run: build ## build bin/firn and start bin/firn serve $(ARGS), with a store in b
 test: ## run all checks and tests of all modules, with a summary
 	@sh scripts/test.sh
 
+.PHONY: quick
+quick: ## format, vet, staticcheck and the short tests of what changed: within a minute when warm
+	@sh scripts/quick.sh
+
 .PHONY: race
 race: ## run the tests of all modules under the race detector, RACECOUNT times
 	@sh scripts/each.sh go test -race -count=$(RACECOUNT) -timeout 30m ./...
