@@ -85,6 +85,7 @@ var problemHints = map[string]string{
 	"bad-parameter":      "",
 	"bad-name":           "",
 	"unexpected-body":    "something between this program and the server adds a body to requests",
+	"unexpected-range":   "something between this program and the server asks for parts of answers",
 	"no-runs":            "",
 	"batch-too-large":    "set a smaller MaxCount in Config.Prefetch",
 	"cross-site":         "something between this program and the server adds the headers of a browser",

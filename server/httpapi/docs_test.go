@@ -220,7 +220,7 @@ func TestDocsProblems(t *testing.T) {
 	}
 	statuses := make(map[string]int)
 	for _, k := range []kind{
-		badParameter, badName, badID, unexpectedBody, noRuns, batchTooLarge, crossSite, notFound, methodNotAllowed, notAcceptable,
+		badParameter, badName, badID, unexpectedBody, unexpectedRange, noRuns, batchTooLarge, crossSite, notFound, methodNotAllowed, notAcceptable,
 		foreignHost, internal, timeOver, busy, cancelled, clockWrong, clockAhead, noGrant, exhausted, notYet, unavailable, rolledBack, detached, destroyed,
 		recreated, badRecord, draining, tooManyNames, badBody, unauthorized, forbidden, noSequencer, noStore, different, badConfig,
 	} {
@@ -257,7 +257,6 @@ func TestDocsLimits(t *testing.T) {
 		fmt.Sprintf("keeps %d,%03d names", DefaultMaxNames/1000, DefaultMaxNames%1000),
 		fmt.Sprintf("| closed after %v minutes (`--idle-timeout`) |", DefaultIdle.Minutes()),
 		fmt.Sprintf("1 to %d characters", maxName),
-		fmt.Sprintf("Answers of up to %d KiB", chunkSize>>10),
 		fmt.Sprintf("%d in a millisecond", firn.Default().MaxSeq()+1),
 	} {
 		if !strings.Contains(text, want) {

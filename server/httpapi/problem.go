@@ -36,6 +36,7 @@ var (
 	badName          = kind{"bad-name", http.StatusBadRequest, "This is not the name of a sequencer"}
 	badID            = kind{"bad-id", http.StatusBadRequest, "This is not an ID"}
 	unexpectedBody   = kind{"unexpected-body", http.StatusBadRequest, "The request has a body"}
+	unexpectedRange  = kind{"unexpected-range", http.StatusBadRequest, "The request asks for a part of an answer"}
 	noRuns           = kind{"no-runs", http.StatusBadRequest, "IDs of this layout have no runs"}
 	batchTooLarge    = kind{"batch-too-large", http.StatusBadRequest, "So many IDs take longer than a request may"}
 	crossSite        = kind{"cross-site", http.StatusForbidden, "The request comes from another web site"}
