@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/request"
 )
 
 // MaxCount is how many IDs a request can have at most.
@@ -90,10 +91,17 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	return q, nil
 }
 
+// nonceHeader comes back with the answer, so a client sees whose answer it is. A
+// proxy may replace X-Request-Id by its own; nothing knows this one.
+const nonceHeader = "Firn-Nonce"
+
 // next answers with new IDs.
 func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	if isCrossSite(r) {
 		return problemf(crossSite, "a page of another origin cannot take IDs: ask the server of that page, and let it ask here")
+	}
+	if nonce := r.Header[nonceHeader]; len(nonce) == 1 && request.IsID(nonce[0]) {
+		w.Header()[nonceHeader] = nonce
 	}
 	name := r.PathValue("name")
 	if err := CheckName(name); err != nil {

@@ -766,6 +766,25 @@ func TestNoPartOfAnAnswer(t *testing.T) {
 	}
 }
 
+// A client that sends a nonce sees whether an answer is its own.
+func TestNonce(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	for sent, want := range map[string]string{
+		"Firn-Nonce: 6f1d8c2ab34e97505be0c1f7a2d94483": "6f1d8c2ab34e97505be0c1f7a2d94483",
+		"Firn-Nonce: ":                                   "",
+		"Firn-Nonce: two words":                          "",
+		"Firn-Nonce: " + strings.Repeat("x", 129):        "",
+		"X-Request-Id: 6f1d8c2ab34e97505be0c1f7a2d94483": "",
+	} {
+		for _, query := range []string{"", "?count=0"} {
+			w := do(h, "POST", "/v1/sequencers/orders/next"+query, sent)
+			if got := w.Header().Get("Firn-Nonce"); got != want {
+				t.Errorf("%s%s: Firn-Nonce is %q, want %q", sent, query, got, want)
+			}
+		}
+	}
+}
+
 // An answer without a length that was cut off looks whole to HTTP/1.0: to Wget, and
 // to proxies that speak it with servers, as nginx does.
 func TestAnswersHaveLengths(t *testing.T) {
