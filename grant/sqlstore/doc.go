@@ -59,4 +59,9 @@
 // A CAS is applied if the server has committed it without a warning. PostgreSQL's
 // statements set synchronous_commit to on if the session has it off, and ask for
 // warnings if the session hides them. MySQL is asked for warnings after each CAS.
+//
+// The sql.DB may be one that a program uses for other things too. A connection that it
+// gave back inside a transaction does no harm: in MySQL, which keeps such a connection
+// in the pool, each call ends what was left open, and a CAS commits. In PostgreSQL, pgx
+// throws it away; with another driver, a CAS on it has an unknown result.
 package sqlstore

@@ -226,6 +226,8 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 		return one("firn_grants_pkey", true)
 	case strings.Contains(query, "clock_timestamp"):
 		return one(time.Now().UnixMicro(), state)
+	case strings.Contains(query, "txid_current_if_assigned"):
+		return one(state, !c.inTx)
 	case strings.HasPrefix(query, "SELECT CASE WHEN pg_is_in_recovery()"):
 		return one(state)
 	case f.rows == nil:

@@ -13,8 +13,10 @@ import (
 // returns the server's number of a driver's error, and 0 where it has none.
 //
 // Connections must commit each statement by itself: New refuses a database whose
-// sessions begin with autocommit = 0, so set it to 1 in the driver's options. The user
-// must not be one that may write to a server that is read_only.
+// sessions begin with autocommit = 0, so set it to 1 in the driver's options. A
+// connection that another user of the sql.DB has left inside a transaction, or with
+// autocommit off, does no harm: each call begins with ROLLBACK, and a CAS ends with
+// COMMIT. The user must not be one that may write to a server that is read_only.
 func MySQL(number func(error) uint16) *Dialect {
 	return &Dialect{
 		name:      "MySQL",
@@ -51,6 +53,8 @@ func MySQL(number func(error) uint16) *Dialect {
 			}
 			return false
 		},
+		begin:      "ROLLBACK",
+		commit:     "COMMIT",
 		duplicate:  func(err error) bool { return number(err) == 1062 },
 		missing:    func(err error) bool { return number(err) == 1146 },
 		denied:     func(err error) bool { return number(err) == 1142 || number(err) == 1143 },
@@ -117,7 +121,7 @@ func checkMySQL(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_flush_log_at_trx_commit", "log_bin", "sync_binlog")
+	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_flush_log_at_trx_commit", "innodb_flush_method", "log_bin", "sync_binlog")
 	if err != nil {
 		return err
 	}
@@ -128,6 +132,8 @@ func checkMySQL(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("%w: the isolation level is READ UNCOMMITTED: reads show what is not committed; set transaction_isolation to REPEATABLE-READ", ErrUnfit)
 	case flush != "1":
 		return fmt.Errorf("%w: innodb_flush_log_at_trx_commit is %s: a power loss would take back what is committed; set it to 1", ErrUnfit, flush)
+	case strings.EqualFold(set["innodb_flush_method"], "nosync"), strings.EqualFold(set["innodb_flush_method"], "littlesync"):
+		return fmt.Errorf("%w: innodb_flush_method is %s, which does not wait for the disk: a power loss would take back what is committed; set it to fsync or O_DIRECT", ErrUnfit, set["innodb_flush_method"])
 	case set["log_bin"] == "ON" && set["sync_binlog"] != "1":
 		// After a crash InnoDB takes back what the binary log does not have.
 		return fmt.Errorf("%w: there is a binary log, and sync_binlog is %s: a power loss would take back what is committed; set it to 1", ErrUnfit, set["sync_binlog"])

@@ -65,6 +65,7 @@ func PostgreSQL() *Dialect {
 		},
 		again:      func(err error) bool { return state(err) == "40001" || state(err) == "40P01" },
 		readOnly:   func(err error) bool { return state(err) == "25006" },
+		settle:     `SELECT {P}, txid_current_if_assigned() IS NULL`,
 		duplicate:  func(error) bool { return false }, // ON CONFLICT says so
 		missing:    func(err error) bool { return state(err) == "42P01" },
 		denied:     func(err error) bool { return state(err) == "42501" },

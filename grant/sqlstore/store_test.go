@@ -327,3 +327,23 @@ func TestSharedDatabase(t *testing.T) {
 		t.Errorf("the database: %v", err)
 	}
 }
+
+// TestLeftOpen: a CAS on a connection that its last user has left inside a transaction
+// is not committed, and so not applied. The connection is not used again.
+func TestLeftOpen(t *testing.T) {
+	f := newFake()
+	s := f.store(t)
+	conn, err := s.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = conn.Raw(func(driverConn any) error { _, err := driverConn.(*fakeConn).Begin(); return err })
+	if err := errors.Join(err, conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ok, err := s.CAS(t.Context(), "a", nil, []byte("1"))
+	unknown(t, ok, err, "inside a transaction")
+	if ok, err := s.CAS(t.Context(), "b", nil, []byte("1")); !ok || err != nil {
+		t.Errorf("CAS on another connection = %v, %v", ok, err)
+	}
+}

@@ -66,18 +66,19 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 
 // choosePrimary finds how the server says what it is, and that it is a primary.
 func (s *Store) choosePrimary(ctx context.Context) (err error) {
+	var state int64
 	for _, s.primary = range s.d.primary {
-		if err = s.db.QueryRowContext(ctx, "SELECT "+s.primary).Scan(&s.opened); err == nil {
+		if err = s.db.QueryRowContext(ctx, "SELECT "+s.primary).Scan(&state); err == nil {
 			break
 		}
 	}
 	switch {
 	case err != nil:
 		return err
-	case s.opened < 0:
+	case state < 0:
 		return fmt.Errorf("%w: connect to the primary", ErrReplica)
 	}
-	s.promoted.Store(s.opened)
+	s.promoted.Store(state)
 	return nil
 }
 
