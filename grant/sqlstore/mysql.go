@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -222,9 +223,12 @@ func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) err
 	return rows.Err()
 }
 
+// galeraAlone finds the settings that let less than most of a cluster go on.
+var galeraAlone = regexp.MustCompile(`(?i)\b(pc\.ignore_sb|pc\.ignore_quorum) *= *(?:true|yes|on|1)\b`)
+
 // findingsMySQL looks for what may lack, or not show, what was committed.
 func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
-	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait", "group_replication_group_name", "group_replication_consistency",
+	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait", "wsrep_provider_options", "group_replication_group_name", "group_replication_consistency",
 		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout")
 	if err != nil {
 		return nil, err
@@ -260,6 +264,9 @@ func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding,
 	}
 	if wait, _ := strconv.Atoi(set["wsrep_sync_wait"]); set["wsrep_on"] == "ON" && wait&1 == 0 {
 		found = append(found, finding{what: "wsrep", text: "this is a Galera cluster, and wsrep_sync_wait is " + set["wsrep_sync_wait"] + ": a node may show what is old; set it to 7"})
+	}
+	if part := galeraAlone.FindStringSubmatch(set["wsrep_provider_options"]); set["wsrep_on"] == "ON" && part != nil {
+		found = append(found, finding{what: "wsrep " + part[1], text: "this is a Galera cluster, and " + part[1] + " is true: a part that is cut off goes on by itself, and IDs repeat; set it to false"})
 	}
 	if set["group_replication_group_name"] != "" && set["group_replication_consistency"] == "EVENTUAL" {
 		found = append(found, finding{what: "group", text: "group_replication_consistency is EVENTUAL: a new primary may show what is old; set it to BEFORE_ON_PRIMARY_FAILOVER"})
