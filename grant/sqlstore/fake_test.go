@@ -209,7 +209,7 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 	}
 	switch {
 	case strings.Contains(query, "synchronous_standby_names"):
-		return one(f.standbys, f.settings[1], f.replicas)
+		return one(f.standbys, f.replicas)
 	case strings.Contains(query, "current_setting('fsync')"):
 		return one(f.settings[0], f.settings[1], f.settings[2], f.settings[3])
 	case strings.Contains(query, "current_schemas"):

@@ -12,11 +12,13 @@ import (
 )
 
 // settings makes the commit of a statement independent of how the session is set:
-// it is flushed to disk, and the warning that it may not be replicated is sent. Both
-// hold for this transaction only. PostgreSQL reads them when it commits, before it
-// resets them.
+// it is flushed to disk, it waits for the standbys that synchronous_standby_names has,
+// and the warning that it may not be replicated is sent. That holds for this
+// transaction only. PostgreSQL reads it when it commits, before it resets it. What the
+// session has is not to be relied on: behind a pooler such as PgBouncer it may be what
+// another client has set.
 const settings = `(SELECT
-	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true) AS flush,
+	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) AS flush,
 	set_config('client_min_messages', 'warning', true) AS warn) AS settings`
 
 // PostgreSQL is the dialect of PostgreSQL 11 and newer. The errors of its driver
@@ -238,24 +240,21 @@ func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 
 // findingsPostgreSQL looks for replicas that may lack what was committed.
 func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
-	var names, commit string
+	var names string
 	var replicas int
-	err = db.QueryRowContext(ctx, `SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
+	err = db.QueryRowContext(ctx, `SELECT current_setting('synchronous_standby_names'),
 		(SELECT count(*) FROM pg_stat_replication) + (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical' AND NOT active)`).
-		Scan(&names, &commit, &replicas)
+		Scan(&names, &replicas)
 	if err != nil {
 		return nil, err
 	}
 	const repeat = "a replica that is promoted may lack what was committed, and then IDs repeat unless they are fenced"
-	waits := names != "" && commit != "local" && commit != "remote_write" && commit != "off"
 	switch {
 	case names == "" && m.waited:
 		found = append(found, finding{what: "names", text: "synchronous_standby_names is empty now: PostgreSQL waits for no replica any more, and a failover is not safe: " + repeat})
 	case names == "" && replicas > 0:
 		found = append(found, finding{what: "names", text: "PostgreSQL has replicas and waits for none (synchronous_standby_names is empty): " + repeat})
-	case names != "" && !waits:
-		found = append(found, finding{what: "commit", text: fmt.Sprintf("synchronous_commit is %s: %s; ALTER ROLE … SET synchronous_commit = on", commit, repeat)})
 	}
-	m.waited = m.waited || waits
+	m.waited = m.waited || names != ""
 	return found, nil
 }
