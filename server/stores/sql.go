@@ -90,6 +90,8 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 			return nil, fault("GRANT SELECT, INSERT, UPDATE on the table; to create it, CREATE on its schema", "%s: user %q: %s", where, c.User, pg.Message)
 		case pg.Code == "42704" && pg.Severity == "FATAL": // of a setting, as it connects
 			return nil, wrong("there are create, table, password-file, timeout, and what PostgreSQL's own URLs and settings have", "%s: %s", where, pg.Message)
+		case pg.Code == "42P05", pg.Code == "26000":
+			return nil, fault("behind a pooler such as PgBouncer in transaction mode, add default_query_exec_mode=exec to the URL", "%s: %s", where, pg.Message)
 		case pg.Code == "57P03":
 			return nil, fault("try again in a moment", "%s: %s", where, pg.Message)
 		}
