@@ -67,6 +67,9 @@ type Dialect struct {
 	// schemas returns where the sessions of the user look for a table of this
 	// name and find one, in their order.
 	schemas func(ctx context.Context, db *sql.DB, name string) ([]string, error)
+	// elsewhere returns the other schemas of the database with a table of this name. It
+	// is nil where there is one only.
+	elsewhere func(ctx context.Context, db *sql.DB, name string) ([]string, error)
 	// checkTable returns what makes the table unfit.
 	checkTable func(ctx context.Context, db *sql.DB, schema, name string) error
 	// check returns what makes the database unfit.

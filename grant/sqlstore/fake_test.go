@@ -212,6 +212,8 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 		return one(f.standbys, f.replicas)
 	case strings.Contains(query, "current_setting('fsync')"):
 		return one(f.settings[0], f.settings[1], f.settings[2], f.settings[3])
+	case strings.Contains(query, "relpersistence <> 't'"):
+		return &fakeRows{columns: 1}, nil
 	case strings.Contains(query, "current_schemas"):
 		return one("public")
 	case strings.Contains(query, "relpersistence"):

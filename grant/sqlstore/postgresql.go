@@ -72,6 +72,7 @@ func PostgreSQL() *Dialect {
 		missing:    func(err error) bool { return state(err) == "42P01" },
 		denied:     func(err error) bool { return state(err) == "42501" },
 		schemas:    schemasPostgreSQL,
+		elsewhere:  elsewherePostgreSQL,
 		checkTable: checkTablePostgreSQL,
 		check:      checkPostgreSQL,
 		findings:   findingsPostgreSQL,
@@ -103,6 +104,14 @@ func schemasPostgreSQL(ctx context.Context, db *sql.DB, name string) ([]string, 
 	return texts(ctx, db, `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relname = $1 AND n.nspname = ANY (current_schemas(false)) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 		ORDER BY array_position(current_schemas(false), n.nspname)`, name)
+}
+
+// elsewherePostgreSQL finds tables of which the user may not even use the schema: the
+// catalog shows them all.
+func elsewherePostgreSQL(ctx context.Context, db *sql.DB, name string) ([]string, error) {
+	return texts(ctx, db, `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
+			AND n.nspname <> ALL (current_schemas(false)) ORDER BY n.nspname`, name)
 }
 
 // checkTablePostgreSQL sees that the table is there after a crash, and that it

@@ -28,6 +28,17 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 	}
 	s.name(s.d.quoted(schema, name))
 	_, err = s.db.ExecContext(ctx, s.in(s.d.exists))
+	if s.d.missing(err) && schema == "" && s.d.elsewhere != nil {
+		// With a schema for each user, each would make a table, and IDs repeat.
+		found, err := s.d.elsewhere(ctx, s.db, name)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("%w: there is no table %s where this user looks, and one in schema %s: name the schema too, as in %s.%s; to have another table, name its schema",
+				ErrSchema, name, strings.Join(found, " and "), found[0], name)
+		}
+	}
 	if s.d.missing(err) && create {
 		_, refused := s.db.ExecContext(ctx, s.in(s.d.create))
 		// Another may have made it at the same time.

@@ -249,7 +249,7 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	case errors.Is(err, sqlstore.ErrDamaged):
 		return nil, fault("do not drop the table: the IDs that it stands for would repeat. docs/operations.md shows how to restore it, and to fence with firn node fence", "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrSchema):
-		return nil, fault("the table must be as this makes it: "+schema[0], "%s: %w", u.scheme, err)
+		return nil, fault("the right table is as this makes it: "+schema[0], "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
 		return nil, fault("", "%s: %w", u.scheme, err)
 	}

@@ -56,6 +56,7 @@ func TestDatabases(t *testing.T) {
 				t.Run("cut values", func(t *testing.T) { cutValues(t, server) })
 				t.Run("left open", func(t *testing.T) { leftOpen(t, server) })
 			} else {
+				t.Run("a schema for each user", func(t *testing.T) { schemaOfEach(t, server) })
 				t.Run("other locale", func(t *testing.T) { otherLocale(t, server) })
 			}
 			t.Run("stops", func(t *testing.T) { stops(t, server) })

@@ -334,6 +334,33 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 	}
 }
 
+// schemaOfEach: two users with a schema each, as PostgreSQL recommends, do not have a
+// table each by the same URL.
+func schemaOfEach(t *testing.T, server *sqltest.Server) {
+	server.Exec("\\c ids\nCREATE ROLE second LOGIN PASSWORD '" + sqltest.Password + "';\nCREATE SCHEMA firn AUTHORIZATION firn;\nCREATE SCHEMA second AUTHORIZATION second;\n")
+	defer server.Exec("\\c ids\nDROP SCHEMA firn, second CASCADE;\n")
+	open(t, server.URL("create=true", "table=each"))
+	second := func(parameters ...string) error {
+		s, err := stores.Open(t.Context(), strings.Replace(server.URL(parameters...), "firn:", "second:", 1), stores.Options{})
+		if err == nil {
+			_ = s.Close()
+		}
+		return err
+	}
+	for _, create := range []string{"create=false", "create=true"} {
+		if err := second("table=each", create); !errors.Is(err, sqlstore.ErrSchema) || !strings.Contains(err.Error(), "firn.each") {
+			t.Errorf("%s: %v, want ErrSchema with firn.each", create, err)
+		}
+	}
+	if err := second("table=second.each", "create=true"); err != nil {
+		t.Errorf("a table of its own that is named: %v", err)
+	}
+	server.Exec("\\c ids\nGRANT USAGE ON SCHEMA firn TO second; GRANT SELECT, INSERT, UPDATE ON firn.each TO second;\n")
+	if err := second("table=firn.each"); err != nil {
+		t.Errorf("the table of the other: %v", err)
+	}
+}
+
 // documented: the statements of docs/operations.md make the table.
 func documented(t *testing.T, kind string, server *sqltest.Server) {
 	page, err := os.ReadFile("../../docs/operations.md")
