@@ -311,3 +311,38 @@ func TestCloseTwice(t *testing.T) {
 		}
 	})
 }
+
+// A replacedOnce is a store in which the first read of several keys is answered by a
+// server that was replaced: it has the configuration, and no record.
+type replacedOnce struct {
+	*memstore.Store
+	asked  bool
+	writes int // of records
+}
+
+func (r *replacedOnce) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if strings.Contains(key, "/n/") {
+		r.writes++
+	}
+	return r.Store.CAS(ctx, key, old, next)
+}
+
+func (r *replacedOnce) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	values, err := r.Store.GetMany(ctx, keys)
+	if r.writes == 1 && !r.asked && err == nil {
+		r.asked, values[0] = true, nil
+	}
+	return values, err
+}
+
+// TestClaimIsShown: a claim is not confirmed by a configuration that comes from a
+// server which does not have the claim. It is given back, and made again.
+func TestClaimIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := &replacedOnce{Store: new(memstore.Store)}, new(scripted)
+		attached(t, s, h, time.Now)
+		if !s.asked || s.writes != 3 || len(h.grants()) != 1 {
+			t.Errorf("%d writes of the record and the grants %v, want a claim, a drop and a claim, and one grant", s.writes, h.grants())
+		}
+	})
+}
