@@ -346,3 +346,64 @@ func TestClaimIsShown(t *testing.T) {
 		}
 	})
 }
+
+// lateContext is a context whose Done takes a second.
+type lateContext struct{ context.Context }
+
+func (c lateContext) Done() <-chan struct{} {
+	time.Sleep(time.Second)
+	return c.Context.Done()
+}
+
+// TestAttachAfterClose: an Attach that reaches the Keeper after Close acquires
+// nothing, and Close does not wait for it.
+func TestAttachAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &foreign{site: "CAS", fail: func() { time.Sleep(3 * time.Second) }}
+		k := f.keeper(t)
+		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
+			t.Fatal(err)
+		}
+		f.armed.Store(true)
+		late := make(chan error)
+		go func() { late <- k.Attach(lateContext{t.Context()}) }()
+		synctest.Wait() // it has begun
+		began := time.Now()
+		if err := k.Close(t.Context()); err != nil || time.Since(began) > 10*time.Second {
+			t.Errorf("Close: %v after %v", err, time.Since(began))
+		}
+		<-late
+	})
+}
+
+// TestStatusAfterAttach: when Attach has returned, Status is not that of an
+// earlier try.
+func TestStatusAfterAttach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &foreign{site: "Get", fail: func() { time.Sleep(time.Second) }}
+		k := f.keeper(t)
+		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding), k.Release(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if status, _ := k.Status(); status.Phase != grant.Leaving && status.Phase != grant.Idle {
+			t.Errorf("after Release: %v", status.Phase)
+		}
+		synctest.Wait()
+		if _, err := grant.DetachAll(t.Context(), f, "orders", nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), func(s grant.Status) bool { return s.Err != nil })); err != nil {
+			t.Fatal(err)
+		}
+		f.armed.Store(true)
+		if err := k.Attach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if status, _ := k.Status(); status.Err != nil {
+			t.Errorf("after Attach: %v, and nothing was tried yet", status.Err)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
