@@ -109,8 +109,15 @@ func (m *Machine) leave() {
 		m.do(Action{Kind: Seal, Node: h.node})
 		return
 	}
-	if h.lost && !mutant.On(mutant.ReleaseForeign) || h.release >= releaseTry || m.frozen {
-		m.forget()
+	switch {
+	case h.lost && !mutant.On(mutant.ReleaseForeign):
+		m.forget(false, nil) // it is another's
+		return
+	case m.frozen:
+		m.forget(false, ErrRolledBack)
+		return
+	case h.release >= releaseTry:
+		m.forget(false, m.status.Err)
 		return
 	}
 	h.release++
@@ -128,8 +135,12 @@ func (m *Machine) leave() {
 // began, because what is before was another's, nor above where it ends.
 func (m *Machine) mark() int64 { return min(max(m.hold.from, m.used, m.floorMark), m.hold.until) }
 
-// forget ends the use of a number; nothing of it is ever looked at again.
-func (m *Machine) forget() {
+// forget ends the use of a number; nothing of it is ever looked at again. If it
+// was not given back and is not another's, the error says why.
+func (m *Machine) forget(gaveBack bool, err error) {
+	if m.gaveBack = gaveBack; !m.attached {
+		m.kept = err
+	}
 	m.prefer = int64(m.hold.node)
 	m.hold = nil
 	m.failures = 0
@@ -352,7 +363,7 @@ func (m *Machine) released(op operation, e Event, value func() []byte) {
 		switch {
 		case e.Err == nil && e.Applied:
 			m.settled()
-			m.forget()
+			m.forget(true, nil)
 		case e.Err != nil && errors.Is(e.Err, ErrNotSent):
 			m.fail(e.Err, 0)
 		default:
@@ -366,7 +377,7 @@ func (m *Machine) released(op operation, e Event, value func() []byte) {
 	case bytes.Equal(v, h.record):
 		m.fail(errors.New("grant: the release was not applied"), 0)
 	case bytes.Equal(v, h.next):
-		m.forget()
+		m.forget(true, nil)
 	default:
 		// A renewal that came late, or the mark of a cluster-wide detach, is still ours to lower.
 		if contains(h.attempts, v) {

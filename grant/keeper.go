@@ -96,7 +96,7 @@ type KeeperStats struct {
 	Applied  uint64 // compare-and-swaps that were
 	Acquired uint64 // node numbers
 	Renewed  uint64 // windows
-	Released uint64 // node numbers
+	Released uint64 // node numbers that were given back
 	Lost     uint64 // node numbers that another has taken over
 	Expired  uint64 // windows that ended because they could not be renewed
 	Alarms   uint64
@@ -297,8 +297,14 @@ func (k *Keeper) act(m *Machine, a Action) {
 			k.count(func(s *KeeperStats) { s.Lost++ })
 		}
 		if before.Phase == Leaving && (a.Status.Phase == Idle || a.Status.Phase == Joining) {
-			k.count(func(s *KeeperStats) { s.Released++ })
-			log.Info("node number given back", "node", before.Node)
+			switch {
+			case m.gaveBack:
+				k.count(func(s *KeeperStats) { s.Released++ })
+				log.Info("node number given back", "node", before.Node)
+			case a.Status.Phase == Idle && a.Status.Err != nil:
+				log.Warn("node number not given back, it is blocked until its window ends",
+					"node", before.Node, "until", timeOf(before.Until), "error", a.Status.Err)
+			}
 		}
 		if err := a.Status.Err; err != nil && !sameError(err, before.Err) {
 			log.Debug("request failed", "phase", a.Status.Phase.String(), "error", err) // see outage
@@ -552,8 +558,9 @@ func (k *Keeper) Wait(ctx context.Context, is func(Status) bool) error {
 }
 
 // Close gives the node number back and ends the Keeper. When the context ends
-// before the store has taken it, Close ends the Keeper all the same and returns
-// an error: the number is then free when its window is over. Closing again only
+// before the store has taken it, or the store has failed 20 times, Close ends the
+// Keeper all the same and returns an error: the number is then free when its window
+// is over. Closing again only
 // waits for that.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
@@ -577,7 +584,10 @@ func (k *Keeper) Close(ctx context.Context) error {
 	}()
 	err := k.Release(ctx)
 	if err == nil {
-		err = k.Wait(ctx, func(s Status) bool { return s.Phase == Idle })
+		var kept error
+		if err = k.Wait(ctx, func(s Status) bool { kept = s.Err; return s.Phase == Idle }); err == nil {
+			err = kept
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("grant: sequencer %s: the node number was not given back; it is free when its window ends: %w", k.name, err)

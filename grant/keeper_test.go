@@ -292,7 +292,7 @@ func recovered(f func()) (what any) {
 // TestCloseTwice: a Close that waits for another one has a context too.
 func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreign{site: "CAS", fail: func() { time.Sleep(time.Minute) }} // a store that takes its time
+		f := &foreign{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a store that takes its time
 		k := f.keeper(t)
 		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
 			t.Fatal(err)

@@ -82,6 +82,8 @@ type Machine struct {
 	frozen     bool  // the store was found to have gone back
 	frozenAt   int64 // the clock at that moment
 	floorMark  int64 // what the generator had used when it was sealed
+	gaveBack   bool  // the last number that was left was given back
+	kept       error // why it was not, if no other was wanted
 	prefer     int64 // the node number held before, or -1
 	rounds     int   // of picking, without a candidate
 	droughts   int   // lists of all records, in a row, that found none free
@@ -238,7 +240,7 @@ func (m *Machine) Step(e Event) []Action {
 	switch e.Kind {
 	case Attach:
 		m.attached, m.demand = true, true
-		m.notBefore, m.failures = 0, 0
+		m.notBefore, m.failures, m.kept = 0, 0, nil
 		m.status.Err = nil
 	case Release:
 		m.attached, m.demand = false, false
@@ -401,7 +403,7 @@ func (m *Machine) answer(e Event) {
 		m.rechecked(e)
 	case opDrop:
 		// Whether it was given back or not, nothing of it is used.
-		m.claim = nil
+		m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
 	case opProbe:
 		m.renewFailed = true // unless the renewal that follows is applied
 		m.probe(e)
@@ -494,7 +496,7 @@ func (m *Machine) report() {
 	case h == nil && m.claim != nil:
 		s.Phase, s.Node, s.Until = Leaving, m.claim.node, m.claim.until
 	case h == nil:
-		s = Status{Phase: Idle}
+		s = Status{Phase: Idle, Err: m.kept}
 	default:
 		if h.waiting && s.Err == nil {
 			s.Err = m.setBack()

@@ -164,3 +164,37 @@ func TestLastWord(t *testing.T) {
 		})
 	}
 }
+
+// TestNotGivenBack: Close and Detach that give up to give a node ID back say so,
+// and it is not counted as given back.
+func TestNotGivenBack(t *testing.T) {
+	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
+		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &failingStore{Store: new(memstore.Store)}
+			q := open(t, s, &sequencer.Config{Layout: layout, Window: 10 * time.Minute})
+			one(t, q)
+			s.fail(nil, errRefused)
+			if err := call(q, t.Context()); err == nil {
+				t.Errorf("%s, and writes fail: no error", what)
+			}
+			if n := q.Stats().Keeper.Released; n > 0 {
+				t.Errorf("%s: %d numbers were given back", what, n)
+			}
+			_ = q.Close(t.Context())
+		})
+		synctest.Test(t, func(t *testing.T) {
+			s := &lineageStore{Store: new(memstore.Store)}
+			s.is("one", 0, 0)
+			q := open(t, s, nil)
+			one(t, q)
+			s.is("another", 0, 0)
+			time.Sleep(2 * time.Second)
+			if err := call(q, t.Context()); !errors.Is(err, grant.ErrRolledBack) {
+				t.Errorf("%s, and the store went back: %v", what, err)
+			}
+			_ = q.Close(t.Context())
+		})
+	}
+}

@@ -396,17 +396,25 @@ func (m *member[G]) Attach(ctx context.Context) error {
 }
 
 // Detach gives the node number back, and waits until the store has it: then no ID
-// is made until Attach. If the context ends first, the error says so. The number is
-// given back all the same, when the store answers, or else it is free when its window
-// ends. An Attach that is called meanwhile ends the wait as well.
+// is made until Attach. If the context ends first, the error says so: the number is
+// given back when the store answers. If the store fails 20 times, or went back to an
+// earlier state, the number is free when its window ends, and that is an error too.
+// An Attach that is called meanwhile ends the wait as well.
 func (m *member[G]) Detach(ctx context.Context) error {
 	err := m.tell(ctx, false)
 	if err == nil {
+		var kept error
 		err = m.keeper.Wait(ctx, func(s grant.Status) bool {
 			m.mu.Lock()
 			defer m.mu.Unlock()
+			if s.Phase == grant.Idle {
+				kept = s.Err
+			}
 			return s.Phase == grant.Idle || m.attached
 		})
+		if err == nil {
+			err = kept
+		}
 	}
 	switch {
 	case err == nil:
