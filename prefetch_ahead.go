@@ -382,7 +382,7 @@ func (p *PrefetcherOf[I]) closeAhead(ctx context.Context) error {
 		a.cancel()
 		a.ready = nil
 		a.stopTimer()
-		p.block.Swap(new(block[I])).seal()
+		p.forget()
 		a.end()
 	}
 	a.mu.Unlock()
