@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/mutant"
 )
 
@@ -201,9 +203,27 @@ func (m *Machine) probe(e Event) {
 
 // setBack says why a number that is held is of no use yet.
 func (m *Machine) setBack() error {
-	return fmt.Errorf("grant: sequencer %s: this process made IDs for times up to %s, and its clock was set back since: it makes no more until then; set the clock, or restart the process",
-		m.set.Name, timeOf(max(m.hold.from, m.floorMark)).Format(timeFormat))
+	from := max(m.hold.from, m.floorMark)
+	return &setBackError{name: m.set.Name, ClockError: firn.ClockError{
+		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.sequencer.MaxAhead, 1)) * time.Millisecond,
+	}}
 }
+
+// A setBackError is a *firn.ClockError of a member that makes no IDs yet.
+type setBackError struct {
+	firn.ClockError
+	name string
+}
+
+func (e *setBackError) Error() string {
+	if e.Now.UnixMilli() >= maxMark {
+		return fmt.Sprintf("grant: sequencer %s: this machine's clock shows %s or later, which no record can hold: set the clock", e.name, e.Now.Format(timeFormat))
+	}
+	return fmt.Sprintf("grant: sequencer %s: this process made IDs for times up to %s, and its clock was set back since: it makes no more until then; set the clock, or restart the process",
+		e.name, e.Last.Format(timeFormat))
+}
+
+func (e *setBackError) Unwrap() error { return &e.ClockError }
 
 // renewed continues after a renewal. Where its result is unknown, or it was
 // refused, the record is read, to know what to write next.

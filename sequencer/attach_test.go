@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
@@ -197,4 +199,53 @@ func TestNotGivenBack(t *testing.T) {
 			_ = q.Close(t.Context())
 		})
 	}
+}
+
+// TestWhatWasAwaited: a call that gives up says what it waited for, and speaks of a
+// store that does not answer only if that is so.
+func TestWhatWasAwaited(t *testing.T) {
+	in := func(t *testing.T, d time.Duration, what string, q *sequencer.Sequencer) error {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		_, err := q.Next(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v, want that the context has ended", what, err)
+		}
+		return err
+	}
+	bubble(t, func(t *testing.T, s grant.Store) {
+		pinned := &sequencer.Range{Lo: 3, Hi: 3}
+		a := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned})
+		b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, WaitForNode: true, Detached: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := b.Attach(ctx); !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
+			t.Errorf("Attach: %v", err)
+		}
+		if err := in(t, time.Second, "held by another", b); !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
+			t.Error(err)
+		}
+		closeIt(t, a)
+		closeIt(t, b)
+	})
+	bubble(t, func(t *testing.T, s grant.Store) {
+		create(t, s, layout, 0)
+		q := open(t, s, &sequencer.Config{Now: func() time.Time { return time.Now().AddDate(130, 0, 0) }})
+		var clock *firn.ClockError
+		if err := in(t, time.Second, "after all times", q); !errors.As(err, &clock) || errors.Is(err, sequencer.ErrUnavailable) || strings.Contains(err.Error(), "set back") {
+			t.Error(err)
+		}
+		closeIt(t, q)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := &failingStore{Store: new(memstore.Store)}
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
+		s.fail(errRefused, errRefused)
+		time.Sleep(2 * time.Minute)
+		if err := in(t, time.Second, "a store that is gone", q); !errors.Is(err, sequencer.ErrUnavailable) {
+			t.Error(err)
+		}
+		_ = q.Close(t.Context())
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -330,10 +331,32 @@ func (m *member[G]) gaveUp(err error) error {
 	if m.isClosed() {
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
 	}
-	if status, _ := m.keeper.Status(); status.Err != nil {
+	switch status, _ := m.keeper.Status(); {
+	case status.Err == nil:
+		return fmt.Errorf("sequencer %s: %w", m.name, err)
+	case saysWhy(status.Err):
+		return fmt.Errorf("sequencer %s: %w: %w", m.name, err, status.Err)
+	default:
 		return fmt.Errorf("%w: sequencer %s: %w: %w", ErrUnavailable, m.name, err, status.Err)
 	}
-	return fmt.Errorf("sequencer %s: %w", m.name, err)
+}
+
+// final are reasons for which waiting for a window does not help.
+var final = [...]error{
+	grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrClockBehind,
+	grant.ErrClockAhead, grant.ErrRolledBack, grant.ErrDamaged, grant.ErrNewerVersion,
+}
+
+// isFinal reports whether err is one of these.
+func isFinal(err error) bool {
+	return slices.ContainsFunc(final[:], func(f error) bool { return errors.Is(err, f) })
+}
+
+// saysWhy reports whether err is of what the store or the clock says, so that it
+// is not the store that fails.
+func saysWhy(err error) bool {
+	var clock *firn.ClockError
+	return isFinal(err) || errors.Is(err, grant.ErrNodesExhausted) || errors.As(err, &clock)
 }
 
 // refused is why waiting for a window does not help, or nil.
@@ -357,13 +380,8 @@ func (m *member[G]) refused(status grant.Status) error {
 	if ahead := (*grant.ClockAheadError)(nil); errors.As(status.Err, &ahead) && ahead.Comparing {
 		return nil
 	}
-	for _, final := range [...]error{
-		grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrClockBehind,
-		grant.ErrClockAhead, grant.ErrRolledBack, grant.ErrDamaged, grant.ErrNewerVersion,
-	} {
-		if errors.Is(status.Err, final) {
-			return status.Err
-		}
+	if isFinal(status.Err) {
+		return status.Err
 	}
 	return nil
 }
@@ -421,6 +439,8 @@ func (m *member[G]) Detach(ctx context.Context) error {
 		return nil
 	case m.isClosed():
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
+	case saysWhy(err):
+		return fmt.Errorf("sequencer %s: the node number is not given back; it is free when its window ends: %w", m.name, err)
 	}
 	return fmt.Errorf("%w: sequencer %s: the node number is not given back yet; it is free when its window ends: %w", ErrUnavailable, m.name, err)
 }
