@@ -302,8 +302,7 @@ func (k *Keeper) act(m *Machine, a Action) {
 				k.count(func(s *KeeperStats) { s.Released++ })
 				log.Info("node number given back", "node", before.Node)
 			case a.Status.Phase == Idle && a.Status.Err != nil:
-				log.Warn("node number not given back, it is blocked until its window ends",
-					"node", before.Node, "until", timeOf(before.Until), "error", a.Status.Err)
+				log.Info("node number not given back", "node", before.Node, "until", timeOf(before.Until), "error", a.Status.Err)
 			}
 		}
 		if err := a.Status.Err; err != nil && !sameError(err, before.Err) {
