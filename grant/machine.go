@@ -404,6 +404,9 @@ func (m *Machine) answer(e Event) {
 	case opDrop:
 		// Whether it was given back or not, nothing of it is used.
 		m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
+		if !m.attached {
+			m.kept = e.Err
+		}
 	case opProbe:
 		m.renewFailed = true // unless the renewal that follows is applied
 		m.probe(e)

@@ -452,7 +452,7 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 	switch {
 	case e.Err != nil:
 		if m.fail(e.Err, 0); !m.attached {
-			m.claim = nil // it may block the number until its mark
+			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the number until its mark
 		}
 	case contains(c.attempts, v) && mutant.On(mutant.AdoptOnRead):
 		c.next, c.applied = v, true

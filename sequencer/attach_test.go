@@ -249,3 +249,40 @@ func TestWhatWasAwaited(t *testing.T) {
 		_ = q.Close(t.Context())
 	})
 }
+
+// oneWrite applies one write, after a second, and fails all later ones.
+type oneWrite struct {
+	grant.Store
+	writes atomic.Int64
+}
+
+func (s *oneWrite) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if s.writes.Add(1) > 1 {
+		return false, errRefused
+	}
+	time.Sleep(time.Second)
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestClaimNotGivenBack: the same for a claim that was being written at that moment.
+func TestClaimNotGivenBack(t *testing.T) {
+	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
+		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
+	} {
+		bubble(t, func(t *testing.T, s grant.Store) {
+			create(t, s, layout, 0)
+			q := open(t, &oneWrite{Store: s}, &sequencer.Config{Detached: true})
+			attached := make(chan error)
+			go func() { attached <- q.Attach(t.Context()) }()
+			synctest.Wait() // the claim is on its way
+			if err := call(q, t.Context()); err == nil {
+				t.Errorf("%s: no error, and the claim is there", what)
+			}
+			<-attached
+			if n := q.Stats().Keeper.Released; n > 0 {
+				t.Errorf("%s: %d numbers were given back", what, n)
+			}
+			_ = q.Close(t.Context())
+		})
+	}
+}
