@@ -329,7 +329,7 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	}
 	opt := o.orDefault()
 	var told []uint64 // the numbers that are waited for
-	done := closing{records: make(map[string][]byte)}
+	var done closing
 	for {
 		info, waiting, err := emptyStep(ctx, s, name, through, last, &done, opt.Now())
 		switch {
@@ -374,6 +374,8 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
 		case r.State >= Destroying && last == Detached:
 			return unchanged, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
+		case done.begun != nil && r.State < through:
+			return unchanged, undone(name, last)
 		case r.State == last || r.State == Purged:
 			return confirm, nil
 		case r.State == through && bytes.Equal(r.encode(), done.begun):
@@ -387,7 +389,10 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	if err != nil || info.State != through {
 		return info, nil, err
 	}
-	done.begun = begun
+	if !bytes.Equal(begun, done.begun) {
+		// Others wrote the configuration. Members may have acquired numbers in between.
+		*done = closing{begun: begun, records: make(map[string][]byte)}
+	}
 	waiting, free, err := done.windows(ctx, s, info, ms(now))
 	if err != nil || len(waiting) > 0 {
 		return info, waiting, err
@@ -413,6 +418,16 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		info.State = last
 	}
 	return info, nil, err
+}
+
+// undone says that somebody has made a sequencer usable again that was on its way
+// to a last state. That was on purpose, so what waits for its windows does not
+// begin anew: it could destroy what was created again.
+func undone(name string, last State) error {
+	if last == Destroyed {
+		return fmt.Errorf("grant: sequencer %s was destroyed and created again while its windows were waited for; the new one is left alone: call it again to destroy that", name)
+	}
+	return fmt.Errorf("grant: sequencer %s was attached again while its windows were waited for, and is left so: call it again to detach it", name)
 }
 
 // rewrite writes a configuration anew, with a state, if it has these very bytes.

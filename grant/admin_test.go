@@ -451,6 +451,76 @@ func TestDestroyProves(t *testing.T) {
 	}
 }
 
+// TestUndoneWhileWaiting: an operation that waits for windows, stopped for a while
+// perhaps, leaves alone what others have done meanwhile. It does not destroy what
+// was created again.
+func TestUndoneWhileWaiting(t *testing.T) {
+	const layout = "default,epoch=0"
+	for _, tt := range []struct {
+		name    string
+		operate func(grant.Store, *grant.AdminOptions) (grant.Info, error)
+		undo    func(grant.Store, time.Time) error
+		want    string
+	}{
+		{
+			"destroy",
+			func(s grant.Store, o *grant.AdminOptions) (grant.Info, error) {
+				return grant.Destroy(t.Context(), s, "s", o)
+			},
+			func(s grant.Store, now time.Time) error {
+				if _, err := grant.Destroy(t.Context(), s, "s", &grant.AdminOptions{Now: func() time.Time { return now }}); err != nil {
+					return err
+				}
+				_, err := grant.Create(t.Context(), s, "s", config(layout), now)
+				return err
+			},
+			"created again",
+		},
+		{
+			"detach",
+			func(s grant.Store, o *grant.AdminOptions) (grant.Info, error) {
+				return grant.DetachAll(t.Context(), s, "s", o)
+			},
+			func(s grant.Store, _ time.Time) error {
+				_, err := grant.AttachAll(t.Context(), s, "s")
+				return err
+			},
+			"attached again",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := new(memstore.Store)
+			now := time.UnixMilli(1_000_000)
+			if _, err := grant.Create(t.Context(), s, "s", config(layout), now); err != nil {
+				t.Fatal(err)
+			}
+			held := `{"v":2,"nonce":"1","owner":"1","until":1030000,"wall":1000000,"state":"held","host":"h"}`
+			if ok, err := s.CAS(t.Context(), "v1/s/n/0005", nil, []byte(held)); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			clock := now
+			waited := 0
+			_, err := tt.operate(s, &grant.AdminOptions{
+				Poll: time.Millisecond,
+				Now:  func() time.Time { return clock },
+				Waiting: func([]grant.NodeInfo) {
+					waited++
+					clock = now.Add(time.Hour)
+					if err := tt.undo(s, clock); err != nil {
+						t.Fatal(err)
+					}
+				},
+			})
+			if waited != 1 || err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("after %d waits: %v; want an error that says %q", waited, err, tt.want)
+			}
+			if info, err := grant.Lookup(t.Context(), s, "s"); err != nil || info.State != grant.Attached {
+				t.Errorf("it is %v, %v; want attached", info.State, err)
+			}
+		})
+	}
+}
+
 // TestDestroyedOnARead: that a sequencer is destroyed already is not durable because
 // a read shows it.
 func TestDestroyedOnARead(t *testing.T) {
