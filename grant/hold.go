@@ -45,6 +45,12 @@ func (m *Machine) ends() bool {
 // is or as it went on from the last write.
 func (m *Machine) open() bool { return m.hold.until > m.wall || m.hold.untilAt > m.mono }
 
+// early reports whether a window that begins at from is of no use for a while, as
+// the clock was set back since it was chosen. Another number may be had at once.
+func (m *Machine) early(from int64) bool {
+	return from > m.wall+m.sequencer.MaxAhead+stepMost && from >= m.used
+}
+
 // newMargin chooses when to renew: at a third of the window used, give or take
 // a fifth of that.
 func (m *Machine) newMargin() int64 {
@@ -96,6 +102,11 @@ func (m *Machine) node(state string, until int64, gap, spoiled span) []byte {
 	r := nodeRecord{
 		Version: m.sequencer.Version, Nonce: m.token(), Owner: m.owner, Until: until,
 		Wall: m.wall, State: state, Host: m.set.Host, Gap: gap, Spoiled: spoiled,
+	}
+	if r.held() {
+		// A write that settles another, from before the clock was set back, has that
+		// one's end, and so its clock: a fence takes what lies between for a window.
+		r.Wall = max(r.Wall, until-m.sequencer.MaxAhead-m.window())
 	}
 	return r.encode()
 }

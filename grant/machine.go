@@ -324,6 +324,9 @@ func (m *Machine) advance() {
 	if h != nil && m.ends() {
 		h.lost = true
 	}
+	if h != nil && !h.lost && m.early(h.from) {
+		h.closing = true
+	}
 	switch {
 	case h != nil && h.sealing:
 		return // Sealed comes next

@@ -403,7 +403,7 @@ func (m *Machine) settleClaim() {
 		m.recheck()
 	case !c.retry:
 		m.request(opAcquireCheck, Action{Kind: Get, Key: c.key})
-	case m.attached && c.from+m.window() > m.wall:
+	case m.attached && c.from+m.window() > m.wall && !m.early(c.from):
 		m.writeClaim()
 	case bytes.Equal(c.old, c.base):
 		m.claim = nil // it is not wanted any more, and was not applied as far as is known
@@ -497,7 +497,7 @@ func (m *Machine) rechecked(e Event) {
 		m.drop()
 		return
 	}
-	if !m.isConfig(e.Values[1]) || !m.attached {
+	if !m.isConfig(e.Values[1]) || !m.attached || m.early(c.from) {
 		m.drop()
 		return
 	}
