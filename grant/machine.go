@@ -163,6 +163,7 @@ type claim struct {
 	gap         span  // of the record
 	spoiled     span  // of the record
 
+	config   []byte   // of the sequencer, when the number was picked
 	base     []byte   // what the record was when the number was picked
 	attempts [][]byte // writes whose result was unknown
 	applied  bool     // the record is next
@@ -332,6 +333,12 @@ func (m *Machine) advance() {
 		return // Sealed comes next
 	case m.mono < m.notBefore:
 		return
+	case m.claim != nil && h != nil && h.closing && !h.sealed:
+		m.leave() // the claim does not keep it from the end of what is used
+		return
+	case m.claim != nil && h != nil && !h.sealed && m.configDue():
+		m.watchConfig() // or a claim that is never settled would keep a fence from us
+		return
 	case m.claim != nil:
 		m.settleClaim()
 		return
@@ -419,7 +426,9 @@ func (m *Machine) answer(e Event) {
 	case opWatch:
 		if m.renewFailed = false; e.Err != nil {
 			m.configAt = m.mono
-			m.fail(e.Err, 0)
+			if m.fail(e.Err, 0); m.claim != nil {
+				m.configAt = m.notBefore + 1 // in between it is tried to settle the claim
+			}
 		} else if m.readConfig(value()) {
 			if !m.overdue() {
 				m.status.Err = nil // it was of reading this

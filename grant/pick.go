@@ -382,7 +382,7 @@ func (m *Machine) exhausted(l look) {
 // acquire writes a claim on a number.
 func (m *Machine) acquire(c candidate) {
 	cl := c.claim
-	cl.until = Never
+	cl.until, cl.config = Never, m.config
 	m.claim = &cl
 	m.writeClaim()
 }
@@ -513,7 +513,7 @@ func (m *Machine) isConfig(value []byte) bool {
 		r, err := decodeConfig(configKey(m.set.Name), value)
 		return err == nil && r.State == m.sequencer.State
 	}
-	return bytes.Equal(value, m.config)
+	return bytes.Equal(value, m.claim.config)
 }
 
 // drop gives back a claim of which nothing was used: the mark is where the
