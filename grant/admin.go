@@ -279,9 +279,10 @@ func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, 
 }
 
 // Upgrade has the records of a sequencer written in the newest version that this
-// program knows. Members of older programs do not understand it: they keep what
-// they hold to the end of its window, and acquire nothing. So all are upgraded
-// first.
+// program knows. Members of older programs do not understand it: they acquire
+// nothing, but renew what they hold for as long as they run, by the rules of their
+// release. What a fence reckons with does not hold for them, so all members are
+// upgraded first.
 func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
