@@ -330,7 +330,7 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	}
 	opt := o.orDefault()
 	var told []uint64 // the numbers that are waited for
-	var done closing
+	done := closing{records: make(map[string][]byte)}
 	for {
 		info, waiting, err := emptyStep(ctx, s, name, through, last, &done, opt.Now())
 		switch {
@@ -392,7 +392,7 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	}
 	if !bytes.Equal(begun, done.begun) {
 		// Others wrote the configuration. Members may have acquired numbers in between.
-		*done = closing{begun: begun, records: make(map[string][]byte)}
+		done.begun, done.sure = begun, make(map[string]bool)
 	}
 	waiting, free, err := done.windows(ctx, s, info, ms(now))
 	if err != nil || len(waiting) > 0 {
@@ -457,6 +457,7 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, state Stat
 type closing struct {
 	begun   []byte            // the configuration
 	records map[string][]byte // those of node IDs, by key
+	sure    map[string]bool   // those of records that were there after begun was
 }
 
 // windows rewrites the record of every held number, so that its owner can extend
@@ -476,7 +477,7 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 			waiting = append(waiting, r.info(node)) // its owner may not have heard
 			return nil
 		case !r.held():
-			if c.records[key] == nil || ours.Owner != r.Owner {
+			if !c.sure[key] || ours.Owner != r.Owner {
 				free[key] = value
 			}
 			return nil
@@ -484,13 +485,14 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 			waiting = append(waiting, r.info(node))
 		}
 		if bytes.Equal(value, c.records[key]) {
+			c.sure[key] = true
 			return nil
 		}
 		r.State, r.Nonce = flagClosing, newToken()
 		next := r.encode()
 		applied, err := s.CAS(ctx, key, value, next)
 		if err == nil && applied {
-			c.records[key] = next
+			c.records[key], c.sure[key] = next, true
 		}
 		again = again || err == nil && !applied // its owner was faster
 		return err

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -449,6 +450,44 @@ func TestDestroyProves(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A slow store takes its time.
+type slow struct{ *memstore.Store }
+
+func (s slow) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	time.Sleep(5 * time.Millisecond)
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestTwoOperators: two that destroy a sequencer of many dead members at the same
+// time both come to an end.
+func TestTwoOperators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slow{new(memstore.Store)}
+		now := time.Now()
+		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=0"), now); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 200 {
+			held := fmt.Sprintf(`{"v":2,"nonce":"%d","owner":"%d","until":%d,"wall":%d,"state":"held","host":"h"}`, i, i, now.UnixMilli()+30_000, now.UnixMilli())
+			if ok, err := s.CAS(t.Context(), fmt.Sprintf("v1/s/n/%04d", i), nil, []byte(held)); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				if _, err := grant.Destroy(ctx, s, "s", nil); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		all.Wait()
+	})
 }
 
 // TestUndoneWhileWaiting: an operation that waits for windows, stopped for a while

@@ -52,7 +52,7 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &story{t: t, values: make(map[string][]byte), members: make(map[string]*actor), names: make(map[string]string)}
+			s := &story{t: t, values: make(map[string][]byte), members: make(map[string]*actor), names: make(map[string]string), closing: closing{records: make(map[string][]byte)}}
 			var got strings.Builder
 			for line := range strings.Lines(string(want)) {
 				if strings.HasPrefix(line, "    ") {
@@ -134,7 +134,7 @@ func (s *story) do(f []string) {
 		info, waiting, err := emptyStep(ctx, s, "s", through, last, &s.closing, now())
 		result(info, err)
 		if info.State == last {
-			s.closing = closing{} // the next one is another operation
+			s.closing = closing{records: make(map[string][]byte)} // the next one is another operation
 		}
 		s.print("%v", info.State)
 		for _, w := range waiting {
