@@ -29,8 +29,10 @@ type Cluster struct {
 	closed bool
 	lack   *lack // of the name that could not be opened last; nil if none
 
-	retiring sync.WaitGroup // of what was retired, until it is closed
-	openings sync.WaitGroup // of sequencers
+	retiring sync.WaitGroup  // of what was retired, until it is closed
+	openings sync.WaitGroup  // of sequencers
+	opens    context.Context // of openings
+	endOpens context.CancelFunc
 	patience *patience
 	done     context.Context // which is done: a call with it takes what is free, and does not wait
 }
@@ -106,7 +108,8 @@ func NewCluster(c ClusterConfig) *Cluster {
 	}
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
-	return &Cluster{c: c, byName: make(map[string]*opening), patience: newPatience(c.Store, c.Silent), done: done}
+	opens, endOpens := context.WithCancel(context.Background())
+	return &Cluster{c: c, byName: make(map[string]*opening), opens: opens, endOpens: endOpens, patience: newPatience(c.Store, c.Silent), done: done}
 }
 
 // Sequencer returns the sequencer of a name, which it opens at the first call.
@@ -218,7 +221,7 @@ func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-
 		}
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
 		defer cancel()
-		defer context.AfterFunc(c.patience.ctx, cancel)()
+		defer context.AfterFunc(c.opens, cancel)()
 		r.err = c.open(limited, name, o)
 		c.noteLack(name, r.err)
 	})
@@ -614,7 +617,12 @@ func (c *Cluster) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.patience.close()
-	c.openings.Wait() // each closes what it has opened by now
+	// Each closes what it opens. One that is cancelled may leave its node ID claimed, so
+	// it is not before it must be.
+	stop := context.AfterFunc(ctx, c.endOpens)
+	c.openings.Wait()
+	stop()
+	c.endOpens()
 	errs := make([]error, len(open))
 	var closing sync.WaitGroup
 	for i, o := range open {
