@@ -331,8 +331,13 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	opt := o.orDefault()
 	var told []uint64 // the numbers that are waited for
 	done := closing{records: make(map[string][]byte)}
+	contested := 0 // steps in a row that others have made vain
 	for {
+		begun := time.Now()
 		info, waiting, err := emptyStep(ctx, s, name, through, last, &done, opt.Now())
+		if errors.Is(err, errContested) {
+			err = nil
+		}
 		switch {
 		case err != nil && (ctx.Err() == nil || told == nil):
 			return info, err
@@ -349,7 +354,16 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 			opt.Waiting(waiting)
 		}
 		told = nodes
-		timer := time.NewTimer(opt.Poll)
+		wait := opt.Poll
+		if contested++; len(waiting) > 0 {
+			contested = 0
+		} else {
+			// Another operator is at it. Two that begin anew at the same pace would undo
+			// each other's steps for ever: each waits by chance, so that one has the time
+			// of a whole step.
+			wait = time.Duration(random() % uint64(max(wait, time.Since(begun))<<min(contested-1, contestedMost)))
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -359,8 +373,18 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	}
 }
 
+// errContested means that a record was written by another process since it was read.
+var errContested = errors.New("grant: another process was faster")
+
+// contestedMost is how often the wait after a vain step doubles.
+const contestedMost = 5
+
 // stopped says that a sequencer is on its way to a state, and what it waits for.
 func stopped(ctx context.Context, name string, state State, nodes []uint64) error {
+	if len(nodes) == 0 {
+		return fmt.Errorf("grant: sequencer %s is %v, and another process changes it at the same time; call it again to go on: %w",
+			name, state, context.Cause(ctx))
+	}
 	some := fmt.Sprint(nodes[:min(len(nodes), 8)])
 	return fmt.Errorf("grant: sequencer %s is %v, and waits for the windows of %d node numbers, such as %s; call it again to go on: %w",
 		name, state, len(nodes), some, context.Cause(ctx))
@@ -498,7 +522,7 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 		return err
 	})
 	if err == nil && again && len(waiting) == 0 {
-		return c.windows(ctx, s, i, now)
+		err = errContested
 	}
 	return waiting, free, err
 }
