@@ -208,7 +208,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Backend, name string, a absenc
 			b.helped.Store(time.Now().UnixNano())
 			return batch, nil
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return batch, b.gaveUp(a, append(results, unreachable))
+			return batch, b.gaveUp(a, append(results, slow))
 		case !r.ofPeer():
 			b.helped.Store(0)
 			return batch, err
@@ -217,7 +217,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Backend, name string, a absenc
 		}
 		b.warn(name, p.Address, r, err)
 		results = append(results, r)
-		if r != unreachable {
+		if r != unreachable && r != slow {
 			answered++
 		}
 	}
@@ -240,11 +240,11 @@ func hop[I firn.AnyID[I]](ctx context.Context, b *Backend, m members.Member, p m
 	answer, err := forward(limited, rpcapi.Target{Member: m.ID, Address: m.Address, TLS: m.TLS}, p, name, l, n)
 	if err != nil {
 		switch {
-		case ctx.Err() != nil || limited.Err() == nil:
+		case ctx.Err() != nil || limited.Err() == nil && !errors.Is(err, context.DeadlineExceeded):
 		case most < time.Second:
 			err = errHasty
 		default:
-			err = fmt.Errorf("%w within %v", rpcapi.ErrUnreachable, most.Round(time.Millisecond))
+			err = fmt.Errorf("%w: it had %v", errSlow, most.Round(time.Millisecond))
 		}
 		return batch, err
 	}
@@ -257,6 +257,10 @@ func hop[I firn.AnyID[I]](ctx context.Context, b *Backend, m members.Member, p m
 	}
 	return answer.Batch, nil
 }
+
+// errSlow means that a server did not answer in the time that one may take. It may hang, or
+// have many calls for this one sequencer. It matches rpcapi.ErrUnreachable.
+var errSlow = fmt.Errorf("%w in time", rpcapi.ErrUnreachable)
 
 // errHasty means that a server did not answer in so little time that nothing is known
 // against it. It matches rpcapi.ErrUnreachable.
