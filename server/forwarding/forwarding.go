@@ -164,7 +164,8 @@ func (s both[I]) TryNext() (I, error) {
 	return s.here.(interface{ TryNext() (I, error) }).TryNext()
 }
 
-// A call asks so many servers, until so many have answered that they cannot help.
+// A call asks so many servers, until so many have answered that they cannot help. Of those that
+// hold more node IDs than they can list, any may be the one that can.
 const (
 	mostAsked    = 16
 	mostAnswered = 3
@@ -217,7 +218,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Backend, name string, a absenc
 		}
 		b.warn(name, p.Address, r, err)
 		results = append(results, r)
-		if r != unreachable && r != slow {
+		if r != unreachable && r != slow && !isFull(p.Member) {
 			answered++
 		}
 	}
@@ -315,7 +316,7 @@ func (b *Backend) canHelp(ctx context.Context, name string) bool {
 		return false
 	}
 	for _, p := range list {
-		if p.shunned == gave && (len(p.Holds) >= members.MaxHeld || lists(p.Member, name)) {
+		if p.shunned == gave && (isFull(p.Member) || lists(p.Member, name)) {
 			return true
 		}
 	}

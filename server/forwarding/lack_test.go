@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/members"
 )
 
 // TestLackOfOne: that another server has no node ID of one sequencer says nothing of
@@ -69,13 +71,33 @@ func TestSlowWithOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second is not asked for
-		if _, err := s.Source.NextBatch(t.Context(), 1); !errors.Is(err, grant.ErrNodesExhausted) || !strings.Contains(err.Error(), "1 did not answer in time") {
-			t.Errorf("%v, want that the other server did not answer", err)
-		}
+	if _, err := s.Source.NextBatch(t.Context(), 1); !errors.Is(err, grant.ErrNodesExhausted) || !strings.Contains(err.Error(), "1 did not answer in time") {
+		t.Errorf("%v, want that the other server did not answer", err)
 	}
 	mustTake(t, b, 10)
 	if f := b.Forwards(); f["slow"] != 1 || f["ok"] != 1 || f["unreachable"] != 0 {
 		t.Errorf("%v", f)
+	}
+}
+
+// TestManySequencers: servers that hold more node IDs than they can list are all asked.
+func TestManySequencers(t *testing.T) {
+	store := new(memstore.Store)
+	full := make([]members.Held, members.MaxHeld)
+	for i := range full {
+		full[i].Sequencer = fmt.Sprint("another-", i)
+	}
+	a := setup{store: store, holds: full}.start(t)
+	mustTake(t, a, 10)
+	for i := range 12 {
+		o := setup{store: store}
+		if i < 6 {
+			o.holds = full
+		}
+		o.start(t)
+	}
+	b := start(t, store, "default")
+	for range 20 {
+		mustTake(t, b, 10)
 	}
 }

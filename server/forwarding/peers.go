@@ -60,7 +60,8 @@ func newPeers(load func(context.Context) ([]members.Member, error), self string)
 }
 
 // forCall returns the servers to ask for a sequencer, by chance, those first that say that
-// they have a node ID of it, and of these and the others those last that were slow.
+// they have a node ID of it, then those that may have one and not list it, and of equals those
+// last that were slow.
 func (p *peers) forCall(ctx context.Context, name string) ([]peer, error) {
 	list, err := p.all(ctx)
 	if err != nil {
@@ -85,8 +86,12 @@ func (p *peers) forCall(ctx context.Context, name string) ([]peer, error) {
 	p.mu.Unlock()
 	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
 	rank := func(p peer) (n int) {
-		if !lists(p.Member, name) {
-			n += 2
+		switch {
+		case lists(p.Member, name):
+		case isFull(p.Member):
+			n = 2
+		default:
+			n = 4
 		}
 		if p.slow {
 			n++
@@ -166,3 +171,7 @@ func (p *peers) shun(id, name string, r result) {
 func lists(m members.Member, name string) bool {
 	return slices.ContainsFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == name })
 }
+
+// isFull reports whether a server may hold more node IDs than it lists. Where the names of
+// sequencers are as long as they can be, a record has room for half of MaxHeld.
+func isFull(m members.Member) bool { return len(m.Holds) >= members.MaxHeld/2 }
