@@ -512,7 +512,7 @@ func (c *Cluster) noteLack(name string, err error) {
 }
 
 // Ready returns nil if this server can make IDs as far as it knows: some sequencer has its
-// node ID, or the store answers and no sequencer lacked one. Otherwise the error is what
+// node ID, or the store answers, takes writes, and no sequencer lacked one. Otherwise the error is what
 // the store said, whose node IDs are held, or why the clock is refused.
 //
 // After a lack Ready tries again, as no client asks a server that is not ready. If no node
@@ -533,6 +533,11 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	}
 	if _, err := c.c.Store.Get(ctx, readyKey); err != nil {
 		return ofStore(ctx, err)
+	}
+	if c.c.Silent != nil { // it may read, and take no writes
+		if silent := (need{writes: true}).vain(c.c.Silent()); silent > 0 {
+			return &silentError{silent}
+		}
 	}
 	switch {
 	case last == nil || last.full != nil && c.c.Elsewhere != nil && c.c.Elsewhere(ctx, last.name):
