@@ -99,7 +99,7 @@ func syncName(path string) error {
 func (d *dir) same() error {
 	info, err := os.Stat(d.path)
 	if err == nil && !os.SameFile(info, d.info) {
-		err = errors.New("another directory is in its place")
+		return fmt.Errorf("dirstore: %s is not the directory that was opened (restored, mounted?): restart this program to use it", d.path)
 	}
 	if err != nil {
 		// Not wrapped: that the directory does not exist must not be taken for
