@@ -280,6 +280,7 @@ func (m *member[G]) do(ctx context.Context, try func(G) error) error {
 			return m.tooLarge()
 		}
 		if err := m.keeper.Demand(ctx); err != nil {
+			m.want() // a call with a context that has ended asks for a window too, for the next one
 			return m.gaveUp(err)
 		}
 		select {
