@@ -1,4 +1,4 @@
-package grant_test
+package sequencer_test
 
 import (
 	"context"
