@@ -215,7 +215,8 @@ func TestDestroy(t *testing.T) {
 		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		a, b := newMember(s, "s"), newMember(s, "s")
+		lost := &cutStore{Store: s}
+		a, b := newMember(s, "s"), newMember(lost, "s")
 		for _, m := range []*member{a, b} {
 			if err := m.Attach(ctx); err != nil {
 				t.Fatal(err)
@@ -224,6 +225,7 @@ func TestDestroy(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		lost.cut.Store(true)
 		bStatus, _ := b.Status()
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
