@@ -52,8 +52,12 @@ bench: ## measure the library, the server and their peers: a line for each figur
 bench-core: ## measure the library and its peers, in less than a minute; ARGS='-json FILE'
 	@sh scripts/bench.sh core $(ARGS)
 
+.PHONY: mutate
+mutate: ## change grant and sequencer in every small way, and see that a test notices: an hour and more; ARGS='-time 10m'
+	@sh scripts/mutate.sh $(ARGS)
+
 .PHONY: soak
-soak: ## run what takes long: faults, load, simulator and fuzz targets in the time SOAK; from 2h on the whole model and race too
+soak: ## run what takes long: faults, load, simulator, mutants and fuzz targets in the time SOAK; from 2h on the whole model and race too
 	@sh scripts/soak.sh $(SOAK)
 
 .PHONY: clean

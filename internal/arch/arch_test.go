@@ -24,6 +24,7 @@ var imports = []importLine{
 	{pattern: "internal/invariants"},
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
+	{pattern: "tools/mutate"},
 
 	// Coordination. A store knows the contract and no other store.
 	{
