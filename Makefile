@@ -32,6 +32,10 @@ run: build ## build bin/firn and start bin/firn serve $(ARGS), with a store in b
 test: ## run all checks and tests of all modules, with a summary
 	@sh scripts/test.sh
 
+.PHONY: quick
+quick: ## format, vet, staticcheck and the short tests of what changed: within a minute when warm
+	@sh scripts/quick.sh
+
 .PHONY: race
 race: ## run the tests of all modules under the race detector, RACECOUNT times
 	@sh scripts/each.sh go test -race -count=$(RACECOUNT) -timeout 30m ./...
@@ -48,8 +52,12 @@ bench: ## measure the library, the server and their peers: a line for each figur
 bench-core: ## measure the library and its peers, in less than a minute; ARGS='-json FILE'
 	@sh scripts/bench.sh core $(ARGS)
 
+.PHONY: mutate
+mutate: ## change grant and sequencer in every small way, and see that a test notices: an hour and more; ARGS='-time 10m'
+	@sh scripts/mutate.sh $(ARGS)
+
 .PHONY: soak
-soak: ## run what takes long: faults, load, simulator and fuzz targets in the time SOAK; from 2h on the whole model and race too
+soak: ## run what takes long: faults, load, simulator, mutants and fuzz targets in the time SOAK; from 2h on the whole model and race too
 	@sh scripts/soak.sh $(SOAK)
 
 .PHONY: clean

@@ -234,6 +234,44 @@ func TestPrefetcherErrorsAndContexts(t *testing.T) {
 	})
 }
 
+// TestPrefetcherCloseWithoutTime: Close ends a Prefetcher also if its context has
+// ended, and is an error only where a fetch is under way. The call that fetches may
+// still get its ID, and no other does.
+func TestPrefetcherCloseWithoutTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 20 { // what a select takes where it may take two things is chance
+			source := &counter{next: 1}
+			p := NewPrefetcher(source, 10, 0)
+			if _, err := p.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Close(ended); err != nil {
+				t.Errorf("Close, and no fetch is under way: %v", err)
+			}
+			if id, err := p.Next(t.Context()); !errors.Is(err, ErrClosed) {
+				t.Errorf("Next after Close: %v, %v", id, err)
+			}
+		}
+		source := &counter{next: 1, block: make(chan struct{})}
+		p := NewPrefetcher(source, 10, 0)
+		go func() { _, _ = p.Next(context.Background()) }()
+		synctest.Wait()
+		if err := p.Close(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("Close during a fetch: %v, want that its context has ended", err)
+		}
+		close(source.block)
+		synctest.Wait()
+		if id, err := p.Next(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("Next after the fetch: %v, %v", id, err)
+		}
+		if err := p.Close(ended); err != nil {
+			t.Errorf("Close after the fetch: %v", err)
+		}
+	})
+}
+
 // A source that panics, in a program that recovers, is a call that failed.
 func TestPrefetcherOfAPanickingSource(t *testing.T) {
 	source := &counter{next: 1}

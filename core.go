@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -780,16 +781,29 @@ func (c *core) countRetired() {
 	})
 }
 
+// countAll counts the IDs of all terms. It reports false, and counts none, while
+// those of one are not known.
+func (c *core) countAll() bool {
+	c.countRetired()
+	n, ok := c.term.Load().made()
+	if ok = ok && len(c.retired) == 0; ok {
+		c.reported = max(c.reported, c.before+n)
+	}
+	return ok
+}
+
 // Stats reports what the generator has done. Its counts never fall; Lead does.
+// After Seal no ID is missing, nor one that a call under way will return.
 func (c *core) Stats() Stats {
 	now := c.clock.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.term.Load()
-	c.countRetired()
-	if n, ok := t.made(); ok && len(c.retired) == 0 {
-		c.reported = max(c.reported, c.before+n)
+	for !c.countAll() && c.isSealed {
+		// Some calls are inside swap, which waits for nothing, and no other begins
+		// one: it is the last chance to count what they took.
+		runtime.Gosched()
 	}
+	t := c.term.Load()
 	s := Stats{
 		IDs:         c.reported,
 		Batches:     c.batches.Load(),

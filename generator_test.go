@@ -1125,7 +1125,7 @@ func TestStaticGrantBoundsABatch(t *testing.T) {
 				made += uint64(n)
 			}
 
-			g = open(Grant{Node: 1, From: noon, Until: noon.AddDate(0, 1, 0)})
+			g = open(Grant{Node: 1, From: noon, Until: noon.AddDate(0, 0, 1)}) // fewer slots than an int of 32 bits can say
 			if _, _, err := g.Reserve(2 * test.most); err != nil {
 				t.Errorf("%+v: a reservation under a grant with a beginning: %v", test, err)
 			}

@@ -329,7 +329,8 @@ func (p *PrefetcherOf[I]) refill(ctx context.Context, old *block[I]) (id I, ok b
 	p.fetches.Add(1)
 	p.discarded.Add(old.seal())
 	b.next.Store(1)
-	p.block.Store(b)
+	// It fails where Close did not wait for this fetch; then this call alone gets an ID.
+	p.block.CompareAndSwap(old, b)
 	return b.at(0), true, nil
 }
 
@@ -342,15 +343,22 @@ func (p *PrefetcherOf[I]) Close(ctx context.Context) error {
 		return p.closeAhead(ctx)
 	}
 	p.closed.Store(true)
+	p.forget()
 	select {
 	case <-p.fetch: // no caller fetches any more
-	case <-ctx.Done():
-		return ctx.Err()
+	default:
+		select {
+		case <-p.fetch:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	p.block.Swap(new(block[I])).seal()
 	p.fetch <- struct{}{}
 	return nil
 }
+
+// forget drops what has been fetched.
+func (p *PrefetcherOf[I]) forget() { p.block.Swap(new(block[I])).seal() }
 
 // PrefetchStats is what a prefetcher has done since it was made.
 type PrefetchStats struct {

@@ -67,6 +67,9 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 // does nothing. The source's NextBatch gets a context that ends with Close. If it
 // panics, the fetch has failed, and the calls that get its error panic instead.
 //
+// A copy of the process, such as a snapshot of its machine that is restored, holds
+// the same batch and hands out the same IDs: close a Prefetcher before.
+//
 // It panics if source is nil, or the options contradict each other.
 func StartPrefetcher(source Source, o *PrefetchOptions) *Prefetcher {
 	return startPrefetcher[ID](source, o)
@@ -379,7 +382,7 @@ func (p *PrefetcherOf[I]) closeAhead(ctx context.Context) error {
 		a.cancel()
 		a.ready = nil
 		a.stopTimer()
-		p.block.Swap(new(block[I])).seal()
+		p.forget()
 		a.end()
 	}
 	a.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -79,6 +80,10 @@ func TestRequest(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := r.Header.Clone()
 		header.Del("Content-Length")
+		if nonce := header.Get("Firn-Nonce"); len(nonce) != 32 {
+			t.Errorf("the nonce is %q, want 32 hexadecimal digits", nonce)
+		}
+		header.Del("Firn-Nonce")
 		got := fmt.Sprintf("%s %s %d %v", r.Method, r.RequestURI, r.ContentLength, header)
 		want := "POST /at/v1/sequencers/a:b/next?count=7&runs=true&format=hex 0 " +
 			"map[Accept:[application/json] Authorization:[Bearer secret] User-Agent:[firn-client]]"
@@ -525,6 +530,54 @@ func TestRepeatedAnswer(t *testing.T) {
 		}
 		if _, err := q.NextBatch(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "keeps answers") {
 			t.Errorf("the same answer again: %v", err)
+		}
+	})
+}
+
+// A cache keeps answers by their addresses, so batches of other sizes come in between,
+// and it is shared by several clients. A Client sees that an answer is not its own.
+func TestCache(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		h, err := clienttest.NewHandler(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		kept := make(map[string]*httptest.ResponseRecorder)
+		n.serve("cache", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			answer := kept[r.RequestURI]
+			if answer == nil {
+				answer = httptest.NewRecorder()
+				h.ServeHTTP(answer, r)
+				kept[r.RequestURI] = answer
+			}
+			maps.Copy(w.Header(), answer.Header())
+			w.WriteHeader(answer.Code)
+			w.Write(answer.Body.Bytes())
+		}))
+		seen := make(map[firn.ID]bool)
+		for _, c := range []*Client{
+			n.client(t, Config{Servers: []string{"http://cache"}, Patience: -1}),
+			n.client(t, Config{Servers: []string{"http://cache"}, Patience: -1}),
+		} {
+			q := c.Sequencer("orders")
+			for i, size := range []int{10, 20, 10, 20} {
+				b, err := q.NextBatch(t.Context(), size)
+				for id := range b.All() {
+					if seen[id] {
+						t.Fatalf("the ID %d comes twice", id)
+					}
+					seen[id] = true
+				}
+				var answer *AnswerError
+				switch fresh := len(seen) <= 30 && i < 2 && err == nil; {
+				case fresh:
+				case !errors.As(err, &answer) || !strings.Contains(err.Error(), "another request"):
+					t.Errorf("batch %d: %d IDs, %v; want an AnswerError", i, b.Len(), err)
+				}
+			}
 		}
 	})
 }

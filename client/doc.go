@@ -19,6 +19,15 @@
 // or sorts the IDs of several programs, sets a shorter validity, or calls
 // NextBatch, which always asks a server.
 //
+// A machine that is suspended does not count that time on all systems, so after it
+// wakes up IDs can be older.
+//
+// # Copies of a process
+//
+// A copy of a running process, such as a snapshot of its machine that is restored
+// while the original lives or after it went on, has the same IDs in store, and
+// hands them out as well. Nothing notices that. Close the Client before a snapshot.
+//
 // # When not to use it
 //
 // A program that may have a node number of its own needs no server: see

@@ -10,6 +10,7 @@ var problemKinds = map[string]problemKind{
 	"bad-name":           {},
 	"bad-id":             {},
 	"unexpected-body":    {hint: "something between this program and the server adds a body to requests"},
+	"unexpected-range":   {hint: "something between this program and the server asks for parts of answers"},
 	"no-runs":            {},
 	"batch-too-large":    {hint: "set a smaller MaxCount in Config.Prefetch", is: firn.ErrBatchTooLarge},
 	"cross-site":         {hint: "something between this program and the server adds the headers of a browser"},

@@ -3,10 +3,13 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"mime"
 	"net"
 	"net/http"
@@ -29,6 +32,17 @@ func (e *tokenError) Unwrap() error { return e.err }
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// nonceHeader has what is new in every request, and comes back with its answer.
+const nonceHeader = "Firn-Nonce"
+
+// newNonce is 128 random bits. They need not be secret.
+func newNonce() string {
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:8], rand.Uint64())
+	binary.BigEndian.PutUint64(raw[8:], rand.Uint64())
+	return hex.EncodeToString(raw[:])
 }
 
 // request asks one server for n IDs, once: for runs, or for packed ones.
@@ -54,6 +68,8 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 	// Not sent: it tells net/http to try again by itself when the server has just
 	// closed the connection. A retry makes new IDs.
 	req.Header["X-Idempotency-Key"] = []string{}
+	nonce := newNonce()
+	req.Header[nonceHeader] = []string{nonce}
 	token := c.Token
 	if c.TokenSource != nil {
 		if token, err = c.TokenSource(ctx); err != nil {
@@ -74,6 +90,10 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 	}
 	unusable := func(format string, a ...any) error {
 		return &AnswerError{s.name, to.name, fmt.Sprintf(format, a...)}
+	}
+	// An older server, or one behind a proxy that drops the header, answers without.
+	if got := resp.Header[nonceHeader]; len(got) > 1 || len(got) == 1 && got[0] != nonce {
+		return b, unusable("it is the answer to another request: something on the way keeps answers, or mixes them up")
 	}
 	if got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); got != accept {
 		return b, unusable("it is %s, not %s", quote(resp.Header.Get("Content-Type")), accept)

@@ -272,8 +272,8 @@ func (s *SequencerOf[I]) note(err error) {
 	}
 }
 
-// isRepeat reports whether the first ID of a batch was that of the batch before,
-// as it is where something on the way has answered from its memory.
+// isRepeat reports whether the first ID of a batch was that of the batch before. It
+// finds some answers from the memory of something on the way if that drops the nonce.
 func (s *SequencerOf[I]) isRepeat(first I) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

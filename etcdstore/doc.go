@@ -19,6 +19,15 @@
 //
 //	etcdctl role grant-permission firn readwrite --prefix=true /firn/
 //
+// # One cluster
+//
+// Open refuses endpoints of two clusters. A member that was away then may come back
+// as a cluster of its own, without data or with those of a backup. So each answer is
+// looked at: one of another cluster than the first is not used, and the endpoints of
+// the other are left out for a minute. If most endpoints are of the other, the
+// cluster was replaced, which Lineage shows. Behind one address for all members
+// nothing can be told apart: name each.
+//
 // # What etcd needs
 //
 // Each CAS is a revision, of about 200 bytes. Out of the box etcd keeps all

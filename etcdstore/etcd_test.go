@@ -39,6 +39,7 @@ var etcdBinary = sync.OnceValues(func() (string, error) {
 type etcd struct {
 	endpoint string // with its scheme
 	tls      *tls.Config
+	stop     func() // kills it
 }
 
 // startEtcd starts an etcd that ends with the test. With certificates it speaks
@@ -55,36 +56,42 @@ func startEtcd(t testing.TB, certs *certificates, args ...string) *etcd {
 		scheme, e.tls = "https", certs.client
 		args = append(args, "--cert-file", certs.serverCert, "--key-file", certs.serverKey, "--client-cert-auth", "--trusted-ca-file", certs.ca)
 	}
-	var log bytes.Buffer
 	for range 5 { // another process may take a port between
 		e.endpoint = scheme + "://" + freeAddress(t)
-		peer := "http://" + freeAddress(t)
-		log.Reset()
-		cmd := exec.Command(binary, append([]string{
-			"--name", "one", "--data-dir", t.TempDir(), "--log-level", "error",
-			"--listen-client-urls", e.endpoint, "--advertise-client-urls", e.endpoint,
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
-		}, args...)...)
-		cmd.Stdout, cmd.Stderr = &log, &log
-		endWithParent(cmd)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+		log := e.start(t, binary, args...)
+		if log == "" {
+			return e
 		}
-		gone := make(chan struct{})
-		go func() { _ = cmd.Wait(); close(gone) }()
-		if !e.ready(t, gone) {
-			_ = cmd.Process.Kill()
-			<-gone
-			continue
-		}
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			<-gone
-		})
-		return e
+		t.Logf("etcd does not start: %s", log)
 	}
-	t.Fatalf("etcd does not start: %s", log.String())
+	t.Fatal("etcd does not start")
 	return nil
+}
+
+// start starts an etcd, with no data, at the endpoint. It returns what etcd says if
+// it does not start.
+func (e *etcd) start(t testing.TB, binary string, args ...string) (log string) {
+	peer := "http://" + freeAddress(t)
+	var out bytes.Buffer
+	cmd := exec.Command(binary, append([]string{
+		"--name", "one", "--data-dir", t.TempDir(), "--log-level", "error",
+		"--listen-client-urls", e.endpoint, "--advertise-client-urls", e.endpoint,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
+	}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	endWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(gone) }()
+	e.stop = func() { _ = cmd.Process.Kill(); <-gone }
+	if !e.ready(t, gone) {
+		e.stop()
+		return out.String() + " "
+	}
+	t.Cleanup(e.stop)
+	return ""
 }
 
 // ready waits until etcd answers, and returns false if it is gone before.

@@ -9,7 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -44,12 +47,19 @@ const (
 //
 // Get, GetMany and List are tried again while endpoints are not available, for
 // as long as the context allows, for some seconds at most. A CAS is not.
+//
+// An answer of another cluster than the one that answered before is not used, as
+// long as any endpoint is of the one before: see ErrClusters.
 type Store struct {
 	client *clientv3.Client
 	prefix string // of all keys in etcd; begins and ends with a slash
 
 	endpoints []string
 	tls       *tls.Config // nil without TLS; for Time
+
+	cluster atomic.Uint64 // the ID of the one that is used; 0 before the first answer
+	sorting sync.Mutex    // held while endpoints are sorted, and guards leftOut
+	leftOut time.Time     // when endpoints were left out; zero if none are
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
@@ -68,6 +78,7 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 	if s.ctx.Err() != nil {
 		return nil, nil, errClosed
 	}
+	s.letIn()
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.ctx, cancel)
 	return ctx, func() { stop(); cancel() }, nil
@@ -92,7 +103,11 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, err
 	}
 	defer leave()
-	r, err := s.client.Get(call, s.prefix+key)
+	var r *clientv3.GetResponse
+	err = s.ask(call, func() (_ *pb.ResponseHeader, err error) {
+		r, err = s.client.Get(call, s.prefix+key)
+		return (*pb.RangeResponse)(r).GetHeader(), err
+	})
 	if err != nil {
 		return nil, s.failed(ctx, fmt.Sprintf("get key %q", key), err)
 	}
@@ -132,6 +147,10 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	a := new(attempt)
 	call = context.WithValue(call, attemptKey{}, a)
 	r, err := s.client.Txn(call).If(same).Then(clientv3.OpPut(name, string(next))).Commit()
+	if err == nil && r.Header.ClusterId != s.cluster.Load() {
+		s.sort(call, r.Header.ClusterId)
+		return false, s.failed(ctx, fmt.Sprintf("replace key %q", key), s.foreign(r.Header.ClusterId))
+	}
 	if err == nil {
 		return r.Succeeded, nil
 	}
@@ -165,7 +184,11 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 		for _, key := range keys[len(values):min(len(values)+maxOps, len(keys))] {
 			ops = append(ops, clientv3.OpGet(s.prefix+key))
 		}
-		r, err := s.client.Txn(call).Then(ops...).Commit()
+		var r *clientv3.TxnResponse
+		err := s.ask(call, func() (_ *pb.ResponseHeader, err error) {
+			r, err = s.client.Txn(call).Then(ops...).Commit()
+			return (*pb.TxnResponse)(r).GetHeader(), err
+		})
 		if err != nil {
 			return nil, s.failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
 		}
@@ -193,8 +216,13 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	from, end := s.prefix+prefix, clientv3.GetPrefixRangeEnd(s.prefix+prefix)
 	var revision int64 // 0 is the newest
 	for {
-		r, err := s.client.Get(call, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
-		if errors.Is(err, rpctypes.ErrCompacted) && revision != 0 {
+		var r *clientv3.GetResponse
+		err := s.ask(call, func() (_ *pb.ResponseHeader, err error) {
+			r, err = s.client.Get(call, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+			return (*pb.RangeResponse)(r).GetHeader(), err
+		})
+		// Another cluster may not have come so far.
+		if revision != 0 && (errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrFutureRev)) {
 			revision = 0
 			continue
 		}
@@ -236,7 +264,11 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 	defer leave()
 	// No key has this name, so the answer is nothing but its header; and who
 	// may read the prefix may read it.
-	r, err := s.client.Get(call, s.prefix)
+	var r *clientv3.GetResponse
+	err = s.ask(call, func() (_ *pb.ResponseHeader, err error) {
+		r, err = s.client.Get(call, s.prefix)
+		return (*pb.RangeResponse)(r).GetHeader(), err
+	})
 	if err != nil {
 		return "", 0, s.failed(ctx, "read the revision", err)
 	}

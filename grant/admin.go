@@ -279,9 +279,10 @@ func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, 
 }
 
 // Upgrade has the records of a sequencer written in the newest version that this
-// program knows. Members of older programs do not understand it: they keep what
-// they hold to the end of its window, and acquire nothing. So all are upgraded
-// first.
+// program knows. Members of older programs do not understand it: they acquire
+// nothing, but renew what they hold for as long as they run, by the rules of their
+// release. What a fence reckons with does not hold for them, so all members are
+// upgraded first.
 func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
@@ -330,8 +331,13 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	opt := o.orDefault()
 	var told []uint64 // the numbers that are waited for
 	done := closing{records: make(map[string][]byte)}
+	contested := 0 // steps in a row that others have made vain
 	for {
+		begun := time.Now()
 		info, waiting, err := emptyStep(ctx, s, name, through, last, &done, opt.Now())
+		if errors.Is(err, errContested) {
+			err = nil
+		}
 		switch {
 		case err != nil && (ctx.Err() == nil || told == nil):
 			return info, err
@@ -348,7 +354,16 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 			opt.Waiting(waiting)
 		}
 		told = nodes
-		timer := time.NewTimer(opt.Poll)
+		wait := opt.Poll
+		if contested++; len(waiting) > 0 {
+			contested = 0
+		} else {
+			// Another operator is at it. Two that begin anew at the same pace would undo
+			// each other's steps for ever: each waits by chance, so that one has the time
+			// of a whole step.
+			wait = time.Duration(random() % uint64(max(wait, time.Since(begun))<<min(contested-1, contestedMost)))
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -358,8 +373,18 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	}
 }
 
+// errContested means that a record was written by another process since it was read.
+var errContested = errors.New("grant: another process was faster")
+
+// contestedMost is how often the wait after a vain step doubles.
+const contestedMost = 5
+
 // stopped says that a sequencer is on its way to a state, and what it waits for.
 func stopped(ctx context.Context, name string, state State, nodes []uint64) error {
+	if len(nodes) == 0 {
+		return fmt.Errorf("grant: sequencer %s is %v, and another process changes it at the same time; call it again to go on: %w",
+			name, state, context.Cause(ctx))
+	}
 	some := fmt.Sprint(nodes[:min(len(nodes), 8)])
 	return fmt.Errorf("grant: sequencer %s is %v, and waits for the windows of %d node numbers, such as %s; call it again to go on: %w",
 		name, state, len(nodes), some, context.Cause(ctx))
@@ -374,6 +399,8 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
 		case r.State >= Destroying && last == Detached:
 			return unchanged, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
+		case done.begun != nil && r.State < through:
+			return unchanged, undone(name, last)
 		case r.State == last || r.State == Purged:
 			return confirm, nil
 		case r.State == through && bytes.Equal(r.encode(), done.begun):
@@ -387,7 +414,10 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	if err != nil || info.State != through {
 		return info, nil, err
 	}
-	done.begun = begun
+	if !bytes.Equal(begun, done.begun) {
+		// Others wrote the configuration. Members may have acquired numbers in between.
+		done.begun, done.sure = begun, make(map[string]bool)
+	}
 	waiting, free, err := done.windows(ctx, s, info, ms(now))
 	if err != nil || len(waiting) > 0 {
 		return info, waiting, err
@@ -413,6 +443,16 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		info.State = last
 	}
 	return info, nil, err
+}
+
+// undone says that somebody has made a sequencer usable again that was on its way
+// to a last state. That was on purpose, so what waits for its windows does not
+// begin anew: it could destroy what was created again.
+func undone(name string, last State) error {
+	if last == Destroyed {
+		return fmt.Errorf("grant: sequencer %s was destroyed and created again while its windows were waited for; the new one is left alone: call it again to destroy that", name)
+	}
+	return fmt.Errorf("grant: sequencer %s was attached again while its windows were waited for, and is left so: call it again to detach it", name)
 }
 
 // rewrite writes a configuration anew, with a state, if it has these very bytes.
@@ -441,6 +481,7 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, state Stat
 type closing struct {
 	begun   []byte            // the configuration
 	records map[string][]byte // those of node IDs, by key
+	sure    map[string]bool   // those of records that were there after begun was
 }
 
 // windows rewrites the record of every held number, so that its owner can extend
@@ -460,7 +501,7 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 			waiting = append(waiting, r.info(node)) // its owner may not have heard
 			return nil
 		case !r.held():
-			if c.records[key] == nil || ours.Owner != r.Owner {
+			if !c.sure[key] || ours.Owner != r.Owner {
 				free[key] = value
 			}
 			return nil
@@ -468,19 +509,20 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 			waiting = append(waiting, r.info(node))
 		}
 		if bytes.Equal(value, c.records[key]) {
+			c.sure[key] = true
 			return nil
 		}
 		r.State, r.Nonce = flagClosing, newToken()
 		next := r.encode()
 		applied, err := s.CAS(ctx, key, value, next)
 		if err == nil && applied {
-			c.records[key] = next
+			c.records[key], c.sure[key] = next, true
 		}
 		again = again || err == nil && !applied // its owner was faster
 		return err
 	})
 	if err == nil && again && len(waiting) == 0 {
-		return c.windows(ctx, s, i, now)
+		err = errContested
 	}
 	return waiting, free, err
 }

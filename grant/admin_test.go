@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/grant/storetest"
 )
 
 func config(layout string) grant.Config {
@@ -211,7 +215,8 @@ func TestDestroy(t *testing.T) {
 		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		a, b := newMember(s, "s"), newMember(s, "s")
+		lost := &cutStore{Store: s}
+		a, b := newMember(s, "s"), newMember(lost, "s")
 		for _, m := range []*member{a, b} {
 			if err := m.Attach(ctx); err != nil {
 				t.Fatal(err)
@@ -220,6 +225,7 @@ func TestDestroy(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		lost.cut.Store(true)
 		bStatus, _ := b.Status()
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
@@ -258,7 +264,7 @@ func TestDestroy(t *testing.T) {
 			t.Errorf("Create again = %+v, %v", info, err)
 		}
 		_ = grant.Nodes(ctx, s, "s", func(n grant.NodeInfo, err error) bool {
-			if !n.Until.Equal(marks[n.Node]) {
+			if n.Until.Before(marks[n.Node]) { // later, if a is back already
 				t.Errorf("node %d: mark %v, before %v", n.Node, n.Until, marks[n.Node])
 			}
 			return true
@@ -281,6 +287,310 @@ func TestDestroy(t *testing.T) {
 		}
 		if info, err := grant.Create(ctx, s, "s", config("snowcast"), time.Now()); err != nil || info.Incarnation != 3 {
 			t.Errorf("Create with another layout after Purge = %+v, %v", info, err)
+		}
+	})
+}
+
+// A behind is a store whose lists come from a server that was replaced, until this
+// client has written something itself: all that the contract of Store excludes.
+type behind struct {
+	grant.Store
+	old   map[string]string
+	wrote bool
+}
+
+func (b *behind) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	applied, err := b.Store.CAS(ctx, key, old, next)
+	b.wrote = b.wrote || applied
+	return applied, err
+}
+
+func (b *behind) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	if b.wrote {
+		return b.Store.List(ctx, prefix, yield)
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.old)) {
+		if strings.HasPrefix(key, prefix) && !yield(key, []byte(b.old[key])) {
+			break
+		}
+	}
+	return nil
+}
+
+// TestDestroyAfterFailover: a number that was first claimed after a failover is
+// missing in a list of the server that was replaced. Another operator has begun
+// to destroy the sequencer and stopped, so that its state is as it should be.
+func TestDestroyAfterFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		s := new(memstore.Store)
+		if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		b := &behind{Store: s, old: keys(t, s)}
+		m := newMember(s, "s")
+		if err := m.Attach(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Wait(ctx, phase(grant.Holding)); err != nil {
+			t.Fatal(err)
+		}
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := m.Close(gone); !errors.Is(err, context.Canceled) {
+			t.Fatalf("Close with a context that is done = %v", err)
+		}
+		status, _ := m.Status()
+
+		brief, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if _, err := grant.Destroy(brief, s, "s", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Destroy, stopped = %v, want %v", err, context.DeadlineExceeded)
+		}
+		if _, err := grant.Destroy(ctx, b, "s", nil); err != nil {
+			t.Fatal(err)
+		}
+		if left := time.Until(time.UnixMilli(status.Until)); left > 0 {
+			t.Errorf("Destroy returned %v before the window of node ID %d ends", left, status.Node)
+		}
+	})
+}
+
+// A disturbed is a store in which others act around the first list of an operator,
+// and after its first write of a record.
+type disturbed struct {
+	*storetest.Replicated
+	before, after, closed func()
+}
+
+func (d *disturbed) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	once(&d.before)
+	err := d.Replicated.List(ctx, prefix, yield)
+	once(&d.after)
+	return err
+}
+
+func (d *disturbed) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	applied, err := d.Replicated.CAS(ctx, key, old, next)
+	if strings.Contains(key, "/n/") {
+		once(&d.closed)
+	}
+	return applied, err
+}
+
+func once(f *func()) {
+	if do := *f; do != nil {
+		*f = nil
+		do()
+	}
+}
+
+// TestDestroyProves: when a sequencer is emptied, no record is held, not on a standby
+// either that is promoted then. Its owner could extend a window that is over.
+func TestDestroyProves(t *testing.T) {
+	const key = "v1/s/n/0007"
+	for _, tt := range []struct {
+		name    string
+		disturb func(d *disturbed, put func(state string))
+	}{
+		{"a window that is over", func(*disturbed, func(string)) {}},
+		{"closed by another operator, and lost", func(d *disturbed, put func(string)) {
+			d.before, d.after = func() { d.StopStandby(); put("closing") }, d.Failover
+		}},
+		{"given back by a repair, and lost", func(d *disturbed, put func(string)) {
+			d.before, d.after = func() { d.StopStandby(); put("free") }, d.Failover
+		}},
+		{"attached and detached meanwhile", func(d *disturbed, put func(string)) {
+			d.closed = func() {
+				if _, err := grant.AttachAll(context.Background(), d.Replicated, "s"); err != nil {
+					panic(err)
+				}
+				put("held")
+				other := &disturbed{Replicated: d.Replicated}
+				gone, cancel := context.WithCancel(context.Background())
+				other.before = cancel // it stops before it closes anything
+				if _, err := grant.DetachAll(gone, other, "s", nil); err == nil {
+					panic("it did not stop")
+				}
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				s := new(storetest.Replicated)
+				if _, err := grant.Create(ctx, s, "s", config("default,epoch=0"), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				writes := 0
+				put := func(state string) {
+					brief, cancel := context.WithTimeout(ctx, time.Second)
+					defer cancel()
+					old, err := s.Get(brief, key)
+					if err != nil {
+						t.Fatal(err)
+					}
+					writes++
+					until := time.Now().Add(-time.Minute).UnixMilli()
+					_, _ = s.CAS(brief, key, old, fmt.Appendf(nil, `{"v":2,"nonce":"%d","owner":"o","until":%d,"wall":%[2]d,"state":%q,"host":"h"}`, writes, until, state))
+				}
+				put("held")
+				d := &disturbed{Replicated: s}
+				tt.disturb(d, put)
+				info, err := grant.DetachAll(ctx, d, "s", nil)
+				if err != nil || info.State != grant.Detached {
+					t.Fatalf("DetachAll = %+v, %v", info, err)
+				}
+				s.StopStandby()
+				s.Failover()
+				if info, err := grant.Lookup(ctx, s, "s"); err != nil || info.State != grant.Detached {
+					t.Errorf("the sequencer is %+v, %v", info, err)
+				}
+				if value, err := s.Get(ctx, key); err != nil || strings.Contains(string(value), "held") {
+					t.Errorf("its record is %s, %v", value, err)
+				}
+			})
+		})
+	}
+}
+
+// A slow store takes its time.
+type slow struct{ *memstore.Store }
+
+func (s slow) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	time.Sleep(5 * time.Millisecond)
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestTwoOperators: two that destroy a sequencer of many dead members at the same
+// time both come to an end.
+func TestTwoOperators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slow{new(memstore.Store)}
+		now := time.Now()
+		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=0"), now); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 200 {
+			held := fmt.Sprintf(`{"v":2,"nonce":"%d","owner":"%d","until":%d,"wall":%d,"state":"held","host":"h"}`, i, i, now.UnixMilli()+30_000, now.UnixMilli())
+			if ok, err := s.CAS(t.Context(), fmt.Sprintf("v1/s/n/%04d", i), nil, []byte(held)); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				if _, err := grant.Destroy(ctx, s, "s", nil); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		all.Wait()
+	})
+}
+
+// TestUndoneWhileWaiting: an operation that waits for windows, stopped for a while
+// perhaps, leaves alone what others have done meanwhile. It does not destroy what
+// was created again.
+func TestUndoneWhileWaiting(t *testing.T) {
+	const layout = "default,epoch=0"
+	for _, tt := range []struct {
+		name    string
+		operate func(grant.Store, *grant.AdminOptions) (grant.Info, error)
+		undo    func(grant.Store, time.Time) error
+		want    string
+	}{
+		{
+			"destroy",
+			func(s grant.Store, o *grant.AdminOptions) (grant.Info, error) {
+				return grant.Destroy(t.Context(), s, "s", o)
+			},
+			func(s grant.Store, now time.Time) error {
+				if _, err := grant.Destroy(t.Context(), s, "s", &grant.AdminOptions{Now: func() time.Time { return now }}); err != nil {
+					return err
+				}
+				_, err := grant.Create(t.Context(), s, "s", config(layout), now)
+				return err
+			},
+			"created again",
+		},
+		{
+			"detach",
+			func(s grant.Store, o *grant.AdminOptions) (grant.Info, error) {
+				return grant.DetachAll(t.Context(), s, "s", o)
+			},
+			func(s grant.Store, _ time.Time) error {
+				_, err := grant.AttachAll(t.Context(), s, "s")
+				return err
+			},
+			"attached again",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := new(memstore.Store)
+			now := time.UnixMilli(1_000_000)
+			if _, err := grant.Create(t.Context(), s, "s", config(layout), now); err != nil {
+				t.Fatal(err)
+			}
+			held := `{"v":2,"nonce":"1","owner":"1","until":1030000,"wall":1000000,"state":"held","host":"h"}`
+			if ok, err := s.CAS(t.Context(), "v1/s/n/0005", nil, []byte(held)); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			clock := now
+			waited := 0
+			_, err := tt.operate(s, &grant.AdminOptions{
+				Poll: time.Millisecond,
+				Now:  func() time.Time { return clock },
+				Waiting: func([]grant.NodeInfo) {
+					waited++
+					clock = now.Add(time.Hour)
+					if err := tt.undo(s, clock); err != nil {
+						t.Fatal(err)
+					}
+				},
+			})
+			if waited != 1 || err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("after %d waits: %v; want an error that says %q", waited, err, tt.want)
+			}
+			if info, err := grant.Lookup(t.Context(), s, "s"); err != nil || info.State != grant.Attached {
+				t.Errorf("it is %v, %v; want attached", info.State, err)
+			}
+		})
+	}
+}
+
+// TestDestroyedOnARead: that a sequencer is destroyed already is not durable because
+// a read shows it.
+func TestDestroyedOnARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(storetest.Replicated)
+		if _, err := grant.Create(t.Context(), s, "s", config("default,epoch=0"), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		destroy := func(state grant.State) error {
+			brief, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := grant.Destroy(brief, s, "s", nil)
+			if info, lookup := grant.Lookup(t.Context(), s, "s"); lookup != nil || info.State != state {
+				t.Fatalf("the sequencer is %+v, %v; want %v", info, lookup, state)
+			}
+			return err
+		}
+		d := &disturbed{Replicated: s, after: s.StopStandby}
+		brief, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := grant.Destroy(brief, d, "s", nil); err == nil {
+			t.Fatal("Destroy without a standby returned")
+		}
+		if err := destroy(grant.Destroyed); err == nil {
+			t.Error("Destroy returned, and the standby has not heard of it")
+		}
+		s.StartStandby()
+		if err := destroy(grant.Destroyed); err != nil {
+			t.Error(err)
 		}
 	})
 }

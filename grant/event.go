@@ -106,7 +106,7 @@ type Status struct {
 	Node  uint64 // of Holding, Losing and Leaving
 	Until int64  // exclusive end of its window
 	Owner string // of Holding and Losing: as in NodeInfo
-	Err   error  // why no number could be had or renewed just now; nil if nothing is amiss
+	Err   error  // why no number could be had or renewed just now, or, if Idle, the last one was not given back; nil if nothing is amiss
 }
 
 // An AlarmKind says what people should know.

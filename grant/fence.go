@@ -55,16 +55,18 @@ type FenceReport struct {
 	Damaged []error // records that cannot be read and were left as they are
 }
 
-// fenceLeast is how long after a fence the first new window begins, at least: a
-// member whose window the fence does not know hears of the floor within
-// configEvery and a request's timeout, and stops before it.
+// fenceLeast is how long after a fence the first new window begins, at least, by
+// every clock that is within the skew: a member whose window the fence does not
+// know hears of the floor within configEvery and a request's timeout, and stops
+// before it.
 const fenceLeast = 30 * time.Second
 
 // Fence makes a sequencer safe after its store was restored from a backup, or
 // went back in any other way. It rewrites every record, so that no member can
 // go on from what it held before, and sets a floor above all windows that may
 // have been granted since the backup. Members acquire node numbers again when
-// the floor is near, after twice the window and the skew, and 30 s at least.
+// the floor is near, after twice the window, or 30 s if that is longer, and the
+// skew.
 //
 // It must be run before IDs are made again, with the clock set right: one that
 // is more than a day behind the latest mark, or more than a year ahead of it,
@@ -132,7 +134,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		restored = now.Add(opt.Skew - 24*time.Hour)
 	}
 	report.Unsure = opt.LongestWindow == 0 && (config.Created >= latest || config.Created > ms(restored.Add(-opt.Skew)))
-	ahead := max(2*report.LongestWindow+opt.Skew, fenceLeast)
+	ahead := max(2*report.LongestWindow, fenceLeast) + opt.Skew
 	floor := max(config.Floor, ms(now.Add(config.config().MaxAhead+ahead)))
 	report.Floor = timeOf(floor)
 	if !inRange(floor) {

@@ -32,7 +32,7 @@ func (m *Machine) thaw(e Event, value []byte) {
 		return
 	}
 	m.frozen, m.failures, m.notBefore = false, 0, 0
-	m.seenInc = 0
+	m.seenFloor, m.seenInc = r.Floor, 0 // what was seen before is of a state that is lost
 	if m.hold != nil {
 		m.fenced(r.Floor)
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/internal/mutant"
 )
 
@@ -42,6 +44,12 @@ func (m *Machine) ends() bool {
 // open reports whether something of the window may be left, by the clock as it
 // is or as it went on from the last write.
 func (m *Machine) open() bool { return m.hold.until > m.wall || m.hold.untilAt > m.mono }
+
+// early reports whether a window that begins at from is of no use for a while, as
+// the clock was set back since it was chosen. Another number may be had at once.
+func (m *Machine) early(from int64) bool {
+	return from > m.wall+m.sequencer.MaxAhead+stepMost && from >= m.used
+}
 
 // newMargin chooses when to renew: at a third of the window used, give or take
 // a fifth of that.
@@ -95,6 +103,11 @@ func (m *Machine) node(state string, until int64, gap, spoiled span) []byte {
 		Version: m.sequencer.Version, Nonce: m.token(), Owner: m.owner, Until: until,
 		Wall: m.wall, State: state, Host: m.set.Host, Gap: gap, Spoiled: spoiled,
 	}
+	if r.held() {
+		// A write that settles another, from before the clock was set back, has that
+		// one's end, and so its clock: a fence takes what lies between for a window.
+		r.Wall = max(r.Wall, until-m.sequencer.MaxAhead-m.window())
+	}
 	return r.encode()
 }
 
@@ -109,8 +122,15 @@ func (m *Machine) leave() {
 		m.do(Action{Kind: Seal, Node: h.node})
 		return
 	}
-	if h.lost && !mutant.On(mutant.ReleaseForeign) || h.release >= releaseTry || m.frozen {
-		m.forget()
+	switch {
+	case h.lost && !mutant.On(mutant.ReleaseForeign):
+		m.forget(false, nil) // it is another's
+		return
+	case m.frozen:
+		m.forget(false, ErrRolledBack)
+		return
+	case h.release >= releaseTry:
+		m.forget(false, m.status.Err)
 		return
 	}
 	h.release++
@@ -128,8 +148,12 @@ func (m *Machine) leave() {
 // began, because what is before was another's, nor above where it ends.
 func (m *Machine) mark() int64 { return min(max(m.hold.from, m.used, m.floorMark), m.hold.until) }
 
-// forget ends the use of a number; nothing of it is ever looked at again.
-func (m *Machine) forget() {
+// forget ends the use of a number; nothing of it is ever looked at again. If it
+// was not given back and is not another's, the error says why.
+func (m *Machine) forget(gaveBack bool, err error) {
+	if m.gaveBack = gaveBack; !m.attached {
+		m.kept = err
+	}
 	m.prefer = int64(m.hold.node)
 	m.hold = nil
 	m.failures = 0
@@ -190,9 +214,27 @@ func (m *Machine) probe(e Event) {
 
 // setBack says why a number that is held is of no use yet.
 func (m *Machine) setBack() error {
-	return fmt.Errorf("grant: sequencer %s: this process made IDs for times up to %s, and its clock was set back since: it makes no more until then; set the clock, or restart the process",
-		m.set.Name, timeOf(max(m.hold.from, m.floorMark)).Format(timeFormat))
+	from := max(m.hold.from, m.floorMark)
+	return &setBackError{name: m.set.Name, ClockError: firn.ClockError{
+		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.sequencer.MaxAhead, 1)) * time.Millisecond,
+	}}
 }
+
+// A setBackError is a *firn.ClockError of a member that makes no IDs yet.
+type setBackError struct {
+	firn.ClockError
+	name string
+}
+
+func (e *setBackError) Error() string {
+	if e.Now.UnixMilli() >= maxMark {
+		return fmt.Sprintf("grant: sequencer %s: this machine's clock shows %s or later, which no record can hold: set the clock", e.name, e.Now.Format(timeFormat))
+	}
+	return fmt.Sprintf("grant: sequencer %s: this process made IDs for times up to %s, and its clock was set back since: it makes no more until then; set the clock, or restart the process",
+		e.name, e.Last.Format(timeFormat))
+}
+
+func (e *setBackError) Unwrap() error { return &e.ClockError }
 
 // renewed continues after a renewal. Where its result is unknown, or it was
 // refused, the record is read, to know what to write next.
@@ -352,7 +394,7 @@ func (m *Machine) released(op operation, e Event, value func() []byte) {
 		switch {
 		case e.Err == nil && e.Applied:
 			m.settled()
-			m.forget()
+			m.forget(true, nil)
 		case e.Err != nil && errors.Is(e.Err, ErrNotSent):
 			m.fail(e.Err, 0)
 		default:
@@ -366,7 +408,7 @@ func (m *Machine) released(op operation, e Event, value func() []byte) {
 	case bytes.Equal(v, h.record):
 		m.fail(errors.New("grant: the release was not applied"), 0)
 	case bytes.Equal(v, h.next):
-		m.forget()
+		m.forget(true, nil)
 	default:
 		// A renewal that came late, or the mark of a cluster-wide detach, is still ours to lower.
 		if contains(h.attempts, v) {

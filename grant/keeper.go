@@ -73,7 +73,7 @@ type Keeper struct {
 	options KeeperOptions
 	start   time.Time
 
-	events  chan Event
+	calls   chan call
 	answers chan Event
 	stop    context.CancelFunc
 	done    chan struct{}
@@ -96,7 +96,7 @@ type KeeperStats struct {
 	Applied  uint64 // compare-and-swaps that were
 	Acquired uint64 // node numbers
 	Renewed  uint64 // windows
-	Released uint64 // node numbers
+	Released uint64 // node numbers that were given back
 	Lost     uint64 // node numbers that another has taken over
 	Expired  uint64 // windows that ended because they could not be renewed
 	Alarms   uint64
@@ -107,7 +107,7 @@ type KeeperStats struct {
 func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper {
 	k := &Keeper{
 		store: store, holder: holder, name: s.Name, start: time.Now(),
-		events: make(chan Event), answers: make(chan Event, 1),
+		calls: make(chan call), answers: make(chan Event, 1),
 		done: make(chan struct{}), changed: make(chan struct{}),
 	}
 	if o != nil {
@@ -134,6 +134,12 @@ func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper
 	ctx, k.stop = context.WithCancel(context.Background())
 	go k.run(ctx, NewMachine(s))
 	return k
+}
+
+// A call is an event from outside the Keeper's goroutine.
+type call struct {
+	kind  EventKind
+	heard chan struct{} // closed when the step is done
 }
 
 // random is a random number of the system's. A copy of a virtual machine gets
@@ -166,11 +172,17 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 	lineage := lineageOf{store: k.store}
 	for {
 		var e Event
+		var heard chan struct{}
 		select {
 		case <-ctx.Done():
 			requests.Wait()
 			return
-		case e = <-k.events:
+		case c := <-k.calls:
+			if heard = c.heard; c.kind == Attach && k.isClosed() {
+				close(heard) // what was said before Close, and comes after it
+				continue
+			}
+			e.Kind = c.kind
 		case e = <-k.answers:
 		case <-timer.C:
 			e.Kind = Tick
@@ -212,6 +224,9 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 		if outage.ended && !ended {
 			k.count(func(s *KeeperStats) { s.Expired++ })
 		}
+		if heard != nil {
+			close(heard)
+		}
 	}
 }
 
@@ -223,10 +238,7 @@ func (k *Keeper) request(ctx context.Context, a Action, l *lineageOf) {
 	defer func() { k.answers <- answer }()
 	e, back := k.ask(ctx, a, l)
 	if back {
-		select {
-		case k.events <- Event{Kind: WentBack}:
-		case <-ctx.Done():
-		}
+		_ = k.send(ctx, WentBack)
 	}
 	answer = e
 }
@@ -285,8 +297,13 @@ func (k *Keeper) act(m *Machine, a Action) {
 			k.count(func(s *KeeperStats) { s.Lost++ })
 		}
 		if before.Phase == Leaving && (a.Status.Phase == Idle || a.Status.Phase == Joining) {
-			k.count(func(s *KeeperStats) { s.Released++ })
-			log.Info("node number given back", "node", before.Node)
+			switch {
+			case m.gaveBack:
+				k.count(func(s *KeeperStats) { s.Released++ })
+				log.Info("node number given back", "node", before.Node)
+			case a.Status.Phase == Idle && a.Status.Err != nil:
+				log.Info("node number not given back", "node", before.Node, "until", timeOf(before.Until), "error", a.Status.Err)
+			}
 		}
 		if err := a.Status.Err; err != nil && !sameError(err, before.Err) {
 			log.Debug("request failed", "phase", a.Status.Phase.String(), "error", err) // see outage
@@ -451,24 +468,47 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	return back, nil
 }
 
-// send passes an event on.
+// send passes an event on, and waits until the step is done that it makes.
 func (k *Keeper) send(ctx context.Context, kind EventKind) error {
+	done, heard := ctx.Done(), make(chan struct{})
 	select {
-	case k.events <- Event{Kind: kind}:
+	case k.calls <- call{kind, heard}:
+	case <-k.done:
+		return errKeeperClosed
+	case <-done:
+		return ctx.Err()
+	}
+	select {
+	case <-heard:
 		return nil
 	case <-k.done:
 		return errKeeperClosed
-	case <-ctx.Done():
+	case <-done:
 		return ctx.Err()
 	}
 }
 
 var errKeeperClosed = errors.New("grant: the keeper is closed")
 
-// Attach says that a node number is wanted. It returns at once; see Wait.
-func (k *Keeper) Attach(ctx context.Context) error { return k.send(ctx, Attach) }
+// isClosed reports whether Close was called.
+func (k *Keeper) isClosed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.closed
+}
 
-// Release says that none is wanted any more. It returns at once; see Wait.
+// Attach says that a node number is wanted. It does not wait for one, see Wait; but
+// when it has returned nil, what Status says of an earlier try is over. After Close
+// it is an error, or does nothing.
+func (k *Keeper) Attach(ctx context.Context) error {
+	if k.isClosed() {
+		return errKeeperClosed
+	}
+	return k.send(ctx, Attach)
+}
+
+// Release says that none is wanted any more. It does not wait until the one that
+// is held is given back; see Wait.
 func (k *Keeper) Release(ctx context.Context) error { return k.send(ctx, Release) }
 
 // Demand says that the window does not allow an ID that somebody waits for.
@@ -517,8 +557,9 @@ func (k *Keeper) Wait(ctx context.Context, is func(Status) bool) error {
 }
 
 // Close gives the node number back and ends the Keeper. When the context ends
-// before the store has taken it, Close ends the Keeper all the same and returns
-// an error: the number is then free when its window is over. Closing again only
+// before the store has taken it, or the store has failed 20 times, Close ends the
+// Keeper all the same and returns an error: the number is then free when its window
+// is over. Closing again only
 // waits for that.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
@@ -542,7 +583,10 @@ func (k *Keeper) Close(ctx context.Context) error {
 	}()
 	err := k.Release(ctx)
 	if err == nil {
-		err = k.Wait(ctx, func(s Status) bool { return s.Phase == Idle })
+		var kept error
+		if err = k.Wait(ctx, func(s Status) bool { kept = s.Err; return s.Phase == Idle }); err == nil {
+			err = kept
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("grant: sequencer %s: the node number was not given back; it is free when its window ends: %w", k.name, err)

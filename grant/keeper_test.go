@@ -292,7 +292,7 @@ func recovered(f func()) (what any) {
 // TestCloseTwice: a Close that waits for another one has a context too.
 func TestCloseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &foreign{site: "CAS", fail: func() { time.Sleep(time.Minute) }} // a store that takes its time
+		f := &foreign{site: "CAS", fail: func() { time.Sleep(4 * time.Second) }} // a store that takes its time
 		k := f.keeper(t)
 		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
 			t.Fatal(err)
@@ -307,6 +307,102 @@ func TestCloseTwice(t *testing.T) {
 			t.Errorf("a second Close, for a second: %v, want that it has not returned", err)
 		}
 		if err := errors.Join(<-first, k.Close(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A replacedOnce is a store in which the first read of several keys is answered by a
+// server that was replaced: it has the configuration, and no record.
+type replacedOnce struct {
+	*memstore.Store
+	asked  bool
+	writes int // of records
+}
+
+func (r *replacedOnce) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if strings.Contains(key, "/n/") {
+		r.writes++
+	}
+	return r.Store.CAS(ctx, key, old, next)
+}
+
+func (r *replacedOnce) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	values, err := r.Store.GetMany(ctx, keys)
+	if r.writes == 1 && !r.asked && err == nil {
+		r.asked, values[0] = true, nil
+	}
+	return values, err
+}
+
+// TestClaimIsShown: a claim is not confirmed by a configuration that comes from a
+// server which does not have the claim. It is given back, and made again.
+func TestClaimIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := &replacedOnce{Store: new(memstore.Store)}, new(scripted)
+		attached(t, s, h, time.Now)
+		if !s.asked || s.writes != 3 || len(h.grants()) != 1 {
+			t.Errorf("%d writes of the record and the grants %v, want a claim, a drop and a claim, and one grant", s.writes, h.grants())
+		}
+	})
+}
+
+// lateContext is a context whose Done takes a second.
+type lateContext struct{ context.Context }
+
+func (c lateContext) Done() <-chan struct{} {
+	time.Sleep(time.Second)
+	return c.Context.Done()
+}
+
+// TestAttachAfterClose: an Attach that reaches the Keeper after Close acquires
+// nothing, and Close does not wait for it.
+func TestAttachAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &foreign{site: "CAS", fail: func() { time.Sleep(3 * time.Second) }}
+		k := f.keeper(t)
+		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
+			t.Fatal(err)
+		}
+		f.armed.Store(true)
+		late := make(chan error)
+		go func() { late <- k.Attach(lateContext{t.Context()}) }()
+		synctest.Wait() // it has begun
+		began := time.Now()
+		if err := k.Close(t.Context()); err != nil || time.Since(began) > 10*time.Second {
+			t.Errorf("Close: %v after %v", err, time.Since(began))
+		}
+		<-late
+	})
+}
+
+// TestStatusAfterAttach: when Attach has returned, Status is not that of an
+// earlier try.
+func TestStatusAfterAttach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &foreign{site: "Get", fail: func() { time.Sleep(time.Second) }}
+		k := f.keeper(t)
+		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding), k.Release(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if status, _ := k.Status(); status.Phase != grant.Leaving && status.Phase != grant.Idle {
+			t.Errorf("after Release: %v", status.Phase)
+		}
+		synctest.Wait()
+		if _, err := grant.DetachAll(t.Context(), f, "orders", nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), func(s grant.Status) bool { return s.Err != nil })); err != nil {
+			t.Fatal(err)
+		}
+		f.armed.Store(true)
+		if err := k.Attach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if status, _ := k.Status(); status.Err != nil {
+			t.Errorf("after Attach: %v, and nothing was tried yet", status.Err)
+		}
+		if err := k.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

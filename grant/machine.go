@@ -82,6 +82,8 @@ type Machine struct {
 	frozen     bool  // the store was found to have gone back
 	frozenAt   int64 // the clock at that moment
 	floorMark  int64 // what the generator had used when it was sealed
+	gaveBack   bool  // the last number that was left was given back
+	kept       error // why it was not, if no other was wanted
 	prefer     int64 // the node number held before, or -1
 	rounds     int   // of picking, without a candidate
 	droughts   int   // lists of all records, in a row, that found none free
@@ -161,6 +163,7 @@ type claim struct {
 	gap         span  // of the record
 	spoiled     span  // of the record
 
+	config   []byte   // of the sequencer, when the number was picked
 	base     []byte   // what the record was when the number was picked
 	attempts [][]byte // writes whose result was unknown
 	applied  bool     // the record is next
@@ -238,7 +241,7 @@ func (m *Machine) Step(e Event) []Action {
 	switch e.Kind {
 	case Attach:
 		m.attached, m.demand = true, true
-		m.notBefore, m.failures = 0, 0
+		m.notBefore, m.failures, m.kept = 0, 0, nil
 		m.status.Err = nil
 	case Release:
 		m.attached, m.demand = false, false
@@ -322,10 +325,19 @@ func (m *Machine) advance() {
 	if h != nil && m.ends() {
 		h.lost = true
 	}
+	if h != nil && !h.lost && m.early(h.from) {
+		h.closing = true
+	}
 	switch {
 	case h != nil && h.sealing:
 		return // Sealed comes next
 	case m.mono < m.notBefore:
+		return
+	case m.claim != nil && h != nil && h.closing && !h.sealed:
+		m.leave() // the claim does not keep it from the end of what is used
+		return
+	case m.claim != nil && h != nil && !h.sealed && m.configDue():
+		m.watchConfig() // or a claim that is never settled would keep a fence from us
 		return
 	case m.claim != nil:
 		m.settleClaim()
@@ -401,7 +413,10 @@ func (m *Machine) answer(e Event) {
 		m.rechecked(e)
 	case opDrop:
 		// Whether it was given back or not, nothing of it is used.
-		m.claim = nil
+		m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
+		if !m.attached {
+			m.kept = e.Err
+		}
 	case opProbe:
 		m.renewFailed = true // unless the renewal that follows is applied
 		m.probe(e)
@@ -411,7 +426,9 @@ func (m *Machine) answer(e Event) {
 	case opWatch:
 		if m.renewFailed = false; e.Err != nil {
 			m.configAt = m.mono
-			m.fail(e.Err, 0)
+			if m.fail(e.Err, 0); m.claim != nil {
+				m.configAt = m.notBefore + 1 // in between it is tried to settle the claim
+			}
 		} else if m.readConfig(value()) {
 			if !m.overdue() {
 				m.status.Err = nil // it was of reading this
@@ -494,7 +511,7 @@ func (m *Machine) report() {
 	case h == nil && m.claim != nil:
 		s.Phase, s.Node, s.Until = Leaving, m.claim.node, m.claim.until
 	case h == nil:
-		s = Status{Phase: Idle}
+		s = Status{Phase: Idle, Err: m.kept}
 	default:
 		if h.waiting && s.Err == nil {
 			s.Err = m.setBack()

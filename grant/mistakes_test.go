@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -60,13 +62,27 @@ func TestKeeperMistakes(t *testing.T) {
 
 // A scripted is a Holder that does what a row says.
 type scripted struct {
-	grants []firn.Grant
-	used   atomic.Pointer[time.Time]
-	seal   func()
+	mu    sync.Mutex // guards begun
+	begun []firn.Grant
+	used  atomic.Pointer[time.Time]
+	seal  func()
 }
 
-func (h *scripted) Begin(g firn.Grant) error { h.grants = append(h.grants, g); return nil }
-func (h *scripted) Extend(time.Time) error   { return nil }
+func (h *scripted) Begin(g firn.Grant) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.begun = append(h.begun, g)
+	return nil
+}
+
+func (h *scripted) Extend(time.Time) error { return nil }
+
+// grants are those that have begun.
+func (h *scripted) grants() []firn.Grant {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.begun)
+}
 
 func (h *scripted) Seal() {
 	if h.seal != nil {
@@ -192,7 +208,7 @@ func checkZero(t *testing.T) string {
 		h := new(scripted)
 		k := attached(t, new(memstore.Store), h, clock)
 		want := firn.Grant{Node: 7, From: time.Unix(0, 0).Add(at), Until: time.Unix(0, 0).Add(at + 30*time.Second)}
-		if got := h.grants[0]; got.From.IsZero() || got.Until.IsZero() || !got.From.Equal(want.From) || !got.Until.Equal(want.Until) {
+		if got := h.grants()[0]; got.From.IsZero() || got.Until.IsZero() || !got.From.Equal(want.From) || !got.Until.Equal(want.Until) {
 			return fmt.Sprintf("a window that begins at %v is %v, want %v", at, got, want)
 		}
 		if err := k.Close(t.Context()); err != nil {
@@ -319,7 +335,7 @@ func TestClockSetBack(t *testing.T) {
 		if err := k.Attach(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for len(h.grants) < 2 && time.Now().Before(used.Add(time.Minute)) {
+		for len(h.grants()) < 2 && time.Now().Before(used.Add(time.Minute)) {
 			time.Sleep(time.Second)
 			if status, _ := k.Status(); status.Phase == grant.Holding && time.Now().Before(used.Add(-time.Minute)) && status.Err == nil {
 				t.Fatalf("%+v: want an error that says why there are no IDs", status)
@@ -329,8 +345,8 @@ func TestClockSetBack(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if len(h.grants) != 2 || h.grants[1].From.Before(used) || !h.grants[1].From.Before(h.grants[1].Until) || time.Now().After(used) {
-			t.Errorf("at %v the grants are %v, want a second one that begins at %v", time.Now(), h.grants, used)
+		if g := h.grants(); len(g) != 2 || g[1].From.Before(used) || !g[1].From.Before(g[1].Until) || time.Now().After(used) {
+			t.Errorf("at %v the grants are %v, want a second one that begins at %v", time.Now(), g, used)
 		}
 	})
 }

@@ -382,7 +382,7 @@ func (m *Machine) exhausted(l sighting) {
 // acquire writes a claim on a number.
 func (m *Machine) acquire(c candidate) {
 	cl := c.claim
-	cl.until = Never
+	cl.until, cl.config = Never, m.config
 	m.claim = &cl
 	m.writeClaim()
 }
@@ -403,7 +403,7 @@ func (m *Machine) settleClaim() {
 		m.recheck()
 	case !c.retry:
 		m.request(opAcquireCheck, Action{Kind: Get, Key: c.key})
-	case m.attached && c.from+m.window() > m.wall:
+	case m.attached && c.from+m.window() > m.wall && !m.early(c.from):
 		m.writeClaim()
 	case bytes.Equal(c.old, c.base):
 		m.claim = nil // it is not wanted any more, and was not applied as far as is known
@@ -452,7 +452,7 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 	switch {
 	case e.Err != nil:
 		if m.fail(e.Err, 0); !m.attached {
-			m.claim = nil // it may block the number until its mark
+			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the number until its mark
 		}
 	case contains(c.attempts, v) && mutant.On(mutant.AdoptOnRead):
 		c.next, c.applied = v, true
@@ -497,7 +497,7 @@ func (m *Machine) rechecked(e Event) {
 		m.drop()
 		return
 	}
-	if !m.isConfig(e.Values[1]) || !m.attached {
+	if !m.isConfig(e.Values[1]) || !m.attached || m.early(c.from) {
 		m.drop()
 		return
 	}
@@ -513,7 +513,7 @@ func (m *Machine) isConfig(value []byte) bool {
 		r, err := decodeConfig(configKey(m.set.Name), value)
 		return err == nil && r.State == m.sequencer.State
 	}
-	return bytes.Equal(value, m.config)
+	return bytes.Equal(value, m.claim.config)
 }
 
 // drop gives back a claim of which nothing was used: the mark is where the

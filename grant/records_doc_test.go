@@ -168,9 +168,30 @@ func checkNames(t *testing.T, page string) {
 	}
 
 	_, argument, _ := strings.Cut(page, "\n## Why IDs are unique\n")
+	_, clauses, _ := strings.Cut(argument, "\n### Mistakes, clause by clause\n")
+	clauses, _, _ = strings.Cut(clauses, "\n## ")
+	for _, name := range regexp.MustCompile(`\bM_[A-Z]+\b`).FindAllString(model, -1) {
+		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(clauses) {
+			t.Errorf("no clause is said to be broken by %s of the model", name)
+		}
+	}
 	var known []string
 	for _, m := range mutant.All() {
 		known = append(known, m.String())
+		if !strings.Contains(clauses, `"`+m.String()+`"`) {
+			t.Errorf("no clause is said to be broken by the mistake %q", m)
+		}
+	}
+	for _, m := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(clauses, -1) {
+		if !slices.Contains(known, m[1]) {
+			t.Errorf("the clauses name the mistake %q, and there is none", m[1])
+		}
+	}
+	script := readPage(t, "../scripts/model.sh")
+	for _, m := range regexp.MustCompile("`([a-z]+(?:-[a-z]+)*)`").FindAllStringSubmatch(clauses, -1) {
+		if !strings.Contains(script, "\t"+m[1]+" | ") && !slices.Contains([]string{"from", "spoiled"}, m[1]) {
+			t.Errorf("the clauses name the configuration %s of the model, and there is none", m[1])
+		}
 	}
 	for _, list := range regexp.MustCompile(`Simulator:\s((?:"[^"]*"[,.]\s)+)`).FindAllStringSubmatch(argument, -1) {
 		for _, m := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(list[1], -1) {

@@ -1,16 +1,16 @@
 #!/bin/sh
 # Checks the model of the coordination protocol, docs/protocol/grants.pml, in
 # many configurations: those that are right must hold for every behaviour, and
-# each mutant, a deliberate mistake, must violate the property it is about. One line for each says
-# what came out; a wrong result makes the exit code 1.
+# each mutant, a deliberate mistake, must violate the property it is about. One
+# line for each says what came out; a wrong result makes the exit code 1.
 #
-#	scripts/model.sh [fast|full]    fast, the default: about a minute; full: up to
-#	                                an hour, for it takes larger ones too
+#	scripts/model.sh [fast|full]    fast, the default: three minutes of processor time;
+#	                                full: some minutes more, for larger ones
 #	scripts/model.sh fast NAME…     only the configurations of these names
 #
 # It needs spin and a C compiler. Where they are missing and it may, it installs
 # them (root, apt-get); else it says SKIPPED and ends well. It writes to
-# build/model (or MODELDIR) only. Two run at a time, each within 1.4 GB (full: 8 GB).
+# build/model (or MODELDIR) only. Two run at a time, each within 1.4 GB (full: 3 GB).
 #
 # docs/protocol/states.txt has the number of states of every configuration that
 # must hold. Another number means that the model is another: if that is what was
@@ -25,39 +25,97 @@ work=${MODELDIR:-build/model}
 configurations() {
 	cat <<-'END'
 		two-numbers | hold | grants | NI=2 T=4 MAXCAS=3
-		restore-two-numbers | hold | grants | RESTORE NI=2 T=3 W=1 MAXCAS=2
-		destroy | hold | grants | DESTROY=1 T=4 MAXCAS=3
-		restore | hold | grants | RESTORE T=4 MAXCAS=3
+		three-processes | hold | grants | NP=3 T=3 W=1 MAXCAS=4
+		any-window | hold | grants | ANYWINDOW T=3 W=1
+		look-then-take | hold | grants | LOOK T=4 MAXCAS=4
+		take-then-wait | hold | grants | WAIT T=4 MAXCAS=4
+		take-live-ones-too | hold | grants | ANYTAKE T=4 MAXCAS=4
+		compare-revision | hold | grants | REVCAS T=4 MAXCAS=3
 		clone-bound | hold | grants | CLONE BOUND T=4 MAXCAS=3
-		destroy-twice | hold | grants | DESTROY=2 T=3 W=1 MAXCAS=3
-		any-writes | hold | grants | T=4
-		any-writes-short-window | hold | grants | T=4 W=1
-		look-then-take | hold | grants | LOOK T=4
-		take-then-wait | hold | grants | WAIT T=4
-		take-live-ones-too | hold | grants | ANYTAKE T=4
-		three-processes | hold | grants | NP=3 T=3 W=1 MAXCAS=5
-		compare-revision | hold | grants | REVCAS T=4 MAXCAS=4
+		destroy | hold | grants | DESTROY=1 T=4 MAXCAS=2
+		destroy-late-pick | hold | grants | DESTROY=1 LATEPICK T=3 W=1 MAXCAS=2
+		destroy-twice | hold | grants | DESTROY=2 T=3 W=1 MAXCAS=2
+		restore | hold | grants | RESTORE T=4 MAXCAS=3
+		restore-two-numbers | hold | grants | RESTORE NI=2 T=3 W=1 MAXCAS=2
+		failover | hold | grants | FAILOVER=1 T=3 W=1 MAXCAS=4
+		failover-any-writes | hold | grants | FAILOVER=1 T=2 W=1
+		failover-destroy | hold | grants | FAILOVER=1 DESTROY=1 T=2 W=1 MAXCAS=2
+		failover-old-primary | hold | grants | FAILOVER=1 OLDREADS DESTROY=1 IDLE T=2 W=1 MAXCAS=2
+		failover-repair | hold | grants | FAILOVER=1 GAP REPAIRS=1 T=3 W=1 MAXCAS=3
+		failover-repair-destroy | hold | grants | FAILOVER=1 GAP REPAIRS=1 DESTROY=1 IDLE NP=1 T=3 W=1 MAXCAS=2
+		cap | hold | grants | RESTORE CLOCK LAST=2 LENGTHS=1 T=5 W=1 MAXCAS=3
+		cap-skew | hold | grants | RESTORE CLOCK LAST=1 SKEW=1 LENGTHS=1 T=4 W=1 MAXCAS=3
+		cap-window-grows | hold | grants | RESTORE CLOCK LAST=2 LENGTHS=1 T=5 W=1 W2=3 MAXCAS=2
+		fence-too-short | hold | grants | RESTORE CLOCK LAST=2 A=0 T=3 W=1 W2=3 M_SHORTW POLL=1 DIRECT MAXCAS=2
+		repair | hold | grants | GAP REPAIRS=1 T=4 W=1 MAXCAS=3
+		repair-twice | hold | grants | GAP REPAIRS=2 T=4 W=1 MAXCAS=3
+		repair-and-fence | hold | grants | GAP REPAIRS=1 RESTORE T=3 W=1 MAXCAS=2
+		repair-fence-keeps-gap | hold | grants | GAP REPAIRS=2 RESTORE KEEPGAP T=3 W=1 MAXCAS=2
+		repair-and-destroy | hold | grants | GAP REPAIRS=1 DESTROY=1 T=3 W=1 MAXCAS=2
 		lease-ideal | hold | lease | CAREFUL
 		start-at-clock | UNIQUE | grants | M_FROM T=4
 		seal-late | UNIQUE | grants | M_SEAL LOOK T=4
+		seal-after-release | UNIQUE | grants | M_ASYNC T=4 MAXCAS=3
+		opened-again | UNIQUE | grants | M_REOPEN T=4 MAXCAS=3
 		timeout-is-success | UNIQUE | grants | M_AMBIG T=4
 		blind-renewal | UNIQUE | grants | M_BLIND T=4 W=1 MAXCAS=4
+		renewal-lowers-mark | UNIQUE | grants | M_SHRINK T=4 W=1 MAXCAS=3
 		stale-memory | UNIQUE | grants | M_STALE T=4
 		release-foreign | UNIQUE | grants | M_FOREIGN T=4
+		release-to-clock | UNIQUE | grants | M_GIVECLOCK T=4 MAXCAS=4
+		release-below-from | UNIQUE | grants | M_BELOWFROM T=4 MAXCAS=4
+		drop-to-clock | UNIQUE | grants | M_DROPCLOCK T=4 MAXCAS=4
 		takeover-held | UNIQUE | grants | M_TAKEOVER T=4
 		tick-at-until | UNIQUE | grants | M_UNTIL T=4
-		limit-of-next-term | UNIQUE | grants | M_TERM WAIT T=4 W=1 MAXCAS=5
+		limit-of-next-term | UNIQUE | grants | M_TERM WAIT ANYTAKE T=3 W=1 MAXCAS=4
 		number-of-next-term | UNIQUE | grants | M_NODE NI=2 T=4 W=1 MAXCAS=3
+		no-nonce | UNIQUE | grants | M_NONONCE T=3 MAXCAS=5
 		term-below-last-used | ORDER | grants | M_SWITCH NP=1 NI=2 T=4
 		cursor-back | ORDER | grants | M_CURSOR NP=1 T=4
+		adopted-on-a-read | UNIQUE | grants | M_ADOPTREAD FAILOVER=1 T=4 MAXCAS=3
+		applied-not-replicated | UNIQUE | grants | M_WARNED FAILOVER=1 T=4 MAXCAS=3
 		no-config-reread | ENDED | grants | M_NOREREAD DESTROY=1 T=4 MAXCAS=2
-		no-config-reread-fence | UNIQUE | grants | M_NOREREAD RESTORE T=4 MAXCAS=3
 		lapsed-not-marked | ENDED | grants | M_LAPSED DESTROY=1 T=4 MAXCAS=2
 		mark-keeps-nonce | ENDED | grants | M_MARKONLY DESTROY=1 T=4 MAXCAS=2
+		mark-lowered | UNIQUE | grants | M_CLOSELOWER DESTROY=1 T=4 MAXCAS=2
+		end-by-state | ENDED | grants | M_OPSTATE DESTROY=2 T=3 W=1 MAXCAS=2
+		records-wiped | UNIQUE | grants | M_WIPE DESTROY=1 T=4 MAXCAS=2
+		closed-on-a-read | ENDED | grants | M_SEENCLOSED FAILOVER=1 DESTROY=1 T=2 W=1 MAXCAS=2
+		free-on-a-read | ENDED | grants | M_SEENFREE FAILOVER=1 GAP REPAIRS=1 DESTROY=1 IDLE NP=1 T=3 W=1 MAXCAS=2
+		listed-before-a-write | ENDED | grants | M_FIRSTREAD FAILOVER=1 OLDREADS DESTROY=1 T=2 W=1 MAXCAS=2
+		ended-on-a-read | ENDED | grants | M_SEENENDED FAILOVER=1 OLDREADS DESTROY=1 T=2 W=1 MAXCAS=2
+		reread-of-old-primary | ENDED | grants | M_OLDREAD FAILOVER=1 OLDREADS DESTROY=1 T=2 W=1 MAXCAS=2
+		no-config-reread-fence | UNIQUE | grants | M_NOREREAD RESTORE T=4 MAXCAS=3
+		reread-compares-state | UNIQUE | grants | M_STATE RESTORE T=4 MAXCAS=3
 		no-fence | UNIQUE | grants | M_NOFENCE RESTORE T=4 MAXCAS=3
-		floor-only | UNIQUE | grants | M_FLOORONLY RESTORE T=4 W=1 MAXCAS=3
-		used-before-fence | UNIQUE | grants | M_OPEN RESTORE T=4 MAXCAS=2
-		revision-restored | UNIQUE | grants | REVCAS RESTORE T=4 MAXCAS=3
+		floor-only | UNIQUE | grants | M_FLOORONLY RESTORE T=3 W=1 MAXCAS=3
+		records-only | UNIQUE | grants | M_NOFLOOR RESTORE T=4 W=1 MAXCAS=3
+		floor-ignored | UNIQUE | grants | M_MARKSONLY RESTORE T=4 MAXCAS=3
+		fence-lowers-mark | UNIQUE | grants | M_FENCELOWER RESTORE T=3 W=1 MAXCAS=3
+		used-before-fence | UNIQUE | grants | M_OPEN RESTORE T=3 W=1 MAXCAS=3
+		late-before-fence | UNIQUE | grants | M_LATE RESTORE T=3 W=1 MAXCAS=3
+		revision-restored | UNIQUE | grants | REVCAS RESTORE T=3 W=1 MAXCAS=3
+		uncapped | UNIQUE | grants | M_UNCAPPED RESTORE CLOCK LAST=1 LENGTHS=1 A=0 T=2 W=1 MAXCAS=3
+		claim-far-ahead | UNIQUE | grants | M_FARCLAIM ANYTAKE RESTORE CLOCK LAST=1 LENGTHS=1 A=0 T=2 W=1 MAXCAS=3
+		window-forgotten | UNIQUE | grants | M_SHORTW RESTORE CLOCK LAST=2 A=0 T=3 W=1 W2=3 MAXCAS=2
+		no-skew | UNIQUE | grants | M_NOSKEW RESTORE CLOCK LAST=2 SKEW=2 A=0 T=3 W=1 MAXCAS=2
+		floor-not-obeyed | UNIQUE | grants | M_NOSEAL RESTORE CLOCK LAST=2 A=0 T=3 W=1 W2=3 M_SHORTW POLL=1 DIRECT MAXCAS=2
+		floor-read-too-late | UNIQUE | grants | RESTORE CLOCK LAST=2 A=0 T=3 W=1 W2=3 M_SHORTW POLL=2 DIRECT MAXCAS=2
+		floor-never-read | UNIQUE | grants | RESTORE CLOCK LAST=2 A=0 T=3 W=1 W2=3 M_SHORTW POLL=1 CUTOFF DIRECT MAXCAS=2
+		floor-after-reserve | UNIQUE | grants | RESTORE CLOCK LAST=2 A=0 T=3 W=1 W2=3 M_SHORTW POLL=1 MAXCAS=2
+		claim-crosses-spoiled | UNIQUE | grants | M_CROSS CROSS=ACQUIRE GAP REPAIRS=1 T=4 W=1 MAXCAS=3
+		renewal-crosses-spoiled | UNIQUE | grants | M_CROSS CROSS=RENEW GAP REPAIRS=1 T=4 W=1 MAXCAS=3
+		claim-inside-spoiled | UNIQUE | grants | M_INSIDE GAP REPAIRS=1 T=4 W=1 MAXCAS=3
+		repair-spoils-nothing | UNIQUE | grants | M_LOSTSPOIL LOST=REPAIR GAP REPAIRS=1 T=4 W=1 MAXCAS=3
+		renewal-leaves-gap | UNIQUE | grants | M_GAPRENEW GAP REPAIRS=1 T=4 W=1 MAXCAS=3
+		spoiled-is-gap | UNIQUE | grants | M_GAPSPOIL GAP REPAIRS=2 T=4 W=1 MAXCAS=4
+		repair-forgets-spoiled | UNIQUE | grants | M_REPAIRSPOIL GAP REPAIRS=2 T=4 W=1 MAXCAS=4
+		claim-forgets-spoiled | UNIQUE | grants | M_LOSTSPOIL LOST=ACQUIRE GAP REPAIRS=1 T=4 W=1 MAXCAS=3
+		renewal-forgets-spoiled | UNIQUE | grants | M_LOSTSPOIL LOST=RENEW GAP REPAIRS=1 T=3 W=1 MAXCAS=4
+		release-forgets-spoiled | UNIQUE | grants | M_LOSTSPOIL LOST=RELEASE GAP REPAIRS=1 T=3 W=1 MAXCAS=4
+		drop-forgets-spoiled | UNIQUE | grants | M_LOSTSPOIL LOST=DROP GAP REPAIRS=1 T=3 W=1 MAXCAS=4
+		closing-forgets-spoiled | UNIQUE | grants | M_LOSTSPOIL LOST=CLOSE GAP REPAIRS=1 DESTROY=1 T=3 W=1 MAXCAS=3
+		fence-forgets-spoiled | UNIQUE | grants | M_LOSTSPOIL LOST=FENCE GAP REPAIRS=1 RESTORE T=3 W=1 MAXCAS=3
 		clone | UNIQUE | grants | CLONE T=4
 		clone-untaken-only | UNIQUE | grants | M_UNTAKEN CLONE BOUND T=4 MAXCAS=4
 		lease-pause | UNIQUE | lease | CAREFUL PAUSE
@@ -66,18 +124,41 @@ configurations() {
 	END
 	test "$mode" = full || return 0
 	cat <<-'END'
+		full-any-writes | hold | grants | T=4
 		full-any-writes-five-ticks | hold | grants | T=5
-		full-any-writes-six-ticks | hold | grants | T=6
 		full-any-writes-short-window | hold | grants | T=5 W=1
-		full-look-and-destroy | hold | grants | LOOK DESTROY=1 T=4
-		full-destroy-twice | hold | grants | DESTROY=2 T=3 W=1
-		full-restore-two-numbers | hold | grants | RESTORE NI=2 T=4 W=1 MAXCAS=3
+		full-any-window | hold | grants | ANYWINDOW T=4 W=1
+		full-look-then-take | hold | grants | LOOK T=4
+		full-take-then-wait | hold | grants | WAIT T=4
+		full-take-live-ones-too | hold | grants | ANYTAKE T=4
 		full-two-numbers | hold | grants | NI=2 T=4 W=1 MAXCAS=4
-		full-three-processes | hold | grants | NP=3 T=4 W=1 MAXCAS=4
+		full-three-processes | hold | grants | NP=3 T=3 W=1 MAXCAS=5
+		full-look-and-destroy | hold | grants | LOOK DESTROY=1 T=4 MAXCAS=3
+		full-destroy-twice | hold | grants | DESTROY=2 T=3 W=1 MAXCAS=4
+		full-destroy-any-writes | hold | grants | DESTROY=1 T=3 W=1
+		full-destroy-late-pick | hold | grants | DESTROY=1 LATEPICK T=3 W=1 MAXCAS=4
 		full-destroy-two-numbers | hold | grants | DESTROY=1 NI=2 T=3 W=1 MAXCAS=3
 		full-restore | hold | grants | RESTORE T=5 W=1 MAXCAS=4
-		full-clone-bound | hold | grants | CLONE BOUND T=4
-		full-clone-bound-three | hold | grants | CLONE BOUND NP=3 T=4 MAXCAS=4
+		full-restore-two-numbers | hold | grants | RESTORE NI=2 T=4 W=1 MAXCAS=3
+		full-failover | hold | grants | FAILOVER=1 T=3 W=1 MAXCAS=5
+		full-failover-twice | hold | grants | FAILOVER=2 T=3 W=1 MAXCAS=4
+		full-failover-two-numbers | hold | grants | FAILOVER=1 NI=2 T=3 W=1 MAXCAS=3
+		full-failover-three-processes | hold | grants | FAILOVER=1 NP=3 T=3 W=1 MAXCAS=3
+		full-failover-destroy | hold | grants | FAILOVER=1 DESTROY=1 T=3 W=1 MAXCAS=2
+		full-failover-old-primary | hold | grants | FAILOVER=1 OLDREADS DESTROY=1 T=2 W=1 MAXCAS=2
+		full-failover-repair | hold | grants | FAILOVER=1 GAP REPAIRS=2 T=3 W=1 MAXCAS=4
+		full-failover-repair-destroy | hold | grants | FAILOVER=1 GAP REPAIRS=1 DESTROY=1 NP=1 T=3 W=1 MAXCAS=3
+		full-cap | hold | grants | RESTORE CLOCK LAST=3 T=6 W=2 MAXCAS=3
+		full-cap-skew | hold | grants | RESTORE CLOCK LAST=2 SKEW=1 LENGTHS=1 T=5 W=1 MAXCAS=3
+		full-cap-window-grows | hold | grants | RESTORE CLOCK LAST=2 LENGTHS=1 T=6 W=1 W2=3 MAXCAS=3
+		full-fence-too-short | hold | grants | RESTORE CLOCK LAST=3 T=5 W=1 W2=3 M_SHORTW POLL=1 DIRECT MAXCAS=3
+		full-repair | hold | grants | GAP REPAIRS=1 T=4 W=1 MAXCAS=4
+		full-repair-long-window | hold | grants | GAP REPAIRS=2 T=5 W=2 MAXCAS=3
+		full-repair-twice | hold | grants | GAP REPAIRS=2 T=4 W=1 MAXCAS=4
+		full-repair-and-fence | hold | grants | GAP REPAIRS=1 RESTORE T=3 W=1 MAXCAS=3
+		full-repair-and-destroy | hold | grants | GAP REPAIRS=1 DESTROY=1 T=3 W=1 MAXCAS=3
+		full-clone-bound | hold | grants | CLONE BOUND T=4 MAXCAS=4
+		full-free-on-a-read | ENDED | grants | M_SEENFREE FAILOVER=1 DESTROY=1 ANYTAKE IDLE T=2 W=1 MAXCAS=4
 	END
 }
 
@@ -92,7 +173,7 @@ one() {
 	must=$(echo $2) model=$(echo $3)
 	flags=
 	# Compiling well takes longer than a small run does.
-	case $name in full-*) opt=-O2 ;; *) opt=-O0 ;; esac
+	case $name in full-*) opt=-O1 ;; *) opt=-O0 ;; esac
 	for d in ${4-}; do flags="$flags -D$d"; done
 	set +f
 
@@ -103,7 +184,7 @@ one() {
 	cd "$work/$name"
 	spin -a $flags "$model.pml" >spin.out 2>&1 &&
 		cc -w $opt -DSAFETY -DNOFAIR -DMEMLIM="$limit" -o pan pan.c >cc.out 2>&1 &&
-		{ ./pan -E -m3000000 -w"$hash" >out 2>&1 || true; } || {
+		{ timeout "$most" ./pan -E -m3000000 -w"$hash" >out 2>&1 || true; } || {
 		: >>out
 		cat spin.out cc.out 2>/dev/null || true
 	}
@@ -118,7 +199,7 @@ one() {
 		case $(grep 'assertion violated' "$out") in
 		*issued*) result=UNIQUE ;;
 		*used*) result=ORDER ;;
-		*cfg* | *late*) result=ENDED ;;
+		*.late*) result=ENDED ;;
 		esac
 		test $result = $must && verdict=ok
 	elif grep -q 'errors: 0' "$out" && ! grep -q 'Search not completed\|max search depth too small\|out of memory' "$out"; then
@@ -142,11 +223,11 @@ one() {
 
 mode=${1:-fast}
 case $mode in
-fast) limit=1400 hash=21 ;;
-full) limit=8000 hash=24 ;;
+fast) limit=1400 hash=21 most=300 ;;
+full) limit=3000 hash=24 most=3600 ;;
 one)
-	mode=$2 limit=$3 hash=$4
-	one "$5"
+	mode=$2 limit=$3 hash=$4 most=$5
+	one "$6"
 	exit
 	;;
 *)
@@ -175,7 +256,7 @@ mkdir -p $work
 		for name in "$@"; do configurations | grep "^$name |" || echo "$name | hold | unknown |"; done
 	fi
 } >$work/list
-tr '\n' '\0' <$work/list | xargs -0 -n 1 -P 2 sh scripts/model.sh one $mode $limit $hash || true
+tr '\n' '\0' <$work/list | xargs -0 -n 1 -P 2 sh scripts/model.sh one $mode $limit $hash $most || true
 
 while read -r name rest; do cat "$work/$name.line" 2>/dev/null || echo "$name must run does nothing 0 WRONG"; done <$work/list >$work/results
 code=0

@@ -96,6 +96,11 @@ check_model() {
 	return $code
 }
 
+# tools/ is no published module either, and has a tool that tests others.
+check_tools() {
+	(cd tools && GOWORK=off go vet ./... && GOWORK=off "$root/bin/staticcheck" ./... && GOWORK=off go test -count=1 ./... && GOWORK=off go mod tidy -diff)
+}
+
 # bench/ is no published module, and what it measures are many others.
 check_bench() {
 	(cd bench && GOWORK=off go mod download) >build/bench.log || {
@@ -133,6 +138,7 @@ for module in $modules; do
 done
 step 'check the model' check_model
 step 'check the proto files' sh scripts/proto.sh check
+step 'check tools' check_tools
 step 'check bench' check_bench
 step 'build etcd' build_etcd
 step 'install what tests start' install_packages

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,14 +34,17 @@ type member[G generator] struct {
 
 	current atomic.Pointer[G] // nil while there is none
 
-	wanted chan struct{} // of size 1: TryNext found no window
+	wanted chan struct{} // of size 1: there is something to tell the Keeper
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu       sync.Mutex // guards what follows; held for moments only
-	mark     time.Time  // exclusive end of what sealed generators used
-	before   firn.Stats // of sealed generators
-	attached bool       // by this process: Attach came last, and not Detach
+	mu       sync.Mutex    // guards what follows; held for moments only
+	mark     time.Time     // exclusive end of what sealed generators used
+	before   firn.Stats    // of sealed generators
+	attached bool          // by this process: Attach came last, and not Detach
+	said     uint64        // how often one of the two was called
+	heard    uint64        // how much of that the Keeper knows
+	hears    chan struct{} // closed, and replaced, when heard grows
 	closed   bool
 	unusable error // why the last grant could not be used
 }
@@ -55,7 +59,7 @@ func (m *member[G]) open(ctx context.Context, s grant.Store, info grant.Info, c 
 		set.Lo, set.Hi = c.Nodes.Lo, c.Nodes.Hi
 	}
 	m.keeper = grant.NewKeeper(s, set, holder[G]{m}, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
-	m.wanted, m.done = make(chan struct{}, 1), make(chan struct{})
+	m.wanted, m.done, m.hears = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	var background context.Context
 	background, m.cancel = context.WithCancel(context.Background())
 	go m.demand(background)
@@ -98,28 +102,71 @@ func lateClose(timeout time.Duration) time.Duration {
 	return 2 * timeout
 }
 
-// demand passes on what TryNext may not wait for.
+// demand tells the Keeper what is wanted: a window that TryNext may not wait for,
+// and what Attach and Detach say. As one goroutine tells all of it, the Keeper
+// always hears last what was said last, also where a call's context has ended.
 func (m *member[G]) demand(ctx context.Context) {
 	defer close(m.done)
 	for {
 		select {
 		case <-m.wanted:
-			_ = m.ask(ctx)
 		case <-ctx.Done():
 			return
+		}
+		m.mu.Lock()
+		said, heard, attached := m.said, m.heard, m.attached
+		m.mu.Unlock()
+		var err error
+		switch {
+		case said == heard:
+			err = m.keeper.Demand(ctx)
+		case attached:
+			err = m.keeper.Attach(ctx)
+		default:
+			err = m.keeper.Release(ctx)
+		}
+		if err != nil {
+			return // the Keeper has ended
+		}
+		m.mu.Lock()
+		m.heard = said
+		close(m.hears)
+		m.hears = make(chan struct{})
+		m.mu.Unlock()
+	}
+}
+
+// tell has the Keeper told whether a node number is wanted, and waits until it
+// knows that, or what was said since. The context ends the wait, and no more.
+func (m *member[G]) tell(ctx context.Context, attached bool) error {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return ErrClosed
+	}
+	m.attached = attached
+	m.said++
+	said := m.said
+	m.mu.Unlock()
+	m.want()
+	for {
+		m.mu.Lock()
+		heard, hears := m.heard, m.hears
+		m.mu.Unlock()
+		if heard >= said {
+			return nil
+		}
+		select {
+		case <-hears:
+		case <-m.done:
+			return errNoKeeper
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
 
-// ask asks the Keeper for a window. Where Attach and Detach were called at the
-// same time, the Keeper may have heard of them in the other order.
-func (m *member[G]) ask(ctx context.Context) error {
-	status, _ := m.keeper.Status()
-	if status.Phase == grant.Idle && m.refused(status) == nil {
-		return m.keeper.Attach(ctx)
-	}
-	return m.keeper.Demand(ctx)
-}
+var errNoKeeper = errors.New("sequencer: the keeper of its node number has ended")
 
 // A holder is a member as its Keeper sees it. A member has no such methods itself:
 // whoever calls them can use a node ID without a grant.
@@ -232,7 +279,8 @@ func (m *member[G]) do(ctx context.Context, try func(G) error) error {
 		if errors.Is(err, firn.ErrGrantOver) && m.isFresh(status) {
 			return m.tooLarge()
 		}
-		if err := m.ask(ctx); err != nil {
+		if err := m.keeper.Demand(ctx); err != nil {
+			m.want() // a call with a context that has ended asks for a window too, for the next one
 			return m.gaveUp(err)
 		}
 		select {
@@ -281,16 +329,35 @@ func (m *member[G]) isFresh(status grant.Status) bool {
 
 // gaveUp is the error of a call whose context is done.
 func (m *member[G]) gaveUp(err error) error {
-	m.mu.Lock()
-	closed := m.closed
-	m.mu.Unlock()
-	if closed {
+	if m.isClosed() {
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
 	}
-	if status, _ := m.keeper.Status(); status.Err != nil {
+	switch status, _ := m.keeper.Status(); {
+	case status.Err == nil:
+		return fmt.Errorf("sequencer %s: %w", m.name, err)
+	case saysWhy(status.Err):
+		return fmt.Errorf("sequencer %s: %w: %w", m.name, err, status.Err)
+	default:
 		return fmt.Errorf("%w: sequencer %s: %w: %w", ErrUnavailable, m.name, err, status.Err)
 	}
-	return fmt.Errorf("sequencer %s: %w", m.name, err)
+}
+
+// final are reasons for which waiting for a window does not help.
+var final = [...]error{
+	grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrClockBehind,
+	grant.ErrClockAhead, grant.ErrRolledBack, grant.ErrDamaged, grant.ErrNewerVersion,
+}
+
+// isFinal reports whether err is one of these.
+func isFinal(err error) bool {
+	return slices.ContainsFunc(final[:], func(f error) bool { return errors.Is(err, f) })
+}
+
+// saysWhy reports whether err is of what the store or the clock says, so that it
+// is not the store that fails.
+func saysWhy(err error) bool {
+	var clock *firn.ClockError
+	return isFinal(err) || errors.Is(err, grant.ErrNodesExhausted) || errors.As(err, &clock)
 }
 
 // refused is why waiting for a window does not help, or nil.
@@ -314,68 +381,69 @@ func (m *member[G]) refused(status grant.Status) error {
 	if ahead := (*grant.ClockAheadError)(nil); errors.As(status.Err, &ahead) && ahead.Comparing {
 		return nil
 	}
-	for _, final := range [...]error{
-		grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrClockBehind,
-		grant.ErrClockAhead, grant.ErrRolledBack, grant.ErrDamaged, grant.ErrNewerVersion,
-	} {
-		if errors.Is(status.Err, final) {
-			return status.Err
-		}
+	if isFinal(status.Err) {
+		return status.Err
 	}
 	return nil
 }
 
 // Attach takes a node number, so that IDs can be made, and waits until there is
 // one. Where none is free that is grant.ErrNodesExhausted, unless
-// Config.WaitForNode is set. Attaching twice does no harm.
+// Config.WaitForNode is set. Attaching twice does no harm. The context ends the
+// wait; a node number is wanted all the same, until Detach.
 func (m *member[G]) Attach(ctx context.Context) error {
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
-		return fmt.Errorf("%w: %s", ErrClosed, m.name)
-	}
-	m.attached = true
-	m.mu.Unlock()
 	// Also where a number is held: the Keeper may be giving it back, because of
 	// a Detach that was given up a moment ago.
-	if err := m.keeper.Attach(ctx); err != nil {
+	if err := m.tell(ctx, true); err != nil {
 		return m.gaveUp(err)
 	}
-	for {
-		status, changed := m.keeper.Status()
-		if status.Phase == grant.Holding {
-			return m.refused(grant.Status{})
+	var refused error
+	err := m.keeper.Wait(ctx, func(s grant.Status) bool {
+		if s.Phase == grant.Holding {
+			s = grant.Status{Phase: s.Phase} // renewals may fail
 		}
-		if err := m.refused(status); err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return m.gaveUp(ctx.Err())
-		}
+		refused = m.refused(s)
+		return refused != nil || s.Phase == grant.Holding
+	})
+	if err == nil {
+		return refused
 	}
+	if ended := ctx.Err(); ended != nil {
+		err = ended // gaveUp says the rest
+	}
+	return m.gaveUp(err)
 }
 
-// Detach gives the node number back, and waits until the store has it. No ID is
-// made after it was called, until Attach. If the context ends first, the error
-// says so; the number is then free when its window ends, or when the store
-// answers.
+// Detach gives the node number back, and waits until the store has it: then no ID
+// is made until Attach. If the context ends first, the error says so: the number is
+// given back when the store answers. If the store fails 20 times, or went back to an
+// earlier state, the number is free when its window ends, and that is an error too.
+// An Attach that is called meanwhile ends the wait as well.
 func (m *member[G]) Detach(ctx context.Context) error {
-	m.mu.Lock()
-	if m.closed {
-		m.mu.Unlock()
+	err := m.tell(ctx, false)
+	if err == nil {
+		var kept error
+		err = m.keeper.Wait(ctx, func(s grant.Status) bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if s.Phase == grant.Idle {
+				kept = s.Err
+			}
+			return s.Phase == grant.Idle || m.attached
+		})
+		if err == nil {
+			err = kept
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case m.isClosed():
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
+	case saysWhy(err):
+		return fmt.Errorf("sequencer %s: the node number is not given back; it is free when its window ends: %w", m.name, err)
 	}
-	m.attached = false
-	m.mu.Unlock()
-	if err := m.keeper.Release(ctx); err != nil {
-		return m.gaveUp(err)
-	}
-	if err := m.keeper.Wait(ctx, func(s grant.Status) bool { return s.Phase == grant.Idle }); err != nil {
-		return fmt.Errorf("%w: sequencer %s: the node number is not given back yet; it is free when its window ends: %w", ErrUnavailable, m.name, err)
-	}
-	return nil
+	return fmt.Errorf("%w: sequencer %s: the node number is not given back yet; it is free when its window ends: %w", ErrUnavailable, m.name, err)
 }
 
 // Close gives the node number back and ends the use of the sequencer. When the
@@ -394,7 +462,14 @@ func (m *member[G]) close(ctx context.Context) error {
 	return m.keeper.Close(ctx)
 }
 
-// want asks for a window without waiting.
+// isClosed reports whether Close was called.
+func (m *member[G]) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
+}
+
+// want has the Keeper told what is wanted, without waiting.
 func (m *member[G]) want() {
 	select {
 	case m.wanted <- struct{}{}:

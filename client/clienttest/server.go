@@ -163,6 +163,9 @@ func (h *Handler) Close() {
 
 // ServeHTTP answers POST and GET of /v1/sequencers/NAME/next.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if nonce := r.Header["Firn-Nonce"]; nonce != nil {
+		w.Header()["Firn-Nonce"] = nonce
+	}
 	h.mu.Lock()
 	h.requests++
 	delay, token, status := h.delay, h.token, 0

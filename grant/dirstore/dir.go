@@ -99,7 +99,7 @@ func syncName(path string) error {
 func (d *dir) same() error {
 	info, err := os.Stat(d.path)
 	if err == nil && !os.SameFile(info, d.info) {
-		err = errors.New("another directory is in its place")
+		return fmt.Errorf("dirstore: %s is not the directory that was opened (restored, mounted?): restart this program to use it", d.path)
 	}
 	if err != nil {
 		// Not wrapped: that the directory does not exist must not be taken for
@@ -159,6 +159,7 @@ func (d *dir) create(name string) (file, error) {
 	if err != nil {
 		return nil, d.explain(err)
 	}
+	give(f, d.info)
 	if err := d.share(f, perm); err != nil {
 		_ = f.Close()
 		return nil, d.explain(err)
@@ -239,7 +240,7 @@ func (l *fileLock) open() error {
 		if err := l.dir.same(); err != nil {
 			return err
 		}
-		f, err = root.OpenFile(l.name, os.O_RDWR|os.O_CREATE, l.dir.perm)
+		f, err = l.create()
 	}
 	switch {
 	case err == nil:
@@ -250,6 +251,19 @@ func (l *fileLock) open() error {
 		return unsharedError{err}
 	}
 	return err
+}
+
+// create makes the file, or opens the one that another has made meanwhile. Only a
+// file of its own making is given away.
+func (l *fileLock) create() (*os.File, error) {
+	f, err := l.dir.root.OpenFile(l.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, l.dir.perm)
+	if errors.Is(err, fs.ErrExist) {
+		return l.dir.root.OpenFile(l.name, os.O_RDWR, 0)
+	}
+	if err == nil {
+		give(f, l.dir.info)
+	}
+	return f, err
 }
 
 // shareOwn gives the file to the directory's group. Another user's it leaves

@@ -306,7 +306,7 @@ func TestDirectoryGoesAway(t *testing.T) {
 	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	want := func(when string) {
+	want := func(when, what string) {
 		t.Helper()
 		_, getErr := s.Get(t.Context(), "a")
 		_, absentErr := s.Get(t.Context(), "b")
@@ -317,20 +317,20 @@ func TestDirectoryGoesAway(t *testing.T) {
 			t.Errorf("%s: CAS = true", when)
 		}
 		for i, err := range []error{getErr, absentErr, casErr, newErr, listErr} {
-			if !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), dir) {
-				t.Errorf("%s: call %d = %v, want ErrNotSent that names the directory", when, i, err)
+			if !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), what) {
+				t.Errorf("%s: call %d = %v, want ErrNotSent that names the directory and has %q", when, i, err, what)
 			}
 		}
 	}
 	if err := os.Rename(dir, dir+".old"); err != nil {
 		t.Fatal(err)
 	}
-	want("moved away")
+	want("moved away", "no such file")
 	if err := os.CopyFS(dir, os.DirFS(dir+".old")); err != nil {
 		t.Fatal(err)
 	}
 	before := tree(t, dir)
-	want("replaced by a copy")
+	want("replaced by a copy", "restart this program")
 	if after := tree(t, dir); !slices.Equal(before, after) {
 		t.Errorf("the copy has now %q, it had %q", after, before)
 	}

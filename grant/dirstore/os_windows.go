@@ -24,6 +24,9 @@ func isSettled(fs.FileInfo) bool                 { return true }
 
 func settle(*os.Root, string, fs.FileMode) error { return nil }
 
+// give does nothing: who may use a file is inherited from its directory.
+func give(*os.File, fs.FileInfo) {}
+
 // systemPath is the path without the limit of 260 characters.
 func systemPath(path string) string {
 	if strings.HasPrefix(path, `\\`) {

@@ -5,6 +5,7 @@ package dirstore
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -175,5 +176,35 @@ func TestUnsettledRecord(t *testing.T) {
 	}
 	if v, err := s.Get(t.Context(), "a"); string(v) != "1" || err != nil || !os.SameFile(after, stat(t, path)) {
 		t.Errorf("Get = %q, %v, and it was written anew again: %v", v, err, !os.SameFile(after, stat(t, path)))
+	}
+}
+
+// TestRootForAnother: root uses the directory of another user, to fence it for
+// instance, and locks that user out of nothing.
+func TestRootForAnother(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be root")
+	}
+	const owner = 65534 // of asNobody
+	top := t.TempDir()
+	dir := filepath.Join(top, "store")
+	err := errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.Mkdir(dir, 0o700), os.Chown(dir, owner, owner))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir) // makes the marker, and each of what is in a store
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	for _, name := range tree(t, dir) {
+		if st := stat(t, dir+name).Sys().(*syscall.Stat_t); st.Uid != owner || st.Gid != owner {
+			t.Errorf("%s belongs to user %d and group %d, want %d, as the directory does", name, st.Uid, st.Gid, owner)
+		}
+	}
+	if got := asNobody(t, "try", dir); got != "fine" {
+		t.Errorf("the directory's owner says %q", got)
+	}
+	if ok, err := s.CAS(t.Context(), "a", []byte("2"), []byte("3")); !ok || err != nil {
+		t.Errorf("CAS = %v, %v", ok, err)
 	}
 }

@@ -52,6 +52,14 @@ type Dialect struct {
 	// denied reports whether an error says that the user lacks a permission.
 	denied func(error) bool
 
+	// begin and commit are statements around one that reads or writes: they end what
+	// was left open on a connection, and commit what a CAS has changed, whatever the
+	// connection is set to. They may be empty.
+	begin, commit string
+	// settle returns, as {P} does, what the server is, and whether a CAS just made on
+	// this connection is committed. It is empty where commit sees to it.
+	settle string
+
 	// warnings returns what the server has warned of in the last statement of a
 	// connection. It is nil where the driver alone knows, see Options.Warnings.
 	warnings func(context.Context, *sql.Conn) ([]string, error)
@@ -59,6 +67,9 @@ type Dialect struct {
 	// schemas returns where the sessions of the user look for a table of this
 	// name and find one, in their order.
 	schemas func(ctx context.Context, db *sql.DB, name string) ([]string, error)
+	// elsewhere returns the other schemas of the database with a table of this name. It
+	// is nil where there is one only.
+	elsewhere func(ctx context.Context, db *sql.DB, name string) ([]string, error)
 	// checkTable returns what makes the table unfit.
 	checkTable func(ctx context.Context, db *sql.DB, schema, name string) error
 	// check returns what makes the database unfit.

@@ -5,9 +5,8 @@
 // are on disk when they return. It is not for a database whose replicas are promoted
 // without what the primary has acknowledged, which forgets grants: then IDs repeat
 // unless they are fenced after the promotion. A commit that waits for a synchronous
-// standby of PostgreSQL is safe (synchronous_commit = on with
-// synchronous_standby_names, and a driver that passes warnings on: see
-// Options.Warnings), and so is one of a group that commits together (Galera, group
+// standby of PostgreSQL is safe (with synchronous_standby_names, and a driver that
+// passes warnings on: see Options.Warnings), and so is one of a group that commits together (Galera, group
 // replication). MySQL's semi-synchronous replication is not: it stops waiting without
 // an error.
 //
@@ -57,6 +56,11 @@
 // CAS is applied.
 //
 // A CAS is applied if the server has committed it without a warning. PostgreSQL's
-// statements set synchronous_commit to on if the session has it off, and ask for
-// warnings if the session hides them. MySQL is asked for warnings after each CAS.
+// statements set synchronous_commit to on, unless it is remote_apply, whatever the
+// session has, and ask for warnings if the session hides them. MySQL is asked for warnings after each CAS.
+//
+// The sql.DB may be one that a program uses for other things too. A connection that it
+// gave back inside a transaction does no harm: in MySQL, which keeps such a connection
+// in the pool, each call ends what was left open, and a CAS commits. In PostgreSQL, pgx
+// throws it away; with another driver, a CAS on it has an unknown result.
 package sqlstore

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -148,7 +149,8 @@ func TestWatch(t *testing.T) {
 		after("no flush", func() { f.settings[0] = "off" }, soon, "fsync is off")
 		after("it does not answer", func() { f.fault = func(string, func()) error { return errors.New("away") } }, time.Minute)
 		after("flush again", func() { f.fault, f.settings[0] = nil, "on" }, soon, "resolved: sqlstore: the database would lose")
-		after("local", func() { f.settings[1] = "local" }, soon, "synchronous_commit is local")
+		after("local", func() { f.settings[1] = "local" }, soon)
+		after("off", func() { f.settings[1] = "off" }, soon, "synchronous_commit is off")
 		if found, err := s.Check(t.Context()); len(found) != 1 || err != nil {
 			t.Errorf("Check = %q, %v, want what was warned of", found, err)
 		}
@@ -157,4 +159,21 @@ func TestWatch(t *testing.T) {
 		}
 		after("closed", func() { f.settings[1] = "on" }, time.Minute)
 	})
+}
+
+// TestGaleraAlone: settings with which a part of a Galera cluster goes on alone are
+// found in the text that the server has for all of them.
+func TestGaleraAlone(t *testing.T) {
+	const options = "base_host = 127.0.0.1; pc.announce_timeout = PT3S; pc.ignore_quorum = %s; pc.ignore_sb = %s; pc.npvo = false; "
+	for _, test := range []struct{ quorum, sb, want string }{
+		{"false", "false", ""}, {"false", "true", "pc.ignore_sb"}, {"true", "false", "pc.ignore_quorum"}, {"0", "1", "pc.ignore_sb"}, {"no", "YES", "pc.ignore_sb"},
+	} {
+		got := ""
+		if m := galeraAlone.FindStringSubmatch(fmt.Sprintf(options, test.quorum, test.sb)); m != nil {
+			got = m[1]
+		}
+		if got != test.want {
+			t.Errorf("%+v: found %q", test, got)
+		}
+	}
 }

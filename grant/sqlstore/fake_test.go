@@ -209,9 +209,11 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 	}
 	switch {
 	case strings.Contains(query, "synchronous_standby_names"):
-		return one(f.standbys, f.settings[1], f.replicas)
+		return one(f.standbys, f.replicas)
 	case strings.Contains(query, "current_setting('fsync')"):
 		return one(f.settings[0], f.settings[1], f.settings[2], f.settings[3])
+	case strings.Contains(query, "relpersistence <> 't'"):
+		return &fakeRows{columns: 1}, nil
 	case strings.Contains(query, "current_schemas"):
 		return one("public")
 	case strings.Contains(query, "relpersistence"):
@@ -226,6 +228,8 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 		return one("firn_grants_pkey", true)
 	case strings.Contains(query, "clock_timestamp"):
 		return one(time.Now().UnixMicro(), state)
+	case strings.Contains(query, "txid_current_if_assigned"):
+		return one(state, !c.inTx)
 	case strings.HasPrefix(query, "SELECT CASE WHEN pg_is_in_recovery()"):
 		return one(state)
 	case f.rows == nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -13,8 +14,10 @@ import (
 // returns the server's number of a driver's error, and 0 where it has none.
 //
 // Connections must commit each statement by itself: New refuses a database whose
-// sessions begin with autocommit = 0, so set it to 1 in the driver's options. The user
-// must not be one that may write to a server that is read_only.
+// sessions begin with autocommit = 0, so set it to 1 in the driver's options. A
+// connection that another user of the sql.DB has left inside a transaction, or with
+// autocommit off, does no harm: each call begins with ROLLBACK, and a CAS ends with
+// COMMIT. The user must not be one that may write to a server that is read_only.
 func MySQL(number func(error) uint16) *Dialect {
 	return &Dialect{
 		name:      "MySQL",
@@ -51,6 +54,8 @@ func MySQL(number func(error) uint16) *Dialect {
 			}
 			return false
 		},
+		begin:      "ROLLBACK",
+		commit:     "COMMIT",
 		duplicate:  func(err error) bool { return number(err) == 1062 },
 		missing:    func(err error) bool { return number(err) == 1146 },
 		denied:     func(err error) bool { return number(err) == 1142 || number(err) == 1143 },
@@ -117,7 +122,7 @@ func checkMySQL(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_flush_log_at_trx_commit", "log_bin", "sync_binlog")
+	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_flush_log_at_trx_commit", "innodb_flush_method", "log_bin", "sync_binlog")
 	if err != nil {
 		return err
 	}
@@ -128,6 +133,8 @@ func checkMySQL(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("%w: the isolation level is READ UNCOMMITTED: reads show what is not committed; set transaction_isolation to REPEATABLE-READ", ErrUnfit)
 	case flush != "1":
 		return fmt.Errorf("%w: innodb_flush_log_at_trx_commit is %s: a power loss would take back what is committed; set it to 1", ErrUnfit, flush)
+	case strings.EqualFold(set["innodb_flush_method"], "nosync"), strings.EqualFold(set["innodb_flush_method"], "littlesync"):
+		return fmt.Errorf("%w: innodb_flush_method is %s, which does not wait for the disk: a power loss would take back what is committed; set it to fsync or O_DIRECT", ErrUnfit, set["innodb_flush_method"])
 	case set["log_bin"] == "ON" && set["sync_binlog"] != "1":
 		// After a crash InnoDB takes back what the binary log does not have.
 		return fmt.Errorf("%w: there is a binary log, and sync_binlog is %s: a power loss would take back what is committed; set it to 1", ErrUnfit, set["sync_binlog"])
@@ -216,9 +223,12 @@ func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) err
 	return rows.Err()
 }
 
+// galeraAlone finds the settings that let less than most of a cluster go on.
+var galeraAlone = regexp.MustCompile(`(?i)\b(pc\.ignore_sb|pc\.ignore_quorum) *= *(?:true|yes|on|1)\b`)
+
 // findingsMySQL looks for what may lack, or not show, what was committed.
 func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
-	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait", "group_replication_group_name", "group_replication_consistency",
+	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait", "wsrep_provider_options", "group_replication_group_name", "group_replication_consistency",
 		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout")
 	if err != nil {
 		return nil, err
@@ -254,6 +264,9 @@ func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding,
 	}
 	if wait, _ := strconv.Atoi(set["wsrep_sync_wait"]); set["wsrep_on"] == "ON" && wait&1 == 0 {
 		found = append(found, finding{what: "wsrep", text: "this is a Galera cluster, and wsrep_sync_wait is " + set["wsrep_sync_wait"] + ": a node may show what is old; set it to 7"})
+	}
+	if part := galeraAlone.FindStringSubmatch(set["wsrep_provider_options"]); set["wsrep_on"] == "ON" && part != nil {
+		found = append(found, finding{what: "wsrep " + part[1], text: "this is a Galera cluster, and " + part[1] + " is true: a part that is cut off goes on by itself, and IDs repeat; set it to false"})
 	}
 	if set["group_replication_group_name"] != "" && set["group_replication_consistency"] == "EVENTUAL" {
 		found = append(found, finding{what: "group", text: "group_replication_consistency is EVENTUAL: a new primary may show what is old; set it to BEFORE_ON_PRIMARY_FAILOVER"})

@@ -12,11 +12,13 @@ import (
 )
 
 // settings makes the commit of a statement independent of how the session is set:
-// it is flushed to disk, and the warning that it may not be replicated is sent. Both
-// hold for this transaction only. PostgreSQL reads them when it commits, before it
-// resets them.
+// it is flushed to disk, it waits for the standbys that synchronous_standby_names has,
+// and the warning that it may not be replicated is sent. That holds for this
+// transaction only. PostgreSQL reads it when it commits, before it resets it. What the
+// session has is not to be relied on: behind a pooler such as PgBouncer it may be what
+// another client has set.
 const settings = `(SELECT
-	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true) AS flush,
+	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) AS flush,
 	set_config('client_min_messages', 'warning', true) AS warn) AS settings`
 
 // PostgreSQL is the dialect of PostgreSQL 11 and newer. The errors of its driver
@@ -65,10 +67,12 @@ func PostgreSQL() *Dialect {
 		},
 		again:      func(err error) bool { return state(err) == "40001" || state(err) == "40P01" },
 		readOnly:   func(err error) bool { return state(err) == "25006" },
+		settle:     `SELECT {P}, txid_current_if_assigned() IS NULL`,
 		duplicate:  func(error) bool { return false }, // ON CONFLICT says so
 		missing:    func(err error) bool { return state(err) == "42P01" },
 		denied:     func(err error) bool { return state(err) == "42501" },
 		schemas:    schemasPostgreSQL,
+		elsewhere:  elsewherePostgreSQL,
 		checkTable: checkTablePostgreSQL,
 		check:      checkPostgreSQL,
 		findings:   findingsPostgreSQL,
@@ -100,6 +104,14 @@ func schemasPostgreSQL(ctx context.Context, db *sql.DB, name string) ([]string, 
 	return texts(ctx, db, `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relname = $1 AND n.nspname = ANY (current_schemas(false)) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 		ORDER BY array_position(current_schemas(false), n.nspname)`, name)
+}
+
+// elsewherePostgreSQL finds tables of which the user may not even use the schema: the
+// catalog shows them all.
+func elsewherePostgreSQL(ctx context.Context, db *sql.DB, name string) ([]string, error) {
+	return texts(ctx, db, `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
+			AND n.nspname <> ALL (current_schemas(false)) ORDER BY n.nspname`, name)
 }
 
 // checkTablePostgreSQL sees that the table is there after a crash, and that it
@@ -237,24 +249,21 @@ func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 
 // findingsPostgreSQL looks for replicas that may lack what was committed.
 func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
-	var names, commit string
+	var names string
 	var replicas int
-	err = db.QueryRowContext(ctx, `SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
+	err = db.QueryRowContext(ctx, `SELECT current_setting('synchronous_standby_names'),
 		(SELECT count(*) FROM pg_stat_replication) + (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical' AND NOT active)`).
-		Scan(&names, &commit, &replicas)
+		Scan(&names, &replicas)
 	if err != nil {
 		return nil, err
 	}
 	const repeat = "a replica that is promoted may lack what was committed, and then IDs repeat unless they are fenced"
-	waits := names != "" && commit != "local" && commit != "remote_write" && commit != "off"
 	switch {
 	case names == "" && m.waited:
 		found = append(found, finding{what: "names", text: "synchronous_standby_names is empty now: PostgreSQL waits for no replica any more, and a failover is not safe: " + repeat})
 	case names == "" && replicas > 0:
 		found = append(found, finding{what: "names", text: "PostgreSQL has replicas and waits for none (synchronous_standby_names is empty): " + repeat})
-	case names != "" && !waits:
-		found = append(found, finding{what: "commit", text: fmt.Sprintf("synchronous_commit is %s: %s; ALTER ROLE … SET synchronous_commit = on", commit, repeat)})
 	}
-	m.waited = m.waited || waits
+	m.waited = m.waited || names != ""
 	return found, nil
 }

@@ -98,8 +98,8 @@ type Options struct {
 //
 // Get, List and Lineage are linearizable on one primary; List shows each key as it is
 // when its page of 512 keys is read. What they show may not be durable yet, see the
-// package's comment. A CAS is one statement that commits by itself, at whatever
-// isolation the session has: see CAS.
+// package's comment. A CAS is one statement that is committed before CAS returns, at
+// whatever isolation the session has: see CAS.
 //
 // Reads from a replica are an error that is ErrReplica; a CAS there is one that is
 // grant.ErrNotSent too. In PostgreSQL a primary counts as a replica once the Store has
@@ -114,9 +114,7 @@ type Store struct {
 	primary                                  string // as in Dialect
 	get, insert, update, list, lineage, time string
 
-	// opened and promoted are what primary was at first and the greatest that it was.
-	opened   int64
-	promoted atomic.Int64
+	promoted atomic.Int64 // the greatest that primary was
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
@@ -257,6 +255,14 @@ func (s *Store) stale(state int64) error {
 	}
 }
 
+// begin ends what was left open on a connection.
+func (s *Store) begin(ctx context.Context, conn *sql.Conn) (err error) {
+	if s.d.begin != "" {
+		_, err = conn.ExecContext(ctx, s.d.begin)
+	}
+	return err
+}
+
 // read runs f, which only reads, on a connection to the primary, and again where it
 // must. F returns what primary was when it had read.
 func (s *Store) read(ctx context.Context, f func(*sql.Conn) (state int64, err error)) error {
@@ -265,7 +271,11 @@ func (s *Store) read(ctx context.Context, f func(*sql.Conn) (state int64, err er
 		if err != nil {
 			return err
 		}
-		state, err := f(conn)
+		err = s.begin(ctx, conn)
+		var state int64
+		if err == nil {
+			state, err = f(conn)
+		}
 		if err == nil {
 			if err = s.stale(state); err != nil {
 				// Others of the pool may lead to the primary: after a failover, the
@@ -402,6 +412,9 @@ func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 	if _, err := s.warnings(conn); err != nil { // of what came before
 		return 0, err
 	}
+	if err := s.begin(ctx, conn); err != nil {
+		return 0, err
+	}
 	var result sql.Result
 	if len(old) == 0 {
 		result, err = conn.ExecContext(ctx, s.insert, key, next)
@@ -421,9 +434,8 @@ func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 	warned, err := s.warnings(conn)
 	if err == nil && changed > 0 {
 		var more []string
-		if more, err = s.settle(ctx, conn); errors.Is(err, ErrReplica) {
-			keep = false
-		}
+		more, err = s.settle(ctx, conn)
+		keep = !errors.Is(err, ErrReplica) && !errors.Is(err, errOpen)
 		warned = append(warned, more...)
 	}
 	switch {
@@ -447,19 +459,31 @@ func (s *Store) warnings(conn *sql.Conn) (found []string, err error) {
 	return found, err
 }
 
-// settle asks, on the connection of a CAS that was applied, whether it counts.
+// errOpen is of a CAS that was made inside a transaction.
+var errOpen = errors.New("it is not committed: the connection was left inside a transaction, by another user of the same sql.DB")
+
+// settle sees to it, on the connection of a CAS that was applied, that it counts.
 func (s *Store) settle(ctx context.Context, conn *sql.Conn) (warned []string, err error) {
 	if s.d.warnings != nil {
 		if warned, err = s.d.warnings(ctx, conn); err != nil {
 			return nil, err
 		}
 	}
-	if s.opened == 0 { // the server does not say
+	if s.d.commit != "" {
+		if _, err := conn.ExecContext(ctx, s.d.commit); err != nil {
+			return nil, err
+		}
+	}
+	if s.d.settle == "" {
 		return warned, nil
 	}
 	var state int64
-	if err := conn.QueryRowContext(ctx, "SELECT "+s.primary).Scan(&state); err != nil {
+	var committed bool
+	if err := conn.QueryRowContext(ctx, s.in(s.d.settle)).Scan(&state, &committed); err != nil {
 		return nil, err
+	}
+	if !committed {
+		return nil, errOpen
 	}
 	return warned, s.stale(state)
 }

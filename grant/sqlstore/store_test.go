@@ -273,13 +273,14 @@ func TestCheck(t *testing.T) {
 		{"", "on", 0, ""},
 		{"", "on", 1, "waits for none"},
 		{"a", "on", 1, ""},
-		{"a", "remote_apply", 1, ""},
-		{"a", "local", 1, "synchronous_commit is local"},
-		{"a", "remote_write", 1, "synchronous_commit is remote_write"},
+		{"a", "local", 1, ""}, // a CAS waits all the same
+		{"a", "off", 1, "synchronous_commit is off"},
 	} {
 		f := newFake()
-		f.standbys, f.settings[1], f.replicas = test.standbys, test.commit, test.replicas
-		found, err := f.store(t).Check(t.Context())
+		f.standbys, f.replicas = test.standbys, test.replicas
+		s := f.store(t)
+		f.settings[1] = test.commit
+		found, err := s.Check(t.Context())
 		if err != nil || len(found) > 1 || strings.Join(found, "") == "" != (test.want == "") || !strings.Contains(strings.Join(found, ""), test.want) {
 			t.Errorf("Check with %+v = %q, %v, want %q", test, found, err, test.want)
 		}
@@ -325,5 +326,25 @@ func TestSharedDatabase(t *testing.T) {
 	}
 	if err := db.PingContext(context.Background()); err != nil {
 		t.Errorf("the database: %v", err)
+	}
+}
+
+// TestLeftOpen: a CAS on a connection that its last user has left inside a transaction
+// is not committed, and so not applied. The connection is not used again.
+func TestLeftOpen(t *testing.T) {
+	f := newFake()
+	s := f.store(t)
+	conn, err := s.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = conn.Raw(func(driverConn any) error { _, err := driverConn.(*fakeConn).Begin(); return err })
+	if err := errors.Join(err, conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	ok, err := s.CAS(t.Context(), "a", nil, []byte("1"))
+	unknown(t, ok, err, "inside a transaction")
+	if ok, err := s.CAS(t.Context(), "b", nil, []byte("1")); !ok || err != nil {
+		t.Errorf("CAS on another connection = %v, %v", ok, err)
 	}
 }

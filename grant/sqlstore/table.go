@@ -28,6 +28,17 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 	}
 	s.name(s.d.quoted(schema, name))
 	_, err = s.db.ExecContext(ctx, s.in(s.d.exists))
+	if s.d.missing(err) && schema == "" && s.d.elsewhere != nil {
+		// With a schema for each user, each would make a table, and IDs repeat.
+		found, err := s.d.elsewhere(ctx, s.db, name)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("%w: there is no table %s where this user looks, and one in schema %s: name the schema too, as in %s.%s; to have another table, name its schema",
+				ErrSchema, name, strings.Join(found, " and "), found[0], name)
+		}
+	}
 	if s.d.missing(err) && create {
 		_, refused := s.db.ExecContext(ctx, s.in(s.d.create))
 		// Another may have made it at the same time.
@@ -66,18 +77,19 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 
 // choosePrimary finds how the server says what it is, and that it is a primary.
 func (s *Store) choosePrimary(ctx context.Context) (err error) {
+	var state int64
 	for _, s.primary = range s.d.primary {
-		if err = s.db.QueryRowContext(ctx, "SELECT "+s.primary).Scan(&s.opened); err == nil {
+		if err = s.db.QueryRowContext(ctx, "SELECT "+s.primary).Scan(&state); err == nil {
 			break
 		}
 	}
 	switch {
 	case err != nil:
 		return err
-	case s.opened < 0:
+	case state < 0:
 		return fmt.Errorf("%w: connect to the primary", ErrReplica)
 	}
-	s.promoted.Store(s.opened)
+	s.promoted.Store(state)
 	return nil
 }
 

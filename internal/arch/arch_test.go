@@ -25,6 +25,7 @@ var imports = []importLine{
 	{pattern: "internal/freshness"},
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
+	{pattern: "tools/mutate"},
 
 	// Coordination. A store knows the contract and no other store.
 	{

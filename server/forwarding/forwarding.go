@@ -66,7 +66,8 @@ func (b *Peers) NextBatch128(ctx context.Context, name string, l firn.Layout, n 
 	return ask(ctx, b, name, l, n, lacks, b.f.Forward128, l.Decompose128)
 }
 
-// A call asks so many servers, until so many have answered that they cannot help.
+// A call asks so many servers, until so many have answered that they cannot help. Of those that
+// hold more node IDs than they can list, any may be the one that can.
 const (
 	mostAsked    = 16
 	mostAnswered = 3
@@ -110,7 +111,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, l firn.Lay
 			b.helped.Store(time.Now().UnixNano())
 			return batch, nil
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return batch, b.gaveUp(lacks, append(results, unreachable))
+			return batch, b.gaveUp(lacks, append(results, slow))
 		case !r.ofPeer():
 			b.helped.Store(0)
 			return batch, err
@@ -119,7 +120,7 @@ func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, l firn.Lay
 		}
 		b.warn(name, p.Address, r, err)
 		results = append(results, r)
-		if r != unreachable {
+		if r != unreachable && r != slow && !isFull(p.Member) {
 			answered++
 		}
 	}
@@ -142,11 +143,11 @@ func hop[I firn.AnyID[I]](ctx context.Context, b *Peers, m members.Member, p mem
 	answer, err := forward(limited, Target{Member: m.ID, Address: m.Address, TLS: m.TLS}, p, name, l, n)
 	if err != nil {
 		switch {
-		case ctx.Err() != nil || limited.Err() == nil:
+		case ctx.Err() != nil || limited.Err() == nil && !errors.Is(err, context.DeadlineExceeded):
 		case most < time.Second:
 			err = errHasty
 		default:
-			err = fmt.Errorf("%w within %v", ErrUnreachable, most.Round(time.Millisecond))
+			err = fmt.Errorf("%w: it had %v", errSlow, most.Round(time.Millisecond))
 		}
 		return batch, err
 	}
@@ -159,6 +160,10 @@ func hop[I firn.AnyID[I]](ctx context.Context, b *Peers, m members.Member, p mem
 	}
 	return answer.Batch, nil
 }
+
+// errSlow means that a server did not answer in the time that one may take. It may hang, or
+// have many calls for this one sequencer. It matches ErrUnreachable.
+var errSlow = fmt.Errorf("%w in time", ErrUnreachable)
 
 // errHasty means that a server did not answer in so little time that nothing is known
 // against it. It matches ErrUnreachable.
@@ -213,7 +218,7 @@ func (b *Peers) CanHelp(ctx context.Context, name string) bool {
 		return false
 	}
 	for _, p := range list {
-		if p.shunned == gave && (len(p.Holds) >= members.MaxHeld || lists(p.Member, name)) {
+		if p.shunned == gave && (isFull(p.Member) || lists(p.Member, name)) {
 			return true
 		}
 	}

@@ -46,6 +46,7 @@ type setup struct {
 	guard  auth.Authorizer
 	peer   func(*Receiver) service.Receiver // in its place
 	every  time.Duration                    // between its records; 0 is a minute
+	holds  []members.Held                   // that it lists, in place of what it has
 	log    *slog.Logger
 }
 
@@ -84,6 +85,9 @@ func (o setup) start(t *testing.T) *server {
 			v.Stats(func(name string, q sequencer.Stats) {
 				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until})
 			})
+			if o.holds != nil {
+				m.Holds = o.holds
+			}
 			return m
 		})
 	}()

@@ -31,6 +31,7 @@ type peers struct {
 	read    time.Time
 	loading bool
 	shunned map[subject]shunned
+	slow    map[string]time.Time // servers, by ID, that did not answer in time for some sequencer: until when that counts
 }
 
 // A subject is what a failure says something of: a server, by ID, so that one that is
@@ -51,14 +52,16 @@ type shunned struct {
 type peer struct {
 	members.Member
 	shunned result
+	slow    bool // it did not answer in time for some sequencer
 }
 
 func newPeers(load func(context.Context) ([]members.Member, error), self string) *peers {
-	return &peers{load: load, self: self, shunned: make(map[subject]shunned)}
+	return &peers{load: load, self: self, shunned: make(map[subject]shunned), slow: make(map[string]time.Time)}
 }
 
 // forCall returns the servers to ask for a sequencer, by chance, those first that say that
-// they have a node ID of it.
+// they have a node ID of it, then those that may have one and not list it, and of equals those
+// last that were slow.
 func (p *peers) forCall(ctx context.Context, name string) ([]peer, error) {
 	list, err := p.all(ctx)
 	if err != nil {
@@ -78,15 +81,22 @@ func (p *peers) forCall(ctx context.Context, name string) ([]peer, error) {
 				break
 			}
 		}
-		found = append(found, peer{m, why})
+		found = append(found, peer{m, why, p.slow[m.ID].After(now)})
 	}
 	p.mu.Unlock()
 	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
-	rank := func(p peer) int {
-		if lists(p.Member, name) {
-			return 0
+	rank := func(p peer) (n int) {
+		switch {
+		case lists(p.Member, name):
+		case isFull(p.Member):
+			n = 2
+		default:
+			n = 4
 		}
-		return 1
+		if p.slow {
+			n++
+		}
+		return n
 	}
 	slices.SortStableFunc(found, func(a, b peer) int { return cmp.Compare(rank(a), rank(b)) })
 	return found, nil
@@ -146,6 +156,14 @@ func (p *peers) shun(id, name string, r result) {
 	if len(p.shunned) >= mostShunned {
 		clear(p.shunned)
 	}
+	for id, until := range p.slow {
+		if !until.After(now) {
+			delete(p.slow, id)
+		}
+	}
+	if r == slow {
+		p.slow[id] = now.Add(resultTable[r].shun)
+	}
 	p.shunned[of] = shunned{r, now.Add(resultTable[r].shun)}
 }
 
@@ -153,3 +171,7 @@ func (p *peers) shun(id, name string, r result) {
 func lists(m members.Member, name string) bool {
 	return slices.ContainsFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == name })
 }
+
+// isFull reports whether a server may hold more node IDs than it lists. Where the names of
+// sequencers are as long as they can be, a record has room for half of MaxHeld.
+func isFull(m members.Member) bool { return len(m.Holds) >= members.MaxHeld/2 }

@@ -22,7 +22,8 @@ const (
 	none                       // no other server is listed
 	unlisted                   // this server is not listed, so no other one would answer it
 	exhausted                  // it has no node ID either
-	unreachable                // it did not answer, or is about to stop
+	unreachable                // it cannot be reached, or is about to stop
+	slow                       // it did not answer in time
 	refused                    // it is not the server that was meant: another member, store or version
 	unauthorized               // it does not let this server in
 	rejected                   // its IDs are not of a window that this server's store knows
@@ -44,6 +45,7 @@ var resultTable = [numResults]struct {
 	unlisted:    {name: "unlisted", text: "this server is not listed in its store, so that it can ask no other server"},
 	exhausted:   {name: "exhausted", text: "had none either", shun: time.Second},
 	unreachable: {name: "unreachable", text: "did not answer", shun: 3 * time.Second, whole: true},
+	slow:        {name: "slow", text: "did not answer in time", shun: 3 * time.Second},
 	refused: {name: "refused", text: "turned out to be another server", shun: 10 * time.Second, whole: true,
 		hint: "another server has its address now, or a proxy is in between: --advertise names an address that leads to one server; all servers of a store run the same release"},
 	unauthorized: {name: "unauthorized", text: "did not let this server in", shun: 10 * time.Second,
@@ -69,6 +71,8 @@ func resultOf(ctx context.Context, err error) result {
 		return gave
 	case ctx.Err() != nil, errors.Is(err, sequencer.ErrClosed), errors.Is(err, errUnchecked):
 		return failed
+	case errors.Is(err, errSlow):
+		return slow
 	case errors.Is(err, ErrUnreachable):
 		return unreachable
 	case errors.Is(err, errRejected):

@@ -88,7 +88,7 @@ func (h *Handler) sequencer(w http.ResponseWriter, r *http.Request) *problem {
 	case http.MethodPut:
 		return h.create(ctx, w, r, a, name)
 	case http.MethodDelete:
-		return h.empty(ctx, w, r, a, name, a.Destroy)
+		return h.empty(ctx, w, r, a, name, a.Destroy, grant.Destroying, grant.Destroyed)
 	}
 	info, err := a.Lookup(ctx, name)
 	if errors.Is(err, grant.ErrNotFound) {
@@ -195,7 +195,7 @@ func (h *Handler) attach(w http.ResponseWriter, r *http.Request) *problem {
 
 func (h *Handler) detach(w http.ResponseWriter, r *http.Request) *problem {
 	return h.act(w, r, func(ctx context.Context, a service.Administrator, name string) *problem {
-		return h.empty(ctx, w, r, a, name, a.Detach)
+		return h.empty(ctx, w, r, a, name, a.Detach, grant.Detaching, grant.Detached)
 	})
 }
 
@@ -216,8 +216,9 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, do func(context.Co
 }
 
 // empty detaches or destroys. What is not done when the request's time is over is
-// 202: it goes on, and the same request again says whether it is done.
-func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Request, a service.Administrator, name string, do func(context.Context, string) (grant.Info, error)) *problem {
+// 202 if the store has the state that keeps windows from growing: the same request again
+// says whether it is done.
+func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Request, a service.Administrator, name string, do func(context.Context, string) (grant.Info, error), through, last grant.State) *problem {
 	info, err := do(ctx, name)
 	switch {
 	case errors.Is(err, grant.ErrNotFound):
@@ -225,9 +226,13 @@ func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
 		later, cancel := context.WithTimeout(r.Context(), service.ReadyLimit)
 		defer cancel()
-		if info, err = a.Lookup(later, name); err == nil {
+		switch info, lookup := a.Lookup(later, name); {
+		case lookup != nil:
+			err = lookup
+		case info.State == through || info.State == last:
 			return writeJSON(w, http.StatusAccepted, textfmt.InJSON(info))
 		}
+		// Nothing was begun: 202 would have the caller wait in vain.
 		return problemOf(err, h.limit, true)
 	case err != nil:
 		return problemOf(err, h.limit, ctx.Err() != nil)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -142,6 +143,44 @@ func TestEmptyLater(t *testing.T) {
 		if w := do(h, method, target); w.Code != http.StatusAccepted || !strings.Contains(w.Body.String(), `ing"`) {
 			t.Errorf("%s: %d %s, want 202", path, w.Code, w.Body)
 		}
+	}
+}
+
+// TestEmptyNotBegun: a store that takes no writes has not begun what was asked for, and
+// that is no 202.
+func TestEmptyNotBegun(t *testing.T) {
+	for _, state := range []string{"attached", "detached"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := new(mute)
+			h := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(m, nil)}), Limit: time.Second})
+			paths := []string{"DELETE /v1/sequencers/orders", "POST /v1/sequencers/orders/detach"}
+			if w := do(h, "PUT", "/v1/sequencers/orders"); w.Code != 201 {
+				t.Fatal(w.Code, w.Body)
+			}
+			if state == "detached" {
+				if w := do(h, "POST", "/v1/sequencers/orders/detach"); w.Code != 200 {
+					t.Fatal(w.Code, w.Body)
+				}
+				paths = paths[:1]
+			}
+			m.set(works, hangs)
+			for _, path := range paths {
+				method, target, _ := strings.Cut(path, " ")
+				w := do(h, method, target)
+				wantProblem(t, w, service.StoreUnavailable)
+				if w.Header().Get("Retry-After") != "1" {
+					t.Errorf("%s of one that is %s: %s", path, state, w.Header())
+				}
+			}
+			m.set(works, works)
+			for _, path := range paths {
+				method, target, _ := strings.Cut(path, " ")
+				if w := do(h, method, target); w.Code != 200 {
+					t.Errorf("%s of one that is %s: %d %s, want 200", path, state, w.Code, w.Body)
+				}
+				do(h, "PUT", "/v1/sequencers/orders")
+			}
+		})
 	}
 }
 

@@ -24,6 +24,11 @@ type answer struct {
 // however slowly its client reads.
 const chunkSize = 32 << 10
 
+// fewTexts is how many IDs or runs fit into one chunk, however long they are: the
+// longest has fewer than 160 bytes. The length of such an answer need not be
+// known before.
+const fewTexts = chunkSize / 160
+
 // packedAtOnce is how many IDs are packed before the size is looked at.
 const packedAtOnce = 256
 
@@ -59,6 +64,18 @@ func newAnswer(w http.ResponseWriter, q *nextRequest, size int) *answer {
 	return a
 }
 
+// scratch returns an empty buffer to write a text into and throw it away.
+func (a *answer) scratch() []byte { return a.buf[len(a.buf):] }
+
+// setLength says how long an answer is that has n IDs or runs, whose texts have so
+// many bytes together. It comes before the first of them. Without a Content-Length
+// an answer that was cut off looks whole to clients and proxies of HTTP/1.0, and to
+// Wget, and the last ID in it can be half of one.
+func (a *answer) setLength(n, texts int) {
+	total := len(a.buf) + texts + n*(len(a.before)+len(a.after)) + (n-1)*len(a.between) + len(a.last)
+	a.w.Header()["Content-Length"] = []string{strconv.Itoa(total)}
+}
+
 // begin returns the buffer to append an ID to.
 func (a *answer) begin() []byte {
 	buf := a.buf
@@ -84,9 +101,8 @@ func (a *answer) flush() bool {
 	return a.err == nil
 }
 
-// close sends the rest; a must not be used any more. An answer in one piece has a
-// Content-Length, which net/http sets itself where it is short, and one in
-// several is sent in HTTP's chunks.
+// close sends the rest; a must not be used any more. Every answer has a
+// Content-Length, which net/http sets itself where it is short.
 func (a *answer) close() {
 	a.buf = append(a.buf, a.last...)
 	if !a.sent && len(a.buf) > 2048 {

@@ -245,7 +245,6 @@ func TestDocsLimits(t *testing.T) {
 		fmt.Sprintf("keeps %d,%03d names", service.DefaultMaxNames/1000, service.DefaultMaxNames%1000),
 		fmt.Sprintf("| closed after %v minutes (`--idle-timeout`) |", service.DefaultIdle.Minutes()),
 		fmt.Sprintf("1 to %d characters", service.MaxName),
-		fmt.Sprintf("Answers of up to %d KiB", chunkSize>>10),
 		fmt.Sprintf("%d in a millisecond", firn.Default().MaxSeq()+1),
 	} {
 		if !strings.Contains(text, want) {

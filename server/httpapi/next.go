@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/binary"
 	"io"
 	"net/http"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -86,10 +88,17 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	return q, nil
 }
 
+// nonceHeader comes back with the answer, so a client sees whose answer it is. A
+// proxy may replace X-Request-Id by its own; nothing knows this one.
+const nonceHeader = "Firn-Nonce"
+
 // next answers with new IDs.
 func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	if isCrossSite(r) {
 		return problemf(service.CrossSite, "a page of another origin cannot take IDs: ask the server of that page, and let it ask here")
+	}
+	if nonce := r.Header[nonceHeader]; len(nonce) == 1 && requestid.Valid(nonce[0]) {
+		w.Header()[nonceHeader] = nonce
 	}
 	name := r.PathValue("name")
 	if err := service.CheckName(name); err != nil {
@@ -98,6 +107,9 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	q, p := parseNext(r, h.limits.Count)
 	if p != nil {
 		return p
+	}
+	if ranges := r.Header["Range"]; ranges != nil {
+		return problemf(service.UnexpectedRange, "Range is %s: a request makes new IDs, so no answer can be continued: discard what has arrived, and send the request without Range", inspect.Quote(ranges[0]))
 	}
 	if hasBody(w, r) {
 		return problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
@@ -123,14 +135,14 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 // nothing has been answered.
 func (q *nextRequest) answer(ctx context.Context, w http.ResponseWriter, s service.Sequencer) error {
 	if s.Source128 != nil {
-		return answerFrom(ctx, w, q, s.Source128, 16, q.format.Append128)
+		return answerFrom(ctx, w, q, s.Layout, s.Source128, 16, q.format.Append128)
 	}
-	return answerFrom(ctx, w, q, s.Source, 8, q.format.Append)
+	return answerFrom(ctx, w, q, s.Layout, s.Source, 8, q.format.Append)
 }
 
 // answerFrom is answer for one size of IDs: how many bytes they take when
 // packed, and how they are written.
-func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *nextRequest, source firn.SourceOf[I], size int, appendID func([]byte, I) []byte) error {
+func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *nextRequest, l firn.Layout, source firn.SourceOf[I], size int, appendID func([]byte, I) []byte) error {
 	b, err := source.NextBatch(ctx, q.count)
 	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
@@ -138,7 +150,15 @@ func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *
 	a := newAnswer(w, q, size)
 	defer a.close()
 	if q.runs {
-		for _, r := range b.Runs() {
+		runs := b.Runs()
+		if len(runs) > fewTexts {
+			total := 0
+			for _, r := range runs {
+				total += len(appendRun(appendID(a.scratch(), r.First), r.Step, r.Count))
+			}
+			a.setLength(len(runs), total)
+		}
+		for _, r := range runs {
 			if !a.end(appendRun(appendID(a.begin(), r.First), r.Step, r.Count)) {
 				break
 			}
@@ -153,12 +173,44 @@ func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *
 		}
 		return nil
 	}
+	if q.count > fewTexts {
+		a.setLength(q.count, textLength(a, b, l, appendID))
+	}
 	for id := range b.All() {
 		if !a.end(appendID(a.begin(), id)) {
 			break
 		}
 	}
 	return nil
+}
+
+// textLength is how many bytes the texts of all IDs have together.
+func textLength[I firn.AnyID[I]](a *answer, b firn.BatchOf[I], l firn.Layout, appendID func([]byte, I) []byte) int {
+	if l.Ordered() {
+		// A greater number has no shorter text, so those between have this length too.
+		first := len(appendID(a.scratch(), idAt(b, 0)))
+		if len(appendID(a.scratch(), idAt(b, b.Len()-1))) == first {
+			return b.Len() * first
+		}
+	}
+	total := 0
+	for id := range b.All() {
+		total += len(appendID(a.scratch(), id))
+	}
+	return total
+}
+
+// idAt is the ID at a place of a batch.
+func idAt[I firn.AnyID[I]](b firn.BatchOf[I], i int) (id I) {
+	var buf [16]byte
+	raw := b.AppendRaw(buf[:0], i, i+1)
+	switch p := any(&id).(type) {
+	case *firn.ID:
+		*p = firn.ID(binary.BigEndian.Uint64(raw))
+	case *firn.ID128:
+		copy(p[:], raw)
+	}
+	return id
 }
 
 // fit completes the request for the layout of its sequencer, or says why it

@@ -754,3 +754,125 @@ func TestOctets(t *testing.T) {
 		t.Errorf("%d has parts %+v, %v, want node 5", first, parts, err)
 	}
 }
+
+// Wget and download managers ask for the rest of an answer that was cut off. They
+// would join the rest of another one to it, in the middle of an ID.
+func TestNoPartOfAnAnswer(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	for _, method := range []string{"GET", "POST"} {
+		for _, value := range []string{"bytes=199738-", "bytes=0-", "bytes=-1", ""} {
+			// Not 416, which Wget takes for an answer that it has as a whole.
+			wantProblem(t, do(h, method, "/v1/sequencers/orders/next?count=3", "Range: "+value), service.UnexpectedRange, "Range is", "without Range")
+		}
+	}
+}
+
+// A client that sends a nonce sees whether an answer is its own.
+func TestNonce(t *testing.T) {
+	h := NewHandler(Config{Backend: newStatic(t, "default")})
+	for sent, want := range map[string]string{
+		"Firn-Nonce: 6f1d8c2ab34e97505be0c1f7a2d94483": "6f1d8c2ab34e97505be0c1f7a2d94483",
+		"Firn-Nonce: ":                                   "",
+		"Firn-Nonce: two words":                          "",
+		"Firn-Nonce: " + strings.Repeat("x", 129):        "",
+		"X-Request-Id: 6f1d8c2ab34e97505be0c1f7a2d94483": "",
+	} {
+		for _, query := range []string{"", "?count=0"} {
+			w := do(h, "POST", "/v1/sequencers/orders/next"+query, sent)
+			if got := w.Header().Get("Firn-Nonce"); got != want {
+				t.Errorf("%s%s: Firn-Nonce is %q, want %q", sent, query, got, want)
+			}
+		}
+	}
+}
+
+// An answer without a length that was cut off looks whole to HTTP/1.0: to Wget, and
+// to proxies that speak it with servers, as nginx does.
+func TestAnswersHaveLengths(t *testing.T) {
+	for _, layout := range []string{
+		"default",
+		"lable", // not in order
+		"uuidv7", "ulid",
+	} {
+		l := firn.MustParseLayout(layout)
+		s := httptest.NewServer(NewHandler(Config{Backend: newStatic(t, layout)}))
+		defer s.Close()
+		for _, query := range []string{"", "&format=dec", "&format=base62", "&format=base2", "&format=hex", "&format=raw", "&runs=true"} {
+			if strings.HasSuffix(query, "runs=true") && !l.HasRuns() {
+				continue
+			}
+			for _, accept := range []string{"application/json", "text/plain", "application/octet-stream"} {
+				for _, count := range []int{1, fewTexts, fewTexts + 1, 6000} {
+					got, status := bareGet(t, s.Listener.Addr().String(), fmt.Sprintf("/v1/sequencers/orders/next?count=%d%s", count, query), accept)
+					if status == http.StatusNotAcceptable {
+						continue
+					}
+					head, body, _ := strings.Cut(got, "\r\n\r\n")
+					if want := fmt.Sprintf("\r\nContent-Length: %d\r\n", len(body)); status != 200 || !strings.Contains(head+"\r\n", want) {
+						t.Errorf("%s, count=%d%s, %s: %d, no%q in\n%s", layout, count, query, accept, status, want, head)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The texts of one batch need not have the same length.
+func TestTextLength(t *testing.T) {
+	for _, layout := range []string{"bits=time:50.node:7.seq:2,epoch=2026-11-20T11:59:58Z", "bits=time:64.node:60.seq:4,epoch=2026-11-20T11:59:58Z", "lable", "uuidv7"} {
+		l := firn.MustParseLayout(layout)
+		o := &firn.Options{Now: func() time.Time { return day }}
+		if l.Bits() == 64 {
+			g, err := firn.NewGenerator(l, firn.StaticGrant(0), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkTextLength(t, l, g.Reserve, firn.Format.Append)
+		} else {
+			g, err := firn.NewGenerator128(l, firn.StaticGrant(0), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkTextLength(t, l, g.Reserve, firn.Format.Append128)
+		}
+	}
+}
+
+func checkTextLength[I firn.AnyID[I]](t *testing.T, l firn.Layout, reserve func(int) (firn.BatchOf[I], time.Duration, error), appendID func(firn.Format, []byte, I) []byte) {
+	b, _, err := reserve(6000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dec", "hex", "base2", "base36", "base58", "base62", "base32"} {
+		var f firn.Format
+		if err := f.UnmarshalText([]byte(name)); err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		for id := range b.All() {
+			want += len(appendID(f, nil, id))
+		}
+		a := &answer{}
+		if got := textLength(a, b, l, func(buf []byte, id I) []byte { return appendID(f, buf, id) }); got != want {
+			t.Errorf("%s in %s: the texts have %d bytes, want %d", l, name, got, want)
+		}
+	}
+}
+
+// bareGet sends a request of HTTP/1.0, and returns all that comes.
+func bareGet(t *testing.T, address, target, accept string) (answer string, status int) {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET %s HTTP/1.0\r\nHost: localhost\r\nAccept: %s\r\n\r\n", target, accept)
+	all, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(string(all), "HTTP/1.0 %d", &status); err != nil {
+		t.Fatalf("%q: %v", all[:min(len(all), 100)], err)
+	}
+	return string(all), status
+}

@@ -200,10 +200,12 @@ func TestStoreOfReads(t *testing.T) {
 		for range 30 {
 			w.want("without writes", 503, 0)
 			w.wantFor("a list", "GET", "/v1/sequencers", 200, 0)
+			w.wantFor("whether it is ready", "GET", "/readyz", 503, 0)
 			time.Sleep(time.Second)
 		}
 		w.store.set(works, works)
 		time.Sleep(10 * time.Second)
+		w.wantFor("whether it is ready, with writes", "GET", "/readyz", 200, 0)
 		w.want("with writes", 200, service.DefaultLimit)
 	})
 }

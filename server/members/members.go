@@ -149,8 +149,13 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 			failing = time.Now()
 			a.o.Log.Warn("this server is not listed: the store does not take it", "error", err)
 		}
+		var again <-chan time.Time // nil if all is well
+		if !failing.IsZero() {
+			again = time.After(a.o.Every / 5) // other servers do not answer one that is not listed
+		}
 		select {
 		case <-tick.C:
+		case <-again:
 		case <-ctx.Done():
 			if a.slot >= 0 {
 				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -100,7 +100,8 @@ func (c *cutStore) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	return c.Store.CAS(ctx, key, old, next)
 }
 
-// TestListedAgain: the log says when the server is not listed, and when it is again.
+// TestListedAgain: the log says when the server is not listed, and when it is again. While it
+// is not, it tries every two seconds.
 func TestListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -112,7 +113,7 @@ func TestListedAgain(t *testing.T) {
 		for _, want := range []string{
 			"",
 			`level=WARN msg="this server is not listed: the store does not take it" error=cut`,
-			`level=INFO msg="this server is listed again" after=40s`,
+			`level=INFO msg="this server is listed again" after=36s`,
 			"",
 		} {
 			time.Sleep(5 * time.Second)

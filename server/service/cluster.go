@@ -31,8 +31,10 @@ type Cluster struct {
 	closed bool
 	lack   *lack // of the name that could not be opened last; nil if none
 
-	retiring sync.WaitGroup // of what was retired, until it is closed
-	openings sync.WaitGroup // of sequencers
+	retiring sync.WaitGroup  // of what was retired, until it is closed
+	openings sync.WaitGroup  // of sequencers
+	opens    context.Context // of openings
+	endOpens context.CancelFunc
 }
 
 var _ Backend = (*Cluster)(nil)
@@ -95,7 +97,8 @@ func NewCluster(c ClusterConfig) *Cluster {
 	if c.MaxNames == 0 {
 		c.MaxNames = DefaultMaxNames
 	}
-	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening)}
+	opens, endOpens := context.WithCancel(context.Background())
+	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening), opens: opens, endOpens: endOpens}
 }
 
 // Sequencer returns the sequencer of a name, which it opens at the first call.
@@ -235,7 +238,7 @@ func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-
 		}
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), openMost)
 		defer cancel()
-		defer context.AfterFunc(c.patience.ctx, cancel)()
+		defer context.AfterFunc(c.opens, cancel)()
 		r.err = c.open(limited, name, o)
 		c.noteLack(name, r.err)
 	})
@@ -532,7 +535,7 @@ func (c *Cluster) noteLack(name string, err error) {
 }
 
 // Ready returns nil if this server can make IDs as far as it knows: some sequencer has its
-// node ID, or the store answers and no sequencer lacked one. Otherwise the error is what
+// node ID, or the store answers, takes writes, and no sequencer lacked one. Otherwise the error is what
 // the store said, whose node IDs are held, or why the clock is refused.
 //
 // After a lack Ready tries again, as no client asks a server that is not ready. If no node
@@ -553,6 +556,11 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	}
 	if _, err := c.store.Get(ctx, readyKey); err != nil {
 		return storeError(ctx, err)
+	}
+	if c.patience.silent != nil { // it may read, and take no writes
+		if silent := (need{writes: true}).vain(c.patience.silent()); silent > 0 {
+			return &silentError{silent}
+		}
 	}
 	switch {
 	case last == nil || last.full != nil && c.c.Peers != nil && c.c.Peers.CanHelp(ctx, last.name):
@@ -637,7 +645,12 @@ func (c *Cluster) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.patience.close()
-	c.openings.Wait() // each closes what it has opened by now
+	// Each closes what it opens. One that is cancelled may leave its node ID claimed, so
+	// it is not before it must be.
+	stop := context.AfterFunc(ctx, c.endOpens)
+	c.openings.Wait()
+	stop()
+	c.endOpens()
 	errs := make([]error, len(open))
 	var closing sync.WaitGroup
 	for i, o := range open {

@@ -18,6 +18,7 @@ const (
 	BadName
 	BadID
 	UnexpectedBody
+	UnexpectedRange
 	NoRuns
 	BatchTooLarge
 	CrossSite
@@ -98,11 +99,12 @@ var kinds = [numKinds]struct {
 	logged bool          // the server has failed, so that its log has the error
 	hint   string        // what a user of package client can do; "" if nothing
 }{
-	BadParameter:   {name: "bad-parameter", title: "A parameter is wrong", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
-	BadName:        {name: "bad-name", title: "This is not the name of a sequencer", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
-	BadID:          {name: "bad-id", title: "This is not an ID", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
-	UnexpectedBody: {name: "unexpected-body", title: "The request has a body", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument, hint: "something between this program and the server adds a body to requests"},
-	NoRuns:         {name: "no-runs", title: "IDs of this layout have no runs", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
+	BadParameter:    {name: "bad-parameter", title: "A parameter is wrong", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
+	BadName:         {name: "bad-name", title: "This is not the name of a sequencer", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
+	BadID:           {name: "bad-id", title: "This is not an ID", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
+	UnexpectedBody:  {name: "unexpected-body", title: "The request has a body", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument, hint: "something between this program and the server adds a body to requests"},
+	UnexpectedRange: {name: "unexpected-range", title: "The request asks for a part of an answer", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument, hint: "something between this program and the server asks for parts of answers"},
+	NoRuns:          {name: "no-runs", title: "IDs of this layout have no runs", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument},
 	BatchTooLarge: {name: "batch-too-large", title: "So many IDs take longer than a request may", status: http.StatusBadRequest, resp: respErr, code: codes.InvalidArgument,
 		scope: OfSequencer, hint: "set a smaller MaxCount in Config.Prefetch"},
 	CrossSite: {name: "cross-site", title: "The request comes from another web site", status: http.StatusForbidden, resp: respNoPerm, code: codes.PermissionDenied, hint: "something between this program and the server adds the headers of a browser"},

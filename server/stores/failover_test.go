@@ -72,7 +72,8 @@ var cuts = []cut{
 func TestCutWaits(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
-	primary.Exec("ALTER ROLE firn SET client_min_messages = error;\n") // which would hide the warning
+	// Which would hide the warning, and not wait.
+	primary.Exec("ALTER ROLE firn SET client_min_messages = error;\nALTER ROLE firn SET synchronous_commit = local;\n")
 	s := open(t, primary.URL("create=true"))
 	cas := func(s grant.Store, key, old, next string) {
 		t.Helper()

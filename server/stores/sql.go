@@ -90,6 +90,8 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 			return nil, fault("GRANT SELECT, INSERT, UPDATE on the table; to create it, CREATE on its schema", "%s: user %q: %s", where, c.User, pg.Message)
 		case pg.Code == "42704" && pg.Severity == "FATAL": // of a setting, as it connects
 			return nil, wrong("there are create, table, password-file, timeout, and what PostgreSQL's own URLs and settings have", "%s: %s", where, pg.Message)
+		case pg.Code == "42P05", pg.Code == "26000":
+			return nil, fault("behind a pooler such as PgBouncer in transaction mode, add default_query_exec_mode=exec to the URL", "%s: %s", where, pg.Message)
 		case pg.Code == "57P03":
 			return nil, fault("try again in a moment", "%s: %s", where, pg.Message)
 		}
@@ -247,7 +249,7 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	case errors.Is(err, sqlstore.ErrDamaged):
 		return nil, fault("do not drop the table: the IDs that it stands for would repeat. docs/operations.md shows how to restore it, and to fence with firn node fence", "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrSchema):
-		return nil, fault("the table must be as this makes it: "+schema[0], "%s: %w", u.scheme, err)
+		return nil, fault("the right table is as this makes it: "+schema[0], "%s: %w", u.scheme, err)
 	case errors.Is(err, sqlstore.ErrReplica), errors.Is(err, sqlstore.ErrUnfit):
 		return nil, fault("", "%s: %w", u.scheme, err)
 	}

@@ -54,7 +54,9 @@ func TestDatabases(t *testing.T) {
 			if kind == "mysql" {
 				t.Run("hidden trigger", func(t *testing.T) { hiddenTrigger(t, server) })
 				t.Run("cut values", func(t *testing.T) { cutValues(t, server) })
+				t.Run("left open", func(t *testing.T) { leftOpen(t, server) })
 			} else {
+				t.Run("a schema for each user", func(t *testing.T) { schemaOfEach(t, server) })
 				t.Run("other locale", func(t *testing.T) { otherLocale(t, server) })
 			}
 			t.Run("stops", func(t *testing.T) { stops(t, server) })
@@ -409,6 +411,7 @@ func TestUnfit(t *testing.T) {
 		{"postgres without fsync", sqltest.PostgreSQL, "fsync=off", "fsync is off"},
 		{"postgres that commits later", sqltest.PostgreSQL, "synchronous_commit=off", "synchronous_commit is off"},
 		{"mysql that flushes later", sqltest.MariaDB, "innodb-flush-log-at-trx-commit=2", "innodb_flush_log_at_trx_commit is 2"},
+		{"mysql that does not wait for the disk", sqltest.MariaDB, "innodb-flush-method=nosync", "innodb_flush_method is nosync"},
 		{"mysql that is read-only", sqltest.MariaDB, "read-only=1", "read-only"},
 		{"mysql with a log that is flushed later", sqltest.MariaDB, "log-bin sync-binlog=0", "sync_binlog is 0"},
 	} {

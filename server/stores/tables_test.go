@@ -3,12 +3,15 @@
 package stores_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
@@ -269,6 +272,92 @@ func cutValues(t *testing.T, server *sqltest.Server) {
 	ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte(strings.Repeat("2", 40)))
 	if ok || err == nil || errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "1265") {
 		t.Errorf("CAS that is cut = %v, %v, want an unknown result with the server's warning", ok, err)
+	}
+}
+
+// leftOpen: connections of a pool that others use too, and have left inside a
+// transaction or without autocommit, show what is there now, and a CAS that was applied
+// on one is committed.
+func leftOpen(t *testing.T, server *sqltest.Server) {
+	c := mysql.NewConfig()
+	c.User, c.Passwd, c.Net, c.Addr, c.DBName = sqltest.User, sqltest.Password, "tcp", server.Address(), sqltest.Database
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	db.SetMaxOpenConns(1) // the one that is left open
+	number := func(err error) uint16 {
+		var e *mysql.MySQLError
+		errors.As(err, &e)
+		if e == nil {
+			return 0
+		}
+		return e.Number
+	}
+	s, err := sqlstore.New(t.Context(), db, sqlstore.MySQL(number), &sqlstore.Options{Create: true, Table: "left_open"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	other := open(t, server.URL("table=left_open"))
+	for _, leave := range []string{"BEGIN", "START TRANSACTION WITH CONSISTENT SNAPSHOT", "SET autocommit = 0"} {
+		if _, err := db.Exec(leave); err != nil {
+			t.Fatal(err)
+		}
+		for i, kind := range []string{"new", "changed"} {
+			key, old := "a/"+strings.ToLower(strings.ReplaceAll(leave, " ", "")[:5]), []byte(nil)
+			if i > 0 {
+				old = []byte("new")
+			}
+			if ok, err := s.CAS(t.Context(), key, old, []byte(kind)); !ok || err != nil {
+				t.Fatalf("%s: CAS = %v, %v", leave, ok, err)
+			}
+			if v, err := other.Get(t.Context(), key); string(v) != kind || err != nil {
+				t.Errorf("%s: another has %q, %v, want %q: the CAS was applied", leave, v, err, kind)
+			}
+		}
+		if _, err := s.Get(t.Context(), "seen"); err != nil { // a snapshot begins, if anything is open
+			t.Fatal(err)
+		}
+		old, err := other.Get(t.Context(), "seen")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := other.CAS(t.Context(), "seen", old, []byte(leave)); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if v, err := s.Get(t.Context(), "seen"); string(v) != leave || err != nil {
+			t.Errorf("%s: Get = %q, %v, want what another has written", leave, v, err)
+		}
+	}
+}
+
+// schemaOfEach: two users with a schema each, as PostgreSQL recommends, do not have a
+// table each by the same URL.
+func schemaOfEach(t *testing.T, server *sqltest.Server) {
+	server.Exec("\\c ids\nCREATE ROLE second LOGIN PASSWORD '" + sqltest.Password + "';\nCREATE SCHEMA firn AUTHORIZATION firn;\nCREATE SCHEMA second AUTHORIZATION second;\n")
+	defer server.Exec("\\c ids\nDROP SCHEMA firn, second CASCADE;\n")
+	open(t, server.URL("create=true", "table=each"))
+	second := func(parameters ...string) error {
+		s, err := stores.Open(t.Context(), strings.Replace(server.URL(parameters...), "firn:", "second:", 1), stores.Options{})
+		if err == nil {
+			_ = s.Close()
+		}
+		return err
+	}
+	for _, create := range []string{"create=false", "create=true"} {
+		if err := second("table=each", create); !errors.Is(err, sqlstore.ErrSchema) || !strings.Contains(err.Error(), "firn.each") {
+			t.Errorf("%s: %v, want ErrSchema with firn.each", create, err)
+		}
+	}
+	if err := second("table=second.each", "create=true"); err != nil {
+		t.Errorf("a table of its own that is named: %v", err)
+	}
+	server.Exec("\\c ids\nGRANT USAGE ON SCHEMA firn TO second; GRANT SELECT, INSERT, UPDATE ON firn.each TO second;\n")
+	if err := second("table=firn.each"); err != nil {
+		t.Errorf("the table of the other: %v", err)
 	}
 }
 

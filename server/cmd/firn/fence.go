@@ -26,7 +26,7 @@ that no process can go on from what it held before, and sets a floor above all
 windows that may have been granted since the backup.
 
 Without --apply it only prints what it would do. Members acquire node IDs again
-when the floor is near: after two windows and --skew, at least 30s. It can be run
+when the floor is near: after two windows, at least 30s, and --skew. It can be run
 again at any time; that costs that wait, and nothing else.
 
 The restored configuration and records show how long windows were. --apply needs

@@ -58,8 +58,9 @@ after a restore, and which times were never used before a claim by a wrong clock
 which firn node repair gives back. New sequencers have it.
 
 Upgrade every member first. One of an older release does not understand the new
-version: it makes IDs to the end of its window and acquires no node ID. There is no
-way back.`, grant.Upgrade),
+version: it acquires no node ID, but renews the one that it holds for as long as it
+runs, and it obeys the rules of its release, not those that firn node fence relies
+on. There is no way back.`, grant.Upgrade),
 	)
 	return cmd
 }

@@ -1,0 +1,103 @@
+package etcdstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// another starts an etcd, which is a cluster of its own, at an endpoint.
+func another(t *testing.T, endpoint string) *etcd {
+	t.Helper()
+	binary, err := etcdBinary()
+	if err != nil {
+		t.Skipf("no etcd to test with: %v", err)
+	}
+	e := &etcd{endpoint: endpoint}
+	if log := e.start(t, binary); log != "" {
+		t.Fatal(log)
+	}
+	return e
+}
+
+// TestEndpointOfAnotherCluster: an endpoint that was away in Open, and comes back as
+// a cluster of its own, is not used. Its answers would be those of another store.
+func TestEndpointOfAnotherCluster(t *testing.T) {
+	e, away := startEtcd(t, nil), "http://"+freeAddress(t)
+	s := open(t, Options{Endpoints: []string{e.endpoint, away}})
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("0")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	identity, _, err := s.Lineage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := another(t, away).client(t, "", "")
+	defer func() { _ = other.Close() }()
+	// It has a copy, as one has that was restored.
+	if _, err := other.Put(t.Context(), "/firn/a", "0"); err != nil {
+		t.Fatal(err)
+	}
+
+	unknown, value := 0, "0"
+	for n := 1; n <= 30; n++ {
+		next := fmt.Sprint(n)
+		switch ok, err := s.CAS(t.Context(), "a", []byte(value), []byte(next)); {
+		case ok && err == nil:
+			value = next
+		case errors.Is(err, ErrClusters) && !ok && !errors.Is(err, grant.ErrNotSent):
+			unknown++
+		default:
+			t.Fatalf("CAS(%s, %s) = %v, %v, want true or ErrClusters", value, next, ok, err)
+		}
+		got, err := s.Get(t.Context(), "a")
+		many, errMany := s.GetMany(t.Context(), []string{"a", "b"})
+		var listed []string
+		errList := s.List(t.Context(), "", func(key string, value []byte) bool { listed = append(listed, key+string(value)); return true })
+		id, _, errLineage := s.Lineage(t.Context())
+		if err := errors.Join(err, errMany, errList, errLineage); err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != value || string(many[0]) != value || many[1] != nil || !slices.Equal(listed, []string{"a" + value}) || id != identity {
+			t.Fatalf("after %d CAS: Get %s, GetMany %q, List %q, Lineage %s, want %s of %s", n, got, many, listed, id, value, identity)
+		}
+		time.Sleep(20 * time.Millisecond) // the client connects to it meanwhile
+	}
+	if unknown > 3 {
+		t.Errorf("%d CAS are unknown: the endpoint is not left out", unknown)
+	}
+	s.sorting.Lock()
+	if s.leftOut.IsZero() {
+		t.Error("no answer of the other cluster came: this tests nothing")
+	}
+	s.leftOut = time.Now().Add(-2 * leaveOut)
+	s.sorting.Unlock()
+	if _, err := s.Get(t.Context(), "a"); err != nil || len(s.client.Endpoints()) != 2 {
+		t.Errorf("after a while: %v, and the endpoints are %q, want both", err, s.client.Endpoints())
+	}
+}
+
+// TestReplacedCluster: a cluster that takes the place of the one before is used, and
+// Lineage shows it.
+func TestReplacedCluster(t *testing.T) {
+	e := startEtcd(t, nil)
+	s := open(t, Options{Endpoints: []string{e.endpoint}})
+	before, _, err := s.Lineage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.stop()
+	another(t, e.endpoint)
+	waitFor(t, s)
+	after, _, err := s.Lineage(t.Context())
+	if err != nil || after == before {
+		t.Errorf("Lineage = %s, %v, and was %s before", after, err, before)
+	}
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Errorf("CAS = %v, %v", ok, err)
+	}
+}

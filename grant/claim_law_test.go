@@ -1,0 +1,467 @@
+package grant
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// begins answers the second look at the configuration, and wants the claim to be
+// taken into use.
+func (r *rig) begins(claim Action) {
+	r.t.Helper()
+	r.asks(GetMany)
+	r.answer(Event{Values: [][]byte{claim.Next, r.m.config}})
+	n := r.read(claim.Next)
+	if b := r.did(Begin); b == nil || b.Until != n.Until || r.m.Status().Phase != Holding {
+		r.t.Fatalf("it does not begin: %+v", r.out)
+	}
+}
+
+// startsAnew wants the machine to hold and claim nothing, and to read the
+// configuration, after a wait or at once.
+func (r *rig) startsAnew(what string, waits bool) {
+	r.t.Helper()
+	if r.m.claim != nil || r.m.hold != nil {
+		r.t.Fatalf("%s: it has %+v, %+v", what, r.m.claim, r.m.hold)
+	}
+	if waits {
+		if r.request != nil || r.m.notBefore <= r.mono || r.m.Status().Err == nil {
+			r.t.Fatalf("%s: it neither waits nor says why: %+v, %+v", what, r.request, r.m.Status())
+		}
+		r.later(6000)
+	}
+	if a := r.asks(Get); a.Key != "v1/s/config" {
+		r.t.Fatalf("%s: it reads %s", what, a.Key)
+	}
+}
+
+// drops wants a claim that is given back: over a value, to where it began.
+func (r *rig) drops(what, over string, from int64) {
+	r.t.Helper()
+	a := r.asks(CAS)
+	if n := r.read(a.Next); string(a.Old) != over || n.State != flagFree || n.Until != from || n.Owner != "us" || r.did(Begin) != nil {
+		r.t.Fatalf("%s: it writes %s over %s, want it free until %d over %s", what, a.Next, a.Old, from, over)
+	}
+	r.answer(Event{Err: errNoAnswer}) // which changes nothing
+	if r.m.claim != nil || r.m.hold != nil {
+		r.t.Fatalf("%s: it goes on with %+v, %+v", what, r.m.claim, r.m.hold)
+	}
+}
+
+// TestClaimWrites: what a claim writes, and over what.
+func TestClaimWrites(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		mark, used int64 // since now; a mark of Never is no record
+		spoiled    span
+		from, to   int64
+	}{
+		{"a new number", Never, Never, span{}, 0, 6000},
+		{"one given back long ago", -50_000, Never, span{}, 0, 6000},
+		{"one given back ahead of the clock", 40, Never, span{}, 40, 6040},
+		{"after much was used", Never, 30, span{}, 0, 6030},
+		{"after more was used than may be", Never, 5000, span{}, 0, 6050},
+		{"one with a span that was used", -10, Never, span{5999, 7000}, 0, 5999},
+		{"one with a span that was used just now", -10, Never, span{99, 100}, 100, 6100},
+	} {
+		r := newRig(t, 1, nil)
+		r.used = Never
+		if tt.used != Never {
+			r.used = r.wall + tt.used
+		}
+		r.m.sequencer.MaxAhead, r.m.hi = 50, 0
+		var record []byte
+		if tt.mark != Never {
+			record = r.record(func(n *nodeRecord) {
+				n.Until = r.wall + tt.mark
+				if tt.spoiled != (span{}) {
+					n.Spoiled = span{r.wall + tt.spoiled[0], r.wall + tt.spoiled[1]}
+				}
+			})
+		}
+		read := r.pickable()
+		e := Event{Keys: read.Keys}
+		for range read.Keys {
+			e.Values = append(e.Values, record)
+		}
+		if tt.from > 50 { // it is none yet, so chance decides nothing
+			r.answer(e)
+			if r.m.claim != nil {
+				t.Errorf("%s: it is claimed", tt.name)
+			}
+			continue
+		}
+		r.answer(e)
+		a := r.asks(CAS)
+		n := r.read(a.Next)
+		if string(a.Old) != string(record) || n.Until != r.wall+tt.to || n.State != flagHeld || n.Owner != "us" || n.Wall != r.wall || n.Host != "h" || len(n.Nonce) != 32 {
+			t.Errorf("%s: %+v over %s, want until %d", tt.name, n, a.Old, tt.to)
+		}
+		r.answer(Event{Applied: true})
+		r.begins(a)
+		if b := r.did(Begin); b.From != r.wall+tt.from {
+			t.Errorf("%s: it begins at %d, want %d", tt.name, b.From-r.wall, tt.from)
+		}
+		// The record of the number in use has what the claim had, and its limit.
+		h := r.m.hold
+		if h.gap != n.Gap || h.spoiled != n.Spoiled || h.from != r.wall+tt.from || h.renewed != max(r.used, h.from) || r.m.prefer != int64(h.node) {
+			t.Errorf("%s: %+v", tt.name, h)
+		}
+		if limit := tt.spoiled[0]; limit != 0 && h.limit != r.wall+limit {
+			t.Errorf("%s: it may go until %d", tt.name, h.limit-r.wall)
+		}
+	}
+}
+
+// TestClaimRefused: another was faster. It picks again at once, and no longer the
+// number that all want.
+func TestClaimRefused(t *testing.T) {
+	r := newRig(t, 4, nil)
+	r.claiming()
+	r.m.failures = 3
+	r.answer(Event{})
+	r.asks(GetMany)
+	if r.m.claim != nil || !r.m.crowded || r.m.failures != 0 {
+		t.Errorf("claim %+v, crowded %t, %d failures", r.m.claim, r.m.crowded, r.m.failures)
+	}
+}
+
+// TestClaimNotSent: nothing was written, so it begins anew later.
+func TestClaimNotSent(t *testing.T) {
+	r := newRig(t, 4, nil)
+	r.claiming()
+	r.answer(Event{Err: ErrNotSent})
+	r.startsAnew("not sent", true)
+}
+
+// TestClaimUnknown: a claim whose result is unknown is settled by another write,
+// over what a read shows, from the same moment on.
+func TestClaimUnknown(t *testing.T) {
+	unknown := func() (*rig, Action) {
+		r := newRig(t, 4, nil)
+		r.used = r.wall + 40
+		a := r.claiming()
+		r.answer(Event{Err: errNoAnswer})
+		if get := r.asks(Get); get.Key != a.Key || !errors.Is(r.m.Status().Err, errNoAnswer) {
+			t.Fatalf("it reads %q; it is %+v", get.Key, r.m.Status())
+		}
+		return r, a
+	}
+	for name, shows := range map[string]func(Action) []byte{
+		"as it was":  func(Action) []byte { return nil },
+		"as written": func(a Action) []byte { return a.Next },
+	} {
+		r, first := unknown()
+		began := r.wall
+		value := shows(first)
+		r.answer(Event{Values: [][]byte{value}})
+		if r.request != nil || r.did(Begin) != nil {
+			t.Fatalf("%s: it does not wait: %+v", name, r.request)
+		}
+		r.wall -= 1020 // the clock goes back
+		r.later(1000)
+		again := r.asks(CAS)
+		if n := r.read(again.Next); string(again.Old) != string(value) || n.Until < r.read(first.Next).Until || string(again.Next) == string(first.Next) {
+			t.Errorf("%s: it writes %+v over %s", name, n, again.Old)
+		}
+		// The second one is unknown as well, and then applied.
+		r.answer(Event{Err: errNoAnswer})
+		r.asks(Get)
+		r.answer(Event{Values: [][]byte{again.Next}})
+		r.later(1000)
+		third := r.asks(CAS)
+		if string(third.Old) != string(again.Next) {
+			t.Errorf("%s: the third is over %s", name, third.Old)
+		}
+		r.answer(Event{Applied: true})
+		r.begins(third)
+		if b := r.did(Begin); b.From != max(began, r.used) && b.From != began {
+			t.Errorf("%s: it begins at %d", name, b.From-began)
+		}
+
+		// Refused, it is read again: an earlier attempt may be there.
+		r, first = unknown()
+		value = shows(first)
+		r.answer(Event{Values: [][]byte{value}})
+		r.later(1000)
+		r.asks(CAS)
+		r.answer(Event{})
+		r.asks(Get)
+		r.answer(Event{Values: [][]byte{first.Next}})
+		r.later(1000)
+		if a := r.asks(CAS); string(a.Old) != string(first.Next) {
+			t.Errorf("%s: refused, and it writes over %s", name, a.Old)
+		}
+		// Not sent, it is read again as well.
+		r.answer(Event{Err: ErrNotSent})
+		if r.request != nil || r.m.claim == nil {
+			t.Errorf("%s: not sent: %+v, %+v", name, r.request, r.m.claim)
+		}
+		r.later(1000)
+		if a := r.asks(Get); a.Key != first.Key {
+			t.Errorf("%s: not sent, and it reads %s", name, a.Key)
+		}
+
+		// When no number is wanted any more.
+		r, first = unknown()
+		value = shows(first)
+		r.answer(Event{Values: [][]byte{value}})
+		r.step(Event{Kind: Release})
+		if value == nil {
+			if r.request != nil || r.m.claim != nil || r.m.Status().Phase != Idle {
+				t.Errorf("%s, not wanted: %+v, %+v", name, r.request, r.m.Status())
+			}
+		} else {
+			if r.m.Status().Phase != Leaving {
+				t.Errorf("%s, not wanted: %+v", name, r.m.Status())
+			}
+			r.drops(name+", not wanted", string(value), rigTime)
+		}
+
+		// When its window has ended before it was settled.
+		for _, by := range []int64{5999, 6000} {
+			r, first = unknown()
+			value = shows(first)
+			r.answer(Event{Values: [][]byte{value}})
+			r.later(by)
+			switch {
+			case by < 6000:
+				if n := r.read(r.asks(CAS).Next); n.State != flagHeld {
+					t.Errorf("%s, in time: %+v", name, n)
+				}
+			case value == nil:
+				r.startsAnew(name+", too late", false)
+			default:
+				r.drops(name+", too late", string(value), rigTime)
+			}
+		}
+	}
+
+	// The read has no answer: again, later; or, when it is not wanted, never.
+	r, first := unknown()
+	r.answer(Event{Err: errNoAnswer})
+	if r.request != nil || r.m.notBefore <= r.mono || r.m.claim == nil {
+		t.Errorf("no answer: %+v", r.request)
+	}
+	r.later(1000)
+	if a := r.asks(Get); a.Key != first.Key {
+		t.Errorf("it reads %s", a.Key)
+	}
+	r.step(Event{Kind: Release})
+	r.answer(Event{Err: errNoAnswer})
+	if r.m.claim != nil || r.m.Status().Phase != Idle {
+		t.Errorf("not wanted: %+v", r.m.Status())
+	}
+
+	// It is another's.
+	r, _ = unknown()
+	r.answer(Event{Values: [][]byte{r.record(nil)}})
+	r.startsAnew("another's", true)
+}
+
+// TestClaimRecheck: a claim that was applied is used only if it is still there, with
+// the configuration that it was made under, byte for byte; otherwise it is given
+// back to where it began.
+func TestClaimRecheck(t *testing.T) {
+	applied := func() (*rig, Action) {
+		r := newRig(t, 4, nil)
+		a := r.claiming()
+		r.answer(Event{Applied: true})
+		if again := r.asks(GetMany); !slices.Equal(again.Keys, []string{a.Key, "v1/s/config"}) {
+			t.Fatalf("it reads %v", again.Keys)
+		}
+		return r, a
+	}
+	r, a := applied()
+	r.begins(a)
+
+	for name, e := range map[string]Event{
+		"no answer": {Err: errNoAnswer}, "one value": {Values: [][]byte{a.Next}}, "no values": {}, "three values": {Values: [][]byte{a.Next, r.m.config, nil}},
+	} {
+		r, a := applied()
+		if len(e.Values) > 0 {
+			e.Values = append([][]byte{a.Next, r.m.config, nil}[:0:0], [][]byte{a.Next, r.m.config, nil}[:len(e.Values)]...)
+		}
+		r.answer(e)
+		if r.request != nil || r.m.notBefore <= r.mono || r.m.Status().Err == nil || r.did(Begin) != nil {
+			t.Fatalf("%s: %+v, %+v", name, r.request, r.m.Status())
+		}
+		r.later(1000)
+		r.begins(a) // it has asked again
+
+		// Too late, or not wanted: it is given back.
+		r, a = applied()
+		r.wall, r.mono = r.wall+5999, r.mono+5999
+		r.answer(e)
+		if r.request != nil {
+			t.Errorf("%s, in time: %+v", name, r.request)
+		}
+		r, a = applied()
+		r.wall, r.mono = r.wall+6000, r.mono+6000
+		r.answer(e)
+		r.drops(name+", too late", string(a.Next), rigTime)
+		r, a = applied()
+		r.step(Event{Kind: Release})
+		r.answer(e)
+		r.drops(name+", not wanted", string(a.Next), rigTime)
+	}
+
+	r, a = applied()
+	r.answer(Event{Values: [][]byte{r.record(nil), r.m.config}})
+	if err := r.m.Status().Err; err == nil {
+		t.Error("the claim is gone, and there is no error")
+	}
+	r.drops("gone", string(a.Next), rigTime)
+
+	r, a = applied()
+	c := r.m.sequencer
+	c.Nonce = "changed and changed back"
+	r.answer(Event{Values: [][]byte{a.Next, c.encode()}})
+	r.drops("another configuration", string(a.Next), rigTime)
+	if r.request == nil || r.request.Key != "v1/s/config" {
+		t.Errorf("then it asks for %+v", r.request)
+	}
+
+	r, a = applied()
+	r.step(Event{Kind: Release})
+	r.answer(Event{Values: [][]byte{a.Next, r.m.config}})
+	r.drops("not wanted", string(a.Next), rigTime)
+	if s := r.m.Status(); s.Phase != Idle {
+		t.Errorf("then it is %+v", s)
+	}
+
+	// A claim that began ahead of the clock goes back to there.
+	r = newRig(t, 4, func(c *configRecord) { c.Floor = rigTime + 50 })
+	a = r.claiming()
+	r.answer(Event{Applied: true})
+	r.step(Event{Kind: Release})
+	r.answer(Event{Values: [][]byte{a.Next, r.m.config}})
+	r.drops("ahead of the clock", string(a.Next), rigTime+50)
+}
+
+// TestClaimFrozen: when the store is found to have gone back, nothing of a claim is
+// used, whatever the store answers.
+func TestClaimFrozen(t *testing.T) {
+	for name, to := range map[string]func(*rig) Event{
+		"the claim": func(r *rig) Event { r.claiming(); return Event{Applied: true} },
+		"the read": func(r *rig) Event {
+			a := r.claiming()
+			r.answer(Event{Err: errNoAnswer})
+			return Event{Values: [][]byte{a.Next}}
+		},
+		"the second look": func(r *rig) Event {
+			a := r.claiming()
+			r.answer(Event{Applied: true})
+			return Event{Values: [][]byte{a.Next, r.m.config}}
+		},
+	} {
+		r := newRig(t, 4, nil)
+		e := to(r)
+		r.step(Event{Kind: WentBack})
+		if r.alarm() != RolledBack || r.m.claim != nil {
+			t.Errorf("%s: %+v", name, r.out)
+		}
+		r.answer(e)
+		if r.did(Begin) != nil || r.request != nil || r.m.hold != nil || !errors.Is(r.m.Status().Err, ErrRolledBack) {
+			t.Errorf("%s: %+v, %+v", name, r.out, r.m.Status())
+		}
+	}
+}
+
+// TestPickErrors: an error of the store in any read of a pick is a reason to wait,
+// and to begin anew.
+func TestPickErrors(t *testing.T) {
+	r := newRig(t, 4, nil)
+	r.tokens()
+	r.step(Event{Kind: Attach})
+	r.answer(Event{Err: errNoAnswer})
+	r.startsAnew("the configuration", true)
+	r.answer(Event{Values: [][]byte{r.m.config}})
+	r.asks(GetMany)
+	r.answer(Event{Err: errNoAnswer})
+	r.startsAnew("some records", true)
+
+	r = newRig(t, 8, nil)
+	r.tokens()
+	list := func() {
+		r.m.rounds, r.m.op = 2, opPick
+		r.request = &Action{Kind: GetMany}
+		e := Event{Keys: []string{r.key(3)}, Values: [][]byte{r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+99, r.wall })}}
+		r.answer(e)
+		r.asks(List)
+	}
+	r.m.attached = true
+	list()
+	r.answer(Event{Err: errNoAnswer})
+	if r.m.rounds != 0 {
+		t.Errorf("round %d", r.m.rounds)
+	}
+	r.startsAnew("all records", true)
+}
+
+// TestListedAbsent: a number without a record is claimed where the floor is near
+// enough, with all that the records of others say of clocks.
+func TestListedAbsent(t *testing.T) {
+	for _, ahead := range []int64{-50_000, 0, 50, 51} {
+		for _, other := range []bool{false, true} {
+			r := newRig(t, 1, func(c *configRecord) { c.Floor = rigTime + ahead })
+			r.tokens()
+			r.m.attached, r.m.op = true, opList
+			r.request = &Action{Kind: List}
+			e := Event{Keys: []string{r.key(0)}, Values: [][]byte{r.record(func(n *nodeRecord) {
+				n.State, n.Until, n.Wall = flagHeld, r.wall+9000, r.wall
+				if other { // whose clock is right, and then ours is not
+					n.Wall = r.wall + 10_001
+				}
+			})}}
+			r.answer(e)
+			switch {
+			case other:
+				if r.request != nil || !errors.Is(r.m.Status().Err, ErrClockBehind) || r.m.notBefore != r.mono+1000 {
+					t.Errorf("floor %d ahead, a clock behind: %+v, %+v", ahead, r.request, r.m.Status())
+				}
+			case ahead > 50:
+				var e *ExhaustedError
+				if r.request != nil || !errors.As(r.m.Status().Err, &e) || !e.Free.Equal(timeOf(r.wall+1)) {
+					t.Errorf("floor %d ahead: %+v, %+v", ahead, r.request, r.m.Status())
+				}
+			default:
+				a := r.asks(CAS)
+				n := r.read(a.Next)
+				from := max(r.wall, rigTime+ahead)
+				want := nodeRecord{
+					Version: 2, Nonce: n.Nonce, Owner: "us", Until: from + 6000, Wall: r.wall, State: flagHeld, Host: "h",
+					Gap: span{max(rigTime-1_000_000, rigTime+ahead), from},
+				}
+				if want.Gap.length() == 0 {
+					want.Gap = span{}
+				}
+				if a.Key != r.key(1) || len(a.Old) != 0 || n != want {
+					t.Errorf("floor %d ahead: %s %+v over %q, want %+v", ahead, a.Key, n, a.Old, want)
+				}
+			}
+		}
+	}
+	// Where all have a record and none may be taken, a clock far behind is said.
+	r := newRig(t, 1, nil)
+	r.tokens()
+	r.m.attached, r.m.op = true, opList
+	r.request = &Action{Kind: List}
+	held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+90_000, r.wall+10_001 })
+	r.answer(Event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{held, held}})
+	var behind *ClockBehindError
+	if !errors.As(r.m.Status().Err, &behind) || behind.Behind != 10_001*time.Millisecond || !slices.Equal(behind.Nodes, []uint64{0, 1}) || r.m.notBefore != r.mono+1000 {
+		t.Errorf("%v, wait %d", r.m.Status().Err, r.m.notBefore-r.mono)
+	}
+	if r.m.droughts != 0 {
+		t.Error("it counts as a list that found none")
+	}
+	// And where some may be taken, too.
+	r.m.op, r.request = opList, &Action{Kind: List}
+	r.answer(Event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{held, r.record(nil)}})
+	if !errors.As(r.m.Status().Err, &behind) || r.request != nil {
+		t.Errorf("%v, %+v", r.m.Status().Err, r.request)
+	}
+}

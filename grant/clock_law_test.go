@@ -1,0 +1,282 @@
+package grant
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// around is a number at or next to one of some limits.
+func around(r *rand.Rand, limits ...int64) int64 {
+	return pickOne(r, limits...) + pickOne[int64](r, -1, 0, 1)
+}
+
+// storeSays gives the machine the store's time: our clock is ahead of it by least
+// to most.
+func (r *rig) storeSays(least, most int64) {
+	r.m.clocks.asked, r.m.clocks.known, r.m.clocks.at = true, true, r.m.mono
+	r.m.clocks.store, r.m.clocks.within = r.m.wall-most, most-least
+}
+
+// others makes a look at held records whose writers' clocks were ahead of ours.
+func others(ahead ...int64) sighting {
+	l := sighting{free: Never, pending: Never}
+	for i, by := range ahead {
+		l.ahead, l.nodes = append(l.ahead, by), append(l.nodes, uint64(i))
+	}
+	return l
+}
+
+// TestClockBehindLaw: a clock more than 10 s behind the median of the others is
+// refused, unless that is allowed or the store agrees with it within 10 s; and
+// what differs is told once.
+func TestClockBehindLaw(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 5000 {
+		r := newRig(t, 4, nil)
+		m := r.m
+		by := around(random, 0, 10_000)
+		m.set.AllowClockBehind = random.IntN(4) == 0
+		known := random.IntN(3) > 0
+		var least, most int64
+		if known {
+			least = around(random, -20_000, -10_000, 0, 10_000)
+			most = least + pickOne[int64](random, 0, 1, 5000)
+			r.storeSays(least, most)
+		}
+		told := pickOne[AlarmKind](random, 0, StoreClockOff, MembersAhead)
+		m.clocks.told = told
+		m.out = nil
+		err := m.clockBehind(others(by-5000, by, by+5000))
+		wantTold, wantBy, refused := told, int64(0), false
+		switch {
+		case by <= 10_000 && known && most < -10_000:
+			wantTold, wantBy = StoreClockOff, most
+		case by <= 10_000 && known && least <= 10_000:
+			wantTold = 0
+		case by > 10_000 && m.set.AllowClockBehind:
+		case by > 10_000 && known && most >= -10_000:
+			wantTold, wantBy = MembersAhead, by
+		case by > 10_000:
+			refused = true
+		}
+		what := fmt.Sprintf("others %d ahead, store %t %d to %d, told %d", by, known, least, most, told)
+		if errors.Is(err, ErrClockBehind) != refused || (err != nil) != refused || m.clocks.told != wantTold {
+			t.Fatalf("%s: %v, told %d, want refused %t, told %d", what, err, m.clocks.told, refused, wantTold)
+		}
+		if behind := (*ClockBehindError)(nil); refused && (!errors.As(err, &behind) || behind.Behind.Milliseconds() != by || len(behind.Nodes) != 3 || behind.Sequencer != "s") {
+			t.Fatalf("%s: %+v", what, err)
+		}
+		alarmed := wantTold != told && wantTold != 0
+		if (len(m.out) == 1) != alarmed || alarmed && m.out[0].Alarm != (AlarmInfo{Kind: wantTold, By: time.Duration(wantBy) * time.Millisecond}) {
+			t.Fatalf("%s: %+v", what, m.out)
+		}
+	}
+}
+
+// TestMayClaimLaw: whether a clock is fit for a claim, by the table of
+// docs/protocol.md: what the store's clock says, and what those of members say
+// that write records while it looks.
+func TestMayClaimLaw(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 1))
+	seen := make(map[string]int)
+	for range 30_000 {
+		r := newRig(t, 4, nil)
+		m, c := r.m, &r.m.clocks
+		known := random.IntN(2) == 0
+		var store int64
+		if known {
+			store = around(random, 0, 10_000, 20_000, 30_000)
+			r.storeSays(store, store+pickOne[int64](random, 0, 3))
+		}
+		m.set.AllowClockAhead = random.IntN(10) == 0
+		c.clear, c.clearAt = random.IntN(3) == 0, m.mono-around(random, 0, 60_000)
+		var l sighting
+		old := false // a record that is held was written long ago
+		for range random.IntN(4) {
+			ago := around(random, 0, 13_000)
+			until := m.wall - max(store, 0) + around(random, 0)
+			l.others = append(l.others, other{key: fmt.Sprint(len(l.others)), value: []byte("x"), wall: m.wall - ago, until: until})
+			old = old || ago > 10_000+3000
+		}
+		alive := 0
+		for _, o := range l.others {
+			if o.until >= m.wall-store {
+				alive++
+			}
+		}
+		watched := random.IntN(2) == 0
+		var median int64
+		agree, leads := 0, 0
+		listed := false
+		since := m.mono
+		if watched {
+			c.watching, c.records, c.leads = true, make(map[string][]byte), make(map[string]lead)
+			c.listed = random.IntN(2) == 0
+			c.since = m.mono - around(random, 0, 3000)
+			c.read = m.mono
+			listed, since = c.listed, c.since
+			var all []int64
+			for i := range random.IntN(4) {
+				least := pickOne[int64](random, -10_000, 0, 10_000, 20_000) + pickOne[int64](random, -2, 0, 2)
+				most := least + pickOne[int64](random, 0, 2, 100)
+				c.leads[fmt.Sprint("lead", i)] = lead{least, most}
+				all = append(all, least)
+				if most <= 10_000 && least >= -10_000 {
+					agree++
+				}
+			}
+			slices.Sort(all)
+			if leads = len(all); leads > 0 {
+				median = all[(leads-1)/2]
+			}
+		}
+		records := len(l.others) // as none was watched before
+		m.out = nil
+		got := m.mayClaim(l)
+		long := m.mono-since > 3000
+		want := ""
+		switch {
+		case m.set.AllowClockAhead, known && store <= 10_000:
+			want = "fit"
+		case !known && c.clear && m.mono-c.clearAt < 60_000:
+			want = "fit"
+		case !known && !watched && !old:
+			want = "fit"
+		case leads > 0 && median > 10_000:
+			want = "ahead"
+		case known && agree >= 2:
+			want = "the store is wrong"
+		case known && !listed && records < 2:
+			want = "list"
+		case known:
+			want = "ahead"
+		case agree > 0 || long:
+			want = "fit"
+		default:
+			want = "comparing"
+		}
+		seen[want]++
+		what := fmt.Sprintf("want %s: store %t %d, clear %t %d ago, watched %t for %d, listed %t, leads %v, others %d, alive %d", want, known, store,
+			c.clear, m.mono-c.clearAt, watched, m.mono-since, listed, c.leads, len(l.others), alive)
+		if got != (want == "fit" || want == "the store is wrong") {
+			t.Fatalf("%s: fit %t, %v", what, got, m.status.Err)
+		}
+		alarm, lists := AlarmKind(0), false
+		for _, a := range m.out {
+			alarm, lists = max(alarm, a.Alarm.Kind), lists || a.Kind == List
+		}
+		if lists != (want == "list") || (alarm == StoreClockOff) != (want == "the store is wrong") {
+			t.Fatalf("%s: %+v", what, m.out)
+		}
+		ahead := (*ClockAheadError)(nil)
+		if (want == "ahead" || want == "comparing") != errors.As(m.status.Err, &ahead) {
+			t.Fatalf("%s: %v", what, m.status.Err)
+		}
+		switch want {
+		case "comparing":
+			if !ahead.Comparing || m.notBefore != m.mono+1000 {
+				t.Fatalf("%s: %+v, and waits for %d", what, ahead, m.notBefore-m.mono)
+			}
+		case "ahead":
+			byOthers := leads > 0 && median > 10_000
+			by := store
+			if byOthers {
+				by = median
+			}
+			comparing := !byOthers && !long && alive >= 2
+			if ahead.Ahead.Milliseconds() != by || ahead.Store != (leads == 0) || ahead.Comparing != comparing ||
+				!ahead.Clock.Equal(timeOf(m.wall)) || !ahead.Other.Equal(timeOf(m.wall-by)) || m.notBefore != m.mono+1000 {
+				t.Fatalf("%s: %+v, want by %d, comparing %t", what, ahead, by, comparing)
+			}
+		}
+	}
+	for _, want := range []string{"fit", "ahead", "the store is wrong", "list", "comparing"} {
+		if seen[want] < 100 {
+			t.Errorf("%q: %d cases", want, seen[want])
+		}
+	}
+}
+
+// TestWatchLaw: a record that changes between two reads shows its writer's clock,
+// within the time between them; at most 32 are watched, those whose clocks may
+// agree with ours first.
+func TestWatchLaw(t *testing.T) {
+	r := newRig(t, 4, nil)
+	m, c := r.m, &r.m.clocks
+	var l sighting
+	for i := range int64(40) {
+		away := 1000 * i
+		if i%2 == 0 {
+			away = -away
+		}
+		l.others = append(l.others, other{key: fmt.Sprintf("k%02d", i), value: []byte("1"), wall: m.wall + away})
+	}
+	rand.New(rand.NewPCG(1, 1)).Shuffle(40, func(i, j int) { l.others[i], l.others[j] = l.others[j], l.others[i] })
+	if m.watched() != nil {
+		t.Error("it watches before it has begun")
+	}
+	m.watch(l)
+	if keys := m.watched(); len(keys) != 32 || keys[31] != "k31" || len(c.leads) != 0 || c.since != m.mono {
+		t.Errorf("it watches %v, since %d", keys, m.mono-c.since)
+	}
+	for _, passed := range []int64{700, 1100} {
+		m.wall, m.mono = m.wall+passed, m.mono+passed
+		since := c.since
+		m.watch(sighting{others: []other{
+			{key: "k05", value: fmt.Append(nil, passed), wall: m.wall - 200},
+			{key: "k06", value: []byte("1"), wall: m.wall - 200},
+			{key: "k39", value: fmt.Append(nil, passed), wall: m.wall - 200},
+		}})
+		if want := (lead{200 - passed, 200}); len(c.leads) != 1 || c.leads["k05"] != want || c.since != since {
+			t.Errorf("after %d ms: leads %v, want k05 %v", passed, c.leads, want)
+		}
+		if len(c.records) != 32 {
+			t.Errorf("%d are watched", len(c.records))
+		}
+	}
+}
+
+// TestStoreTimeLaw: the store's time serves for a minute; one that did not say it
+// is asked again after 5 s. In between our lead follows both clocks.
+func TestStoreTimeLaw(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		r := newRig(t, 4, nil)
+		r.tokens()
+		r.m.set.StoreClock = true
+		if !r.m.asksTime() {
+			t.Error("it does not ask at first")
+		}
+		r.step(Event{Kind: Attach})
+		r.answer(Event{Values: [][]byte{r.m.config}})
+		r.asks(Time)
+		e := Event{Time: r.wall - 70, Within: 7}
+		serves := int64(60_000)
+		if fails {
+			e.Err, serves = errNoAnswer, 5000
+		}
+		r.answer(e)
+		r.asks(GetMany)
+		at := r.m.mono
+		if l, known := r.m.storeLead(); known == fails || known && l != (lead{63, 70}) {
+			t.Errorf("lead %+v, %t", l, known)
+		}
+		r.m.wall, r.m.mono = r.m.wall+500, r.m.mono+400
+		if l, known := r.m.storeLead(); known && l != (lead{163, 170}) {
+			t.Errorf("after a step of 100 ms: lead %+v", l)
+		}
+		for _, later := range []int64{serves - 1, serves} {
+			r.m.mono = at + later
+			if got := r.m.asksTime(); got != (later >= serves) {
+				t.Errorf("fails %t: after %d ms it asks %t", fails, later, got)
+			}
+		}
+		r.m.set.StoreClock = false
+		if r.m.asksTime() {
+			t.Error("it asks a store without a clock")
+		}
+	}
+}

@@ -1,0 +1,587 @@
+package grant_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+)
+
+// A fault is what a store does with one request.
+type fault int
+
+const (
+	notSent fault = iota // certainly nothing
+	dropped              // nothing, and who asked does not know
+	lost                 // it is done, and who asked does not know
+	faults
+)
+
+// A faultyStore fails in its at-th request, and says whether it came to that.
+type faultyStore struct {
+	grant.Store
+	fault fault
+	at, n int
+}
+
+var errFault = errors.New("the store fails")
+
+func (f *faultyStore) hit() bool { f.n++; return f.n == f.at }
+
+func (f *faultyStore) Get(ctx context.Context, key string) ([]byte, error) {
+	if f.hit() {
+		return nil, errFault
+	}
+	return f.Store.Get(ctx, key)
+}
+
+func (f *faultyStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	hit := f.hit()
+	n := 0
+	err := f.Store.List(ctx, prefix, func(key string, value []byte) bool {
+		n++
+		return (!hit || n == 1) && yield(key, value) // half of it, and then the error
+	})
+	if hit {
+		return errFault
+	}
+	return err
+}
+
+func (f *faultyStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if !f.hit() {
+		return f.Store.CAS(ctx, key, old, next)
+	}
+	switch f.fault {
+	case notSent:
+		return false, fmt.Errorf("%w: %w", grant.ErrNotSent, errFault)
+	case lost:
+		if _, err := f.Store.CAS(ctx, key, old, next); err != nil {
+			return false, err
+		}
+	}
+	return false, errFault
+}
+
+// A cutStore takes no write any more once it is cut.
+type cutStore struct {
+	grant.Store
+	cut atomic.Bool
+}
+
+func (s *cutStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if s.cut.Load() {
+		return false, grant.ErrNotSent
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestFaults: an operation that meets an error of the store says so, or has done
+// what it promises all the same; and it can be run again.
+func TestFaults(t *testing.T) { synctest.Test(t, testFaults) }
+
+func testFaults(t *testing.T) {
+	all := operations()
+	for i, op := range all {
+		for fault := range faults {
+			for request := 1; ; request++ {
+				s := populate(t, all[:i])
+				f := &faultyStore{Store: s, fault: fault, at: request}
+				err := op.do(t.Context(), f)
+				what := fmt.Sprintf("%s, fault %d of request %d", op.name, fault, request)
+				switch {
+				case err == nil:
+					op.done(t, s)
+				case !errors.Is(err, errFault):
+					t.Errorf("%s: %v, want the store's error", what, err)
+				default:
+					if err := op.do(t.Context(), s); err != nil {
+						t.Errorf("%s, run again: %v", what, err)
+					}
+					op.done(t, s)
+				}
+				if t.Failed() {
+					t.Fatal(what)
+				}
+				if f.n < request {
+					break // it needs no more requests
+				}
+				if err == nil && fault == notSent {
+					t.Errorf("%s: no error", what)
+				}
+			}
+		}
+	}
+}
+
+// TestNames: every operation refuses a name that is none, before it asks the store.
+func TestNames(t *testing.T) {
+	f := &faultyStore{Store: new(memstore.Store)}
+	for _, name := range []string{"", "a/b", ".", strings.Repeat("a", grant.MaxName+1)} {
+		_, create := grant.Create(t.Context(), f, name, config("default"), now)
+		_, lookup := grant.Lookup(t.Context(), f, name)
+		_, attach := grant.AttachAll(t.Context(), f, name)
+		_, detach := grant.DetachAll(t.Context(), f, name, nil)
+		_, destroy := grant.Destroy(t.Context(), f, name, nil)
+		_, purge := grant.Purge(t.Context(), f, name)
+		_, fence := grant.Fence(t.Context(), f, name, nil)
+		_, repair := grant.Repair(t.Context(), f, name, nil)
+		_, upgrade := grant.Upgrade(t.Context(), f, name)
+		all := []error{create, lookup, attach, detach, destroy, purge, fence, repair, upgrade,
+			grant.Nodes(t.Context(), f, name, func(grant.NodeInfo, error) bool { return true })}
+		for i, err := range all {
+			if err == nil || !strings.Contains(err.Error(), "name") {
+				t.Errorf("operation %d with the name %q: %v", i, name, err)
+			}
+		}
+	}
+	if f.n != 0 {
+		t.Errorf("%d requests of the store", f.n)
+	}
+	if err := grant.CheckName(strings.Repeat("a", grant.MaxName)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStates: which operation is refused in which state, and with which error.
+func TestStates(t *testing.T) {
+	all := operations()
+	by := func(name string) operation {
+		return all[slices.IndexFunc(all, func(op operation) bool { return op.name == name })]
+	}
+	way := map[grant.State][]operation{
+		0:                {},
+		grant.Attached:   {by("create")},
+		grant.Detached:   {by("create"), by("detach")},
+		grant.Destroyed:  {by("create"), by("fence"), by("destroy")},
+		grant.Purged:     {by("create"), by("fence"), by("destroy"), by("purge")},
+		grant.Detaching:  {by("create")}, // and see below
+		grant.Destroying: {by("create")},
+	}
+	none, destroyed, other := grant.ErrNotFound, grant.ErrDestroyed, errors.New("any")
+	want := map[string]map[grant.State]error{
+		"create":  {grant.Detaching: nil, grant.Detached: nil, grant.Destroying: destroyed},
+		"attach":  {0: none, grant.Destroying: destroyed, grant.Destroyed: destroyed, grant.Purged: destroyed},
+		"detach":  {0: none, grant.Destroying: destroyed, grant.Destroyed: destroyed, grant.Purged: destroyed},
+		"destroy": {0: none},
+		"purge":   {0: none, grant.Attached: other, grant.Detaching: other, grant.Detached: other, grant.Destroying: other},
+		"fence":   {0: none},
+		"repair":  {0: none},
+		"upgrade": {0: none},
+	}
+	after := map[string]map[grant.State]grant.State{ // where it is not what the operation leads to
+		"create":  {grant.Detaching: grant.Detaching, grant.Detached: grant.Detached},
+		"destroy": {grant.Purged: grant.Purged},
+	}
+	leads := map[string]grant.State{
+		"create": grant.Attached, "attach": grant.Attached, "detach": grant.Detached,
+		"destroy": grant.Destroyed, "purge": grant.Purged,
+	}
+	for name, errs := range want {
+		for state, ops := range way {
+			s := populate(t, ops)
+			brief, cancel := context.WithCancel(t.Context())
+			stop := &grant.AdminOptions{Now: func() time.Time { return now }, Waiting: func([]grant.NodeInfo) { cancel() }}
+			if state == grant.Detaching || state == grant.Destroying {
+				put(t, s, "v1/s/n/0009", node("held", "o", now, now)) // its window lasts for another moment
+				do := grant.DetachAll
+				if state == grant.Destroying {
+					do = grant.Destroy
+				}
+				if _, err := do(brief, s, "s", stop); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "9") {
+					t.Fatalf("%v: stopped with %v", state, err)
+				}
+				put(t, s, "v1/s/n/0009", node("closing", "o", now.Add(-time.Millisecond), now))
+			}
+			cancel()
+			before := keys(t, s)
+			was, err := grant.Lookup(t.Context(), s, "s")
+			if was.State != state || state != 0 && err != nil {
+				t.Fatalf("it is %v, %v, want %v", was.State, err, state)
+			}
+			err = by(name).do(t.Context(), s)
+			if strings.HasPrefix(fmt.Sprint(err), "no error, and") {
+				err = nil // it is checked below
+			}
+			switch wanted := errs[state]; {
+			case wanted == other && err != nil:
+			case !errors.Is(err, wanted) || wanted == nil && err != nil:
+				t.Errorf("%s in state %v: %v, want %v", name, state, err, wanted)
+			}
+			if errs[state] != nil {
+				if !maps.Equal(before, keys(t, s)) {
+					t.Errorf("%s in state %v was refused and wrote", name, state)
+				}
+				continue
+			}
+			info, err := grant.Lookup(t.Context(), s, "s")
+			expect, ok := leads[name]
+			if to, special := after[name][state]; special {
+				expect, ok = to, true
+			}
+			if err != nil || ok && info.State != expect {
+				t.Errorf("%s in state %v leads to %v, %v, want %v", name, state, info.State, err, expect)
+			}
+			// Only a creation and a fence begin something new.
+			grows := name == "fence" || name == "create" && (state == 0 || state >= grant.Destroyed)
+			if got := info.Incarnation - was.Incarnation; got > 1 || (got == 1) != grows {
+				t.Errorf("%s in state %v: incarnation %d, before %d", name, state, info.Incarnation, was.Incarnation)
+			}
+			if name != "fence" && !info.Floor.Equal(was.Floor) {
+				t.Errorf("%s in state %v: the floor is %v, before %v", name, state, info.Floor, was.Floor)
+			}
+			if after := keys(t, s); state == expect && withoutNonce(before) != withoutNonce(after) {
+				t.Errorf("%s in state %v: %v, before %v", name, state, after, before)
+			} else if confirms := name != "create"; state == expect && maps.Equal(before, after) == confirms {
+				t.Errorf("%s in state %v wrote: %t, want %t", name, state, !confirms, confirms)
+			}
+		}
+	}
+}
+
+// withoutNonce is a configuration but for its last field.
+func withoutNonce(all map[string]string) string {
+	config, _, _ := strings.Cut(all["v1/s/config"], `"nonce"`)
+	return config
+}
+
+// A racingStore has another process write a key between its being read and written,
+// a number of times after a number of writes.
+type racingStore struct {
+	grant.Store
+	key          string
+	after, times int
+	write        func()
+}
+
+func (r *racingStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if strings.HasPrefix(key, r.key) {
+		if r.after--; r.after < 0 && r.times > 0 {
+			r.times--
+			r.write()
+		}
+	}
+	return r.Store.CAS(ctx, key, old, next)
+}
+
+// TestRaces: an operation does what it promises also when members write the very
+// records that it writes.
+func TestRaces(t *testing.T) { synctest.Test(t, testRaces) }
+
+func testRaces(t *testing.T) {
+	all := operations()
+	for i, op := range all {
+		for times := range 4 {
+			for after := range 4 {
+				for _, key := range []string{"v1/s/config", "v1/s/n/0003"} {
+					what := fmt.Sprintf("%s, %d other writes of %s after %d", op.name, times, key, after)
+					s := populate(t, all[:i])
+					renewals := 0
+					r := &racingStore{Store: s, key: key, after: after, times: times, write: func() {
+						renewals++
+						if key == "v1/s/config" {
+							value := keys(t, s)[key]
+							if value == "" {
+								return
+							}
+							put(t, s, key, value[:len(value)-3]+fmt.Sprint(renewals%10)+`"}`)
+							return
+						}
+						put(t, s, key, node("held", "o", now.Add(time.Duration(renewals-100)*time.Second), now))
+					}}
+					if err := op.do(t.Context(), r); err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+					op.done(t, s)
+					if t.Failed() {
+						t.Fatal(what)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestWaitingFor: detach and destroy wait while a window may be used, tell the
+// numbers whenever they are others, and look again every quarter of a second.
+func TestWaitingFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(now))
+		for name, do := range map[string]func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error){
+			"detach": grant.DetachAll, "destroy": grant.Destroy,
+		} {
+			s := populate(t, operations()[:1])
+			began := time.Now()
+			ends := map[uint64]time.Duration{4: 1000 * time.Millisecond, 5: 3000 * time.Millisecond, 6: -time.Millisecond}
+			for number, in := range ends {
+				put(t, s, fmt.Sprintf("v1/s/n/%04d", number), node("held", "o", began.Add(in), began))
+			}
+			var told []string
+			_, err := do(t.Context(), s, "s", &grant.AdminOptions{Waiting: func(all []grant.NodeInfo) {
+				var text []string
+				for _, n := range all {
+					text = append(text, fmt.Sprintf("%d until %v", n.Node, n.Until.Sub(began)))
+				}
+				told = append(told, fmt.Sprintf("%v: %s", time.Since(began), strings.Join(text, ", ")))
+			}})
+			want := []string{"0s: 4 until 1s, 5 until 3s", "1.25s: 5 until 3s"}
+			if err != nil || !slices.Equal(told, want) {
+				t.Errorf("%s: %v, told %q, want %q", name, err, told, want)
+			}
+			if took := time.Since(began); took != 3250*time.Millisecond {
+				t.Errorf("%s took %v, want the first look after 3 s", name, took)
+			}
+		}
+	})
+}
+
+// An endingStore ends a context before its next request, once it is armed.
+type endingStore struct {
+	grant.Store
+	armed bool
+	end   func()
+}
+
+func (s *endingStore) Get(ctx context.Context, key string) ([]byte, error) {
+	if s.armed {
+		s.end()
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// TestStopped: detach and destroy that are stopped, whether they wait or ask the
+// store, say what they wait for; and the error is the context's.
+func TestStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(now))
+		for _, asks := range []bool{false, true} {
+			records := populate(t, operations()[:1])
+			for number := range 12 {
+				put(t, records, fmt.Sprintf("v1/s/n/%04d", number), node("held", "o", now.Add(time.Hour), now))
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			reason := errors.New("enough")
+			s := &endingStore{Store: records, end: func() { cancel(reason) }}
+			_, err := grant.DetachAll(ctx, s, "s", &grant.AdminOptions{Poll: time.Minute, Waiting: func([]grant.NodeInfo) {
+				if s.armed = asks; !asks {
+					cancel(reason)
+				}
+			}})
+			if !errors.Is(err, reason) {
+				t.Errorf("%v, want the reason of the context", err)
+			}
+			// All would be a long line where there are many.
+			if !strings.Contains(err.Error(), "12 node numbers, such as [0 1 2 3 4 5 6 7];") {
+				t.Errorf("it says %q", err)
+			}
+			cancel(nil)
+		}
+		s := populate(t, operations()[:1])
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := grant.DetachAll(done, s, "s", nil); !errors.Is(err, context.Canceled) || !errors.Is(err, grant.ErrNotSent) {
+			t.Errorf("with a context that is done: %v, want the store's error", err)
+		}
+	})
+}
+
+// A noncesStore looks at every value that is written.
+type noncesStore struct {
+	grant.Store
+	t    *testing.T
+	seen map[string]bool
+}
+
+func (s *noncesStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	var record struct{ Nonce string }
+	if err := json.Unmarshal(next, &record); err != nil || len(record.Nonce) != 32 || s.seen[record.Nonce] {
+		s.t.Errorf("%s is written with a nonce that is not new: %s", key, next)
+	}
+	s.seen[record.Nonce] = true
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestNonces: every write has a new nonce, so that bytes never come back.
+func TestNonces(t *testing.T) {
+	s := &noncesStore{t: t, seen: make(map[string]bool)}
+	all := operations()
+	for i, op := range all {
+		s.Store = populate(t, all[:i])
+		if err := op.do(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(s.seen) < 10 {
+		t.Errorf("%d writes were seen", len(s.seen))
+	}
+}
+
+// TestSequencersOfOthers: keys that are no configuration are passed by, and what
+// cannot be read is told with its name; the others follow, until yield has enough.
+func TestSequencersOfOthers(t *testing.T) {
+	s := new(memstore.Store)
+	for _, name := range []string{"a", "b", "d"} {
+		if _, err := grant.Create(t.Context(), s, name, config("default"), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"v1/b/config2", "v1/b/n/0001", "v1/b/x/config", "v1/config", "v2/e/config", "v1/z"} {
+		put(t, s, key, `{"v":1}`)
+	}
+	put(t, s, "v1/c/config", `{"v":1}`)
+	var got []string
+	for most := range 6 {
+		got = nil
+		if err := grant.Sequencers(t.Context(), s, func(name string, info grant.Info, err error) bool {
+			if info.Name != name || (err == nil) != (info.State == grant.Attached) {
+				t.Errorf("%s: %+v, %v", name, info, err)
+			}
+			got = append(got, fmt.Sprintf("%s %t", name, err == nil))
+			return len(got) < most
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"a true", "b true", "c false", "d true"}[:min(max(most, 1), 4)]; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestNodesOfOthers: as TestSequencersOfOthers, for node numbers.
+func TestNodesOfOthers(t *testing.T) {
+	s := populate(t, operations()[:1])
+	put(t, s, "v1/s/n/0001", "{")
+	put(t, s, "v1/s/n/x", node("held", "o", now, now))
+	for most := range 7 {
+		var got []string
+		if err := grant.Nodes(t.Context(), s, "s", func(n grant.NodeInfo, err error) bool {
+			got = append(got, fmt.Sprint(n.Node, n.Held, n.Closing, errors.Is(err, grant.ErrDamaged)))
+			return len(got) < most
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"0 true false false", "1 false false true", "2 false false false", "3 true false false", "0 false false true"}
+		if want = want[:min(max(most, 1), 5)]; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// An unsureStore has no certain result of its first writes. Some are done.
+type unsureStore struct {
+	grant.Store
+	left, writes int
+}
+
+func (s *unsureStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	s.writes++
+	if s.left--; s.left < 0 {
+		return s.Store.CAS(ctx, key, old, next)
+	}
+	if s.left%2 == 0 {
+		_, _ = s.Store.CAS(ctx, key, old, next)
+	}
+	return false, errFault
+}
+
+// TestSettles: a write of unknown result is settled by another one; after five
+// the caller hears of it. It waits longer before each, and not once its context
+// has ended.
+func TestSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for unsure := range 7 {
+			s := &unsureStore{Store: populate(t, operations()[:1]), left: unsure}
+			began := time.Now()
+			_, err := grant.AttachAll(t.Context(), s, "s")
+			fails := unsure >= 5
+			if (err != nil) != fails || fails && (!errors.Is(err, errFault) || !strings.Contains(err.Error(), "the result of 5 writes is unknown")) {
+				t.Errorf("%d writes of unknown result: %v", unsure, err)
+			}
+			writes := min(unsure+1, 5)
+			waits := time.Duration(writes*(writes-1)/2) * 100 * time.Millisecond
+			if s.writes != writes || time.Since(began) != waits {
+				t.Errorf("%d writes of unknown result: %d writes in %v, want %d in %v", unsure, s.writes, time.Since(began), writes, waits)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &unsureStore{Store: &racingStore{Store: populate(t, operations()[:1]), times: 1, write: cancel}, left: 4}
+		if _, err := grant.AttachAll(ctx, s, "s"); !errors.Is(err, errFault) || s.writes > 2 {
+			t.Errorf("%v after %d writes, of which the context ended in the first or second", err, s.writes)
+		}
+	})
+}
+
+// A leftBehindStore shows a record as free that no majority has: it is held, and
+// is so again once anything was written after it was shown.
+type leftBehindStore struct {
+	*memstore.Store
+	t     *testing.T
+	held  string // what it was, and will be
+	shown bool
+	lost  bool
+}
+
+func (s *leftBehindStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	s.shown = true
+	return s.Store.List(ctx, prefix, yield)
+}
+
+func (s *leftBehindStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if s.shown && !s.lost {
+		s.lost = true
+		put(s.t, s.Store, "v1/s/n/0002", s.held)
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestUnsureReads: a sequencer is not detached or destroyed on the word of a read
+// that a failover takes back.
+func TestUnsureReads(t *testing.T) {
+	for name, do := range map[string]func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error){
+		"detach": grant.DetachAll, "destroy": grant.Destroy,
+	} {
+		s := new(memstore.Store)
+		if _, err := grant.Create(t.Context(), s, "s", config("default"), now); err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, "v1/s/n/0002", node("free", "o", now.Add(-time.Hour), now.Add(-2*time.Hour)))
+		l := &leftBehindStore{Store: s, t: t, held: node("held", "o", now.Add(-time.Hour), now.Add(-2*time.Hour))}
+		if _, err := do(t.Context(), l, "s", at(now)); err != nil {
+			t.Fatal(err)
+		}
+		if n := nodes(t, s, "s")[2]; !l.lost || n.Held && !n.Closing {
+			t.Errorf("%s: node 2 is %+v, lost %t: its owner can open its window again", name, n, l.lost)
+		}
+	}
+}
+
+// TestUpgradeAgain: an upgrade is written also where a read shows the version, as
+// what it shows may not be durable; and it changes nothing but that.
+func TestUpgradeAgain(t *testing.T) {
+	s := populate(t, operations()[:1])
+	value := keys(t, s)["v1/s/config"]
+	old := strings.Replace(strings.Replace(value, `"v":2`, `"v":1`, 1), `"floor":null`, `"floor":0`, 1)
+	old = old[:strings.Index(old, `"longest_window"`)] + old[strings.Index(old, `"state"`):]
+	put(t, s, "v1/s/config", old)
+	before := withoutNonce(map[string]string{"v1/s/config": value})
+	for range 2 {
+		last := keys(t, s)["v1/s/config"]
+		if info, err := grant.Upgrade(t.Context(), s, "s"); err != nil || info.Version != 2 {
+			t.Errorf("version %d, %v", info.Version, err)
+		}
+		all := keys(t, s)
+		if all["v1/s/config"] == last || withoutNonce(all) != before {
+			t.Errorf("it is %s, before %s; want the same with another nonce", all["v1/s/config"], last)
+		}
+	}
+}

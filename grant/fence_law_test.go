@@ -1,0 +1,285 @@
+package grant_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+)
+
+// A record is a node's record as it is written, read anew.
+type record struct {
+	V           int
+	Nonce       string
+	Owner       string
+	Until, Wall int64
+	State, Host string
+	Gap         []int64
+	Spoiled     []int64
+}
+
+func parse(t *testing.T, value string) (r record) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(value), &r); err != nil {
+		t.Fatalf("%s: %v", value, err)
+	}
+	return r
+}
+
+func millis(at time.Time) int64 { return at.UnixMilli() }
+
+// randomRecords puts records of all kinds, whose marks are near a time, into a
+// store, and returns those that can be read.
+func randomRecords(t *testing.T, s grant.Store, r *rand.Rand, near time.Time) map[uint64]grant.NodeInfo {
+	t.Helper()
+	about := func() time.Time { return near.Add(time.Duration(r.IntN(200_000)-100_000) * time.Millisecond) }
+	for number := range uint64(1 + r.IntN(12)) {
+		until, wall := about(), now.Add(-time.Duration(r.IntN(20_000))*time.Second)
+		if r.IntN(8) == 0 {
+			wall = now.Add(-24 * time.Hour) // when it was created, perhaps
+		}
+		if r.IntN(20) == 0 {
+			until = now.Add(500 * 24 * time.Hour)
+		}
+		value := node([]string{"held", "closing", "free"}[r.IntN(3)], "owner", until, wall)
+		if r.IntN(2) == 0 {
+			value = strings.Replace(value, `"v":1`, `"v":2`, 1)
+			spans := ""
+			if from, to := about(), about(); from.Before(to) && !to.After(until) {
+				spans += fmt.Sprintf(`,"gap":[%d,%d]`, millis(from), millis(to))
+			}
+			if from := millis(until) + r.Int64N(100_000); r.IntN(2) == 0 {
+				spans += fmt.Sprintf(`,"spoiled":[%d,%d]`, from, from+1+r.Int64N(100_000))
+			}
+			value = value[:len(value)-1] + spans + "}"
+		}
+		if r.IntN(6) == 0 {
+			value = value[:40] // damaged
+		}
+		put(t, s, fmt.Sprintf("v1/s/n/%04d", number), value)
+	}
+	return nodes(t, s, "s")
+}
+
+// TestFenceLaw: a fence sets the floor that docs/protocol.md says, gives every
+// record new bytes, no owner and a mark at or above both its own and the floor,
+// and reports just that.
+func TestFenceLaw(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		s := new(memstore.Store)
+		c := config("default")
+		age := []time.Duration{0, time.Hour, 24*time.Hour - time.Millisecond, 24 * time.Hour, 100 * time.Hour}[r.IntN(5)]
+		if _, err := grant.Create(t.Context(), s, "s", c, now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+		o := &grant.FenceOptions{
+			Skew: time.Duration(r.IntN(3)) * 7 * time.Second, Now: func() time.Time { return now }, // a skew of 0 is 10 s
+			LongestWindow: time.Duration(r.IntN(2)*r.IntN(100)) * time.Second,
+		}
+		ahead := c.MaxAhead + o.Skew
+		if o.Skew == 0 {
+			ahead += 10 * time.Second
+		}
+		longest := max(c.Window, o.LongestWindow)
+		var earlier time.Time
+		if r.IntN(2) == 0 { // an earlier fence, perhaps by a clock that was ahead, and told of another window
+			other := *o
+			other.LongestWindow = time.Duration(r.IntN(100)) * time.Second
+			by := time.Duration(r.IntN(60_000)-30_000) * time.Millisecond
+			other.Now = func() time.Time { return now.Add(by) }
+			longest = max(longest, other.LongestWindow)
+			report, err := grant.Fence(t.Context(), s, "s", &other)
+			earlier = now.Add(by + ahead + 2*max(c.Window, other.LongestWindow))
+			if err != nil || !report.Floor.Equal(earlier) || report.Nodes != 0 || report.Unsure != (other.LongestWindow == 0) {
+				t.Fatalf("seed %d: the first fence: %+v, %v; want the floor %v", seed, report, err, earlier)
+			}
+		}
+		near := now.Add(ahead + 2*longest)
+		marks := randomRecords(t, s, r, near)
+		before := keys(t, s)
+		was, err := grant.Lookup(t.Context(), s, "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var held []grant.NodeInfo
+		unsure := o.LongestWindow == 0
+		old := false // a record is older than the configuration
+		for _, number := range slices.Sorted(maps.Keys(marks)) {
+			n := marks[number]
+			if n.Held && !n.Until.Before(now) {
+				held = append(held, n)
+			}
+			if n.Held {
+				longest = max(longest, min(n.Until.Sub(n.Wall), 366*24*time.Hour))
+			}
+			old = old || n.Wall.After(now.Add(-age))
+		}
+		unsure = unsure && (!old || age < 24*time.Hour)
+		floor := now.Add(ahead + 2*longest)
+		if earlier.After(floor) {
+			floor = earlier
+		}
+		damaged := len(before) - 1 - len(marks)
+		check := func(what string, report grant.FenceReport, err error) {
+			t.Helper()
+			if err != nil || report.Sequencer != "s" || !report.Floor.Equal(floor) || report.Nodes != len(marks) ||
+				report.LongestWindow != longest || report.Unsure != unsure || !slices.Equal(report.Held, held) || len(report.Damaged) != damaged {
+				t.Fatalf("seed %d: %s: %+v, %v; want floor %v, longest window %v, unsure %t, %d records, held %+v, %d damaged",
+					seed, what, report, err, floor, longest, unsure, len(marks), held, damaged)
+			}
+		}
+		o.DryRun = true
+		report, err := grant.Fence(t.Context(), s, "s", o)
+		check("dry run", report, err)
+		if !maps.Equal(before, keys(t, s)) {
+			t.Fatalf("seed %d: a dry run wrote", seed)
+		}
+		o.DryRun = false
+		report, err = grant.Fence(t.Context(), s, "s", o)
+		check("fence", report, err)
+		after := keys(t, s)
+		nonces := make(map[string]bool)
+		for key, value := range after {
+			if key == "v1/s/config" {
+				continue
+			}
+			if _, ok := marks[numberOf(key)]; !ok {
+				if value != before[key] {
+					t.Errorf("seed %d: a damaged record was written", seed)
+				}
+				continue
+			}
+			was, is := parse(t, before[key]), parse(t, value)
+			if len(is.Nonce) != 32 || nonces[is.Nonce] || is.Nonce == was.Nonce {
+				t.Errorf("seed %d: %s: its nonce is not new: %s", seed, key, value)
+			}
+			nonces[is.Nonce] = true
+			want := record{V: 2, Nonce: is.Nonce, Until: max(was.Until, millis(floor)), Wall: millis(now), State: "free", Host: "h", Spoiled: was.Spoiled}
+			if was.Spoiled != nil && was.Spoiled[0] < want.Until {
+				want.Until, want.Spoiled = max(want.Until, was.Spoiled[1]), nil
+			}
+			if was.Gap != nil && was.Gap[1] > millis(floor) {
+				want.Gap = []int64{max(was.Gap[0], millis(floor)), was.Gap[1]}
+			}
+			if fmt.Sprint(is) != fmt.Sprint(want) {
+				t.Errorf("seed %d: %s is\n%+v, before\n%+v, want\n%+v", seed, key, is, was, want)
+			}
+		}
+		info, err := grant.Lookup(t.Context(), s, "s")
+		if err != nil || !info.Floor.Equal(floor) || info.Incarnation != was.Incarnation+1 || info.State != was.State ||
+			info.LongestWindow != max(was.LongestWindow, o.LongestWindow) {
+			t.Errorf("seed %d: %+v, %v; before %+v", seed, info, err, was)
+		}
+	}
+}
+
+func numberOf(key string) (number uint64) {
+	if _, err := fmt.Sscanf(key, "v1/s/n/%d", &number); err != nil {
+		return 1 << 63
+	}
+	return number
+}
+
+// TestFenceClock: the clock at a fence may be a day behind the latest record of
+// all and 366 days ahead of it, and not a millisecond more, unless it is allowed.
+func TestFenceClock(t *testing.T) {
+	s := new(memstore.Store)
+	if _, err := grant.Create(t.Context(), s, "s", config("default"), now); err != nil {
+		t.Fatal(err)
+	}
+	const behind, ahead = -24 * time.Hour, 366 * 24 * time.Hour
+	longest := 30 * time.Second
+	fence := func(by time.Duration, any bool) error {
+		report, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: func() time.Time { return now.Add(by) }, AnyClock: any, DryRun: true})
+		if want := now.Add(by + 2*longest + 10*time.Second).Add(config("default").MaxAhead); !report.Floor.Equal(want) {
+			t.Errorf("by %v: the floor is %v, want %v", by, report.Floor, want)
+		}
+		return err
+	}
+	for _, by := range []time.Duration{10 * behind, 10 * ahead} {
+		if err := fence(by, false); err != nil {
+			t.Errorf("without a record: %v", err)
+		}
+	}
+	// The latest is in the middle, and free.
+	longest = 2 * time.Hour // of the third, which is held
+	put(t, s, "v1/s/n/0001", node("held", "o", now, now.Add(-time.Hour)))
+	put(t, s, "v1/s/n/0002", node("free", "o", now.Add(-time.Hour), now))
+	put(t, s, "v1/s/n/0003", node("held", "o", now, now.Add(-2*time.Hour)))
+	for by, says := range map[time.Duration]string{
+		behind: "", ahead: "", behind - time.Millisecond: "24h0m0.001s before", ahead + time.Millisecond: "8784h0m0.001s after",
+	} {
+		if err := fence(by, false); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("by %v: %v, want %q", by, err, says)
+		}
+		if err := fence(by, true); err != nil {
+			t.Errorf("by %v, and allowed: %v", by, err)
+		}
+	}
+	far := func() time.Time { return time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }
+	if _, err := grant.Fence(t.Context(), s, "s", &grant.FenceOptions{Now: far, AnyClock: true}); err == nil {
+		t.Error("a fence in a year that no record can have is fine")
+	}
+}
+
+// TestFenceNewer: a sequencer with a record of a newer version is not fenced.
+func TestFenceNewer(t *testing.T) {
+	s := populate(t, operations()[:1])
+	put(t, s, "v1/s/n/0009", `{"v":99}`)
+	before := keys(t, s)
+	if _, err := grant.Fence(t.Context(), s, "s", nil); !errors.Is(err, grant.ErrNewerVersion) {
+		t.Errorf("%v, want ErrNewerVersion", err)
+	}
+	for _, do := range []func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error){grant.DetachAll, grant.Destroy} {
+		if info, err := do(t.Context(), s, "s", at(now)); !errors.Is(err, grant.ErrNewerVersion) {
+			t.Errorf("%v, %v; want ErrNewerVersion: its owner may use what cannot be closed", info, err)
+		}
+	}
+	if _, err := grant.AttachAll(t.Context(), s, "s"); !errors.Is(err, grant.ErrDestroyed) {
+		t.Error(err)
+	}
+	for key, value := range before {
+		if key == "v1/s/n/0009" && keys(t, s)[key] != value {
+			t.Error("the newer record was written")
+		}
+	}
+}
+
+// TestFencesTogether: where two fences meet, the higher floor stays.
+func TestFencesTogether(t *testing.T) {
+	for _, higher := range []bool{false, true} {
+		s := populate(t, operations()[:1])
+		o := &grant.FenceOptions{Now: func() time.Time { return now }, DryRun: true}
+		own, err := grant.Fence(t.Context(), s, "s", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, other := own.Floor, own.Floor.Add(-time.Second)
+		if higher {
+			other = own.Floor.Add(time.Hour)
+			want = other
+		}
+		r := &racingStore{Store: s, key: "v1/s/config", times: 1, write: func() {
+			value := keys(t, s)["v1/s/config"]
+			put(t, s, "v1/s/config", strings.Replace(value, `"floor":null`, fmt.Sprintf(`"floor":%d`, millis(other)), 1))
+		}}
+		o.DryRun = false
+		if _, err := grant.Fence(t.Context(), r, "s", o); err != nil {
+			t.Fatal(err)
+		}
+		info, err := grant.Lookup(t.Context(), s, "s")
+		if err != nil || !info.Floor.Equal(want) {
+			t.Errorf("another fence at %v: the floor is %v, %v, want %v", other, info.Floor, err, want)
+		}
+	}
+}

@@ -1,0 +1,508 @@
+package grant
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestEndLaw: no window that is written ends beyond max(the mark, now + MaxAhead
+// + window), however far the generator is ahead.
+func TestEndLaw(t *testing.T) {
+	r := newRig(t, 4, nil)
+	for _, used := range []int64{Never, rigTime - 1000, rigTime, rigTime + 49, rigTime + 50, rigTime + 51, rigTime + 600_000} {
+		for _, mark := range []int64{Never, rigTime, rigTime + 6000, rigTime + 6050, rigTime + 6051, maxTime} {
+			r.m.used = used
+			at := max(used, rigTime)
+			want := max(mark, min(at, rigTime+50)+6000)
+			if got := r.m.end(mark); got != want {
+				t.Errorf("used %d, mark %d: %d, want %d", used-rigTime, mark-rigTime, got-rigTime, want-rigTime)
+			}
+		}
+	}
+	r.m.wall, r.m.used = maxTime-5999, Never
+	if got := r.m.end(Never); got != maxTime {
+		t.Errorf("at the end of all times: %d", got)
+	}
+}
+
+// TestMarginLaw: a window is renewed when a third of it is used, give or take a
+// fifth of that.
+func TestMarginLaw(t *testing.T) {
+	for _, window := range []int64{100, 6000, 60_000, 59_999} {
+		r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
+		third := window / 3
+		fifth := third / 5
+		seen := make(map[int64]bool)
+		for r.random = range uint64(2*fifth + 1) {
+			used := window - r.m.newMargin()
+			if used < third-fifth || used > third+fifth {
+				t.Fatalf("window %d: renewed when %d is used", window, used)
+			}
+			seen[used] = true
+		}
+		if len(seen) != int(2*fifth+1) {
+			t.Errorf("window %d: %d different margins, want %d", window, len(seen), 2*fifth+1)
+		}
+	}
+}
+
+// TestDueLaw: a renewal is written when less than the margin is left and something
+// was used since the last one, or a caller waits; and the mark grows by a twelfth of
+// the window; or when an attempt must be confirmed.
+func TestDueLaw(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	near := func(v int64) int64 { return v + pickOne[int64](random, -1, 0, 1, random.Int64N(6000)-3000) }
+	count := 0
+	for range 20_000 {
+		window := pickOne[int64](random, 100, 6000, 6000)
+		r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
+		m := r.m
+		h := &hold{until: near(rigTime + window), limit: maxMark, margin: near(window * 2 / 3), renewed: near(rigTime)}
+		m.hold, m.used, m.demand = h, near(rigTime), random.IntN(2) == 0
+		switch random.IntN(4) {
+		case 0:
+			h.limit = h.until + random.Int64N(window/4)
+		case 1:
+			h.limit = h.until + window/12 - 1 + random.Int64N(2)
+		}
+		if random.IntN(8) == 0 {
+			h.seen = []byte("x")
+		}
+		at := max(m.wall, m.used)
+		grows := min(max(h.until, min(at, m.wall+50)+window), h.limit)-h.until >= window/12
+		low := h.until-at < h.margin
+		want := h.seen != nil || grows && (m.demand || low && m.used > h.renewed)
+		if got := m.due(); got != want {
+			t.Fatalf("%+v, used %d, demand %t: due %t, want %t", *h, m.used-rigTime, m.demand, got, want)
+		}
+		if want {
+			count++
+		}
+		ends := h.limit != maxMark && h.limit-h.until < window/12 && low
+		if got := m.ends(); got != ends {
+			t.Fatalf("%+v, used %d: ends %t, want %t", *h, m.used-rigTime, got, ends)
+		}
+		h.lost = random.IntN(8) == 0
+		if got := m.overdue(); got != (want || h.lost) {
+			t.Fatalf("overdue %t, due %t, lost %t", got, want, h.lost)
+		}
+	}
+	if count < 1000 {
+		t.Errorf("due in %d cases", count)
+	}
+	r := newRig(t, 4, nil)
+	r.m.sequencer.Window = 6
+	if got := r.m.leastGrowth(); got != 1 {
+		t.Errorf("a window grows by %d ms, want 1 at least", got)
+	}
+	if r.m.overdue() {
+		t.Error("overdue without a number")
+	}
+}
+
+// TestOpenLaw: a window is open while it is by the clock, or would be had the clock
+// not been set.
+func TestOpenLaw(t *testing.T) {
+	for _, until := range []int64{-1, 0, 1} {
+		for _, untilAt := range []int64{-1, 0, 1} {
+			r := newRig(t, 4, nil)
+			r.m.hold = &hold{until: r.wall + until, untilAt: r.mono + untilAt}
+			if got := r.m.open(); got != (until > 0 || untilAt > 0) {
+				t.Errorf("until %d by the clock, and %d by the steady one: open %t", until, untilAt, got)
+			}
+		}
+	}
+	r := newRig(t, 4, nil)
+	r.holding()
+	if h := r.m.hold; h.until != r.wall+6000 || h.untilAt != r.mono+6000 {
+		t.Errorf("a new window: until %d, %d", h.until-r.wall, h.untilAt-r.mono)
+	}
+	r.renewing()
+	r.answer(Event{Applied: true})
+	if h := r.m.hold; h.until != r.wall+6000 || h.untilAt != r.mono+6000 {
+		t.Errorf("a renewed window: until %d, %d", h.until-r.wall, h.untilAt-r.mono)
+	}
+}
+
+// TestAdoptLaw: what is forgotten and kept with a renewal that was applied.
+func TestAdoptLaw(t *testing.T) {
+	r := newRig(t, 4, nil)
+	var written [][]byte
+	written = append(written, r.holding())
+	for range 40 {
+		a := r.renewing()
+		written = append(written, a.Next)
+		r.answer(Event{Applied: true})
+		if r.request != nil { // the configuration, which is read now and then
+			r.answer(Event{Values: [][]byte{r.m.config}})
+		}
+	}
+	// The last 16 before the present one prove that the store went back; an older
+	// one looks like a clone's.
+	for i, value := range written[:len(written)-1] {
+		c := &rig{t: t, m: r.m.Clone(), wall: r.wall, mono: r.mono, used: r.used}
+		c.renewing()
+		c.answer(Event{})
+		n := c.read(value)
+		n.Until = c.m.hold.until // so that it is not seen by that
+		c.m.hold.old = slices.Clone(c.m.hold.old)
+		for j, old := range c.m.hold.old {
+			if string(old) == string(value) {
+				c.m.hold.old[j] = n.encode()
+			}
+		}
+		c.answer(Event{Values: [][]byte{n.encode()}})
+		want := Cloned
+		if i >= len(written)-1-oldKept {
+			want = RolledBack
+		}
+		if got := c.alarm(); got != want {
+			t.Errorf("record %d of %d: alarm %d, want %d", i, len(written), got, want)
+		}
+	}
+	if len(r.m.hold.old) != oldKept || len(r.m.hold.attempts) != 0 {
+		t.Errorf("it remembers %d records and %d attempts", len(r.m.hold.old), len(r.m.hold.attempts))
+	}
+	// A window never shrinks.
+	until := r.m.hold.until
+	r.m.adopt([]byte("x"), until)
+	r.m.adopt([]byte("y"), until-1)
+	if r.m.hold.until != until {
+		t.Errorf("the window shrank by %d", until-r.m.hold.until)
+	}
+	for _, change := range []func(*hold){func(h *hold) { h.sealed = true }, func(h *hold) { h.sealing = true }} {
+		c := r.m.Clone()
+		change(c.hold)
+		c.adopt([]byte("z"), until+1)
+		if slices.ContainsFunc(c.out, func(a Action) bool { return a.Kind == Extend }) || c.hold.until != until+1 {
+			t.Errorf("a sealed window is extended: %+v", c.out)
+		}
+	}
+	for range 2 * attemptsKept {
+		r.m.hold.attempts = remember(r.m.hold.attempts, []byte(fmt.Sprint(len(r.m.hold.attempts))))
+	}
+	if n := len(r.m.hold.attempts); n != attemptsKept {
+		t.Errorf("it remembers %d attempts, want %d", n, attemptsKept)
+	}
+	last := remember([][]byte{{1}, {2}}, []byte{3})
+	if len(last) != 3 || last[2][0] != 3 {
+		t.Errorf("remembered: %v", last)
+	}
+	many := make([][]byte, attemptsKept)
+	for i := range many {
+		many[i] = []byte{byte(i)}
+	}
+	if many = remember(many, []byte{255}); many[0][0] != 1 || many[attemptsKept-1][0] != 255 {
+		t.Errorf("the oldest is not the one that is forgotten: %v", many)
+	}
+}
+
+// TestProbe: a renewal that raises the mark by more than two windows asks other
+// clocks first, and none other does.
+func TestProbe(t *testing.T) {
+	for _, by := range []int64{12_000, 12_001} {
+		for _, storeClock := range []bool{false, true} {
+			r := newRig(t, 4, nil)
+			r.holding()
+			r.m.set.StoreClock = storeClock
+			r.m.clocks = clocks{}
+			r.used = Never
+			r.wall, r.mono = r.wall+by, r.mono+by
+			r.m.configAt = r.mono + 1_000_000
+			r.m.hold.until = r.wall + 6000 - by
+			r.step(Event{Kind: Demand})
+			if by == 12_000 {
+				r.asks(CAS)
+				continue
+			}
+			told := func() {
+				if r.request != nil && r.request.Kind == Time {
+					r.answer(Event{Err: errNoAnswer})
+				}
+			}
+			if storeClock {
+				r.asks(Time)
+			}
+			told()
+			if a := r.asks(GetMany); len(a.Keys) != picks {
+				t.Errorf("it reads %v", a.Keys)
+			}
+			// It asks again after an error, and is refused by a clock far behind.
+			keys := r.request.Keys
+			r.answer(Event{Err: errNoAnswer})
+			if r.request != nil || !errors.Is(r.m.Status().Err, errNoAnswer) || r.m.notBefore <= r.mono {
+				t.Errorf("an error: %+v, %+v", r.m.Status(), r.request)
+			}
+			r.later(3000)
+			told()
+			r.asks(GetMany)
+			ahead := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+20_000, r.wall+10_001 })
+			e := Event{Keys: keys}
+			for range keys {
+				e.Values = append(e.Values, ahead)
+			}
+			r.answer(e)
+			if !errors.Is(r.m.Status().Err, ErrClockBehind) || r.request != nil || r.m.notBefore != r.mono+1000 {
+				t.Errorf("far behind: %+v, %+v, wait %d", r.m.Status(), r.request, r.m.notBefore-r.mono)
+			}
+			r.later(3000)
+			told()
+			r.asks(GetMany)
+			r.answer(Event{Keys: keys, Values: make([][]byte, len(keys))})
+			r.asks(CAS)
+			// Once only: the next large one asks again.
+			if r.m.probed {
+				t.Error("it will not ask again")
+			}
+		}
+	}
+}
+
+// TestReleaseLaw: what is given back, and what happens after each answer.
+func TestReleaseLaw(t *testing.T) {
+	leaving := func(used int64) *rig {
+		r := newRig(t, 4, nil)
+		r.holding()
+		r.used = used
+		r.step(Event{Kind: Release})
+		if s := r.did(Seal); s == nil || s.Node != r.m.hold.node || r.request != nil || r.m.Status().Phase != Leaving {
+			t.Fatalf("it does not seal before it gives back: %+v", r.out)
+		}
+		r.step(Event{Kind: Sealed})
+		r.asks(CAS)
+		return r
+	}
+	// The mark is what was used, but within the grant.
+	for used, want := range map[int64]int64{Never: rigTime, rigTime - 1: rigTime, rigTime: rigTime, rigTime + 77: rigTime + 77, rigTime + 6000: rigTime + 6000, rigTime + 6001: rigTime + 6000} {
+		r := leaving(used)
+		a := r.asks(CAS)
+		n := r.read(a.Next)
+		if n.Until != want || n.State != flagFree || n.Owner != "us" || string(a.Old) != string(r.m.hold.record) {
+			t.Errorf("used %d: %+v over %s, want until %d", used-rigTime, n, a.Old, want-rigTime)
+		}
+		r.answer(Event{Applied: true})
+		if s := r.m.Status(); s.Phase != Idle || r.request != nil || r.m.hold != nil {
+			t.Errorf("given back: %+v", s)
+		}
+		if r.m.prefer < 0 {
+			t.Error("it does not remember the number")
+		}
+	}
+	own := func(r *rig, state string) []byte {
+		n := r.read(r.m.hold.record)
+		n.State, n.Nonce = state, "another"
+		return n.encode()
+	}
+	for _, tt := range []struct {
+		name string
+		do   func(r *rig) (old string) // what a second write is over; "-" where there is none
+	}{
+		{"not sent", func(r *rig) string {
+			r.answer(Event{Err: ErrNotSent})
+			return string(r.m.hold.record)
+		}},
+		{"unknown, and not applied", func(r *rig) string {
+			r.answer(Event{Err: errNoAnswer})
+			r.asks(Get)
+			r.answer(Event{Values: [][]byte{r.m.hold.record}})
+			return string(r.m.hold.record)
+		}},
+		{"unknown, and applied", func(r *rig) string {
+			next := r.request.Next
+			r.answer(Event{Err: errNoAnswer})
+			r.answer(Event{Values: [][]byte{next}})
+			return "-"
+		}},
+		{"unknown, and the store does not say", func(r *rig) string {
+			r.answer(Event{Err: errNoAnswer})
+			r.answer(Event{Err: errNoAnswer})
+			return string(r.m.hold.record)
+		}},
+		{"refused, as a renewal was applied late", func(r *rig) string {
+			r.m.hold.attempts = [][]byte{[]byte("late")}
+			r.answer(Event{})
+			r.answer(Event{Values: [][]byte{[]byte("late")}})
+			return "late"
+		}},
+		{"refused, as it was closed", func(r *rig) string {
+			value := own(r, flagClosing)
+			r.answer(Event{})
+			r.answer(Event{Values: [][]byte{value}})
+			return string(value)
+		}},
+		{"refused, as another has closed it", func(r *rig) string {
+			value := strings.Replace(string(own(r, flagClosing)), `"us"`, `"them"`, 1)
+			r.answer(Event{})
+			r.answer(Event{Values: [][]byte{[]byte(value)}})
+			return "-"
+		}},
+		{"refused, as our name holds it", func(r *rig) string {
+			value := own(r, flagHeld)
+			r.answer(Event{})
+			r.answer(Event{Values: [][]byte{value}})
+			return "-"
+		}},
+		{"refused, as it is damaged", func(r *rig) string {
+			r.answer(Event{})
+			r.answer(Event{Values: [][]byte{[]byte("{")}})
+			return "-"
+		}},
+		{"refused, as it is gone", func(r *rig) string {
+			r.answer(Event{})
+			r.answer(Event{})
+			return "-"
+		}},
+	} {
+		r := leaving(rigTime + 5)
+		first := r.request.Next
+		want := tt.do(r)
+		if r.request == nil && want != "-" {
+			if r.m.notBefore <= r.mono || r.m.Status().Err == nil {
+				t.Errorf("%s: it neither waits nor says why: %+v", tt.name, r.m.Status())
+			}
+			r.later(6000)
+		}
+		if want == "-" {
+			if r.m.hold != nil || r.m.Status().Phase != Idle || r.request != nil {
+				t.Errorf("%s: %+v, %+v", tt.name, r.m.Status(), r.request)
+			}
+			continue
+		}
+		a := r.asks(CAS)
+		if n := r.read(a.Next); string(a.Old) != want || n.State != flagFree || n.Until != rigTime+5 || string(a.Next) == string(first) {
+			t.Errorf("%s: it writes %s over %s, want over %s", tt.name, a.Next, a.Old, want)
+		}
+	}
+	// 20 tries, and no more until it is asked for again.
+	r := leaving(Never)
+	tries := 0
+	for range 100 {
+		if r.request != nil {
+			tries++
+			r.answer(Event{Err: ErrNotSent})
+		}
+		if r.m.hold == nil {
+			break
+		}
+		r.later(6000)
+	}
+	if tries != 20 || r.m.Status().Phase != Idle {
+		t.Errorf("%d tries, and it is %+v", tries, r.m.Status())
+	}
+	r = leaving(Never)
+	for range 19 {
+		r.answer(Event{Err: ErrNotSent})
+		r.later(6000)
+	}
+	r.answer(Event{Err: ErrNotSent})
+	r.step(Event{Kind: Release})
+	if r.request == nil {
+		t.Error("asked for again, it does not try again")
+	}
+}
+
+// TestFencedLaw: a floor that is new seals a window which ends above it, and tells
+// the span; one that ends at or below it is used to its end.
+func TestFencedLaw(t *testing.T) {
+	for _, by := range []int64{-6001, -6000, -5999, -1, 0, 1} { // the floor, from the window's end
+		r := newRig(t, 4, nil)
+		r.holding()
+		h := r.m.hold
+		c := r.m.sequencer
+		c.Floor, c.Incarnation, c.Nonce = h.until+by, 2, "fence"
+		r.step(Event{Kind: Hint})
+		r.asks(Get)
+		r.answer(Event{Values: [][]byte{c.encode()}})
+		a := r.did(Alarm)
+		if by >= 0 {
+			if a != nil || r.did(Seal) != nil || r.m.Status().Phase != Losing {
+				t.Errorf("a floor %d above the window: %+v", by, r.out)
+			}
+			continue
+		}
+		want := AlarmInfo{Kind: Fenced, Node: h.node, From: max(c.Floor, h.from), Until: h.until}
+		if a == nil || a.Alarm != want || r.did(Seal) == nil {
+			t.Errorf("a floor %d in the window: %+v, want %+v", by, r.out, want)
+		}
+		r.step(Event{Kind: Sealed})
+		if r.request != nil && r.request.Kind == CAS {
+			t.Errorf("it gives back what is another's: %+v", r.request)
+		}
+	}
+}
+
+// TestSwitchKeepsOrder: a number that is taken after another begins above what was
+// used, by this generator and by those that were sealed.
+func TestSwitchKeepsOrder(t *testing.T) {
+	r := newRig(t, 4, nil)
+	r.holding()
+	r.used = rigTime + 5500
+	r.step(Event{Kind: Release})
+	r.step(Event{Kind: Sealed})
+	r.answer(Event{Applied: true})
+	r.used = Never // the next generator has used nothing
+	r.wall, r.mono = r.wall+100, r.mono+100
+	r.m.used = Never
+	claim := r.claiming()
+	r.answer(Event{Applied: true})
+	r.answer(Event{Values: [][]byte{claim.Next, r.m.config}})
+	if b := r.did(Begin); b == nil || b.From != rigTime+5500 {
+		t.Errorf("%+v, want one from %d", b, rigTime+5500)
+	}
+}
+
+// TestSettledLaw: an answer that is good ends all waits.
+func TestSettledLaw(t *testing.T) {
+	r := newRig(t, 4, nil)
+	m := r.m
+	m.failures, m.notBefore, m.demand, m.isRefused, m.crowded, m.droughts, m.listAfter, m.status.Err = 1, 2, true, true, true, 3, 4, errNoAnswer
+	m.settled()
+	if m.failures != 0 || m.notBefore != 0 || m.demand || m.isRefused || m.crowded || m.droughts != 0 || m.listAfter != 0 || m.status.Err != nil {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestConfigIsRead: while something may be left of a window, the configuration is
+// read every 16 to 20 s, and after a renewal if the last time is long ago.
+func TestConfigIsRead(t *testing.T) {
+	for _, random := range []uint64{0, 1<<64 - 1, 4000, 3999} {
+		r := newRig(t, 4, nil)
+		r.random = random
+		if !r.m.readConfig(r.m.config) {
+			t.Fatal(r.m.status.Err)
+		}
+		if in := r.m.configAt - r.mono; in > 20_000 || in < 10_000 {
+			t.Errorf("read again in %d ms", in)
+		}
+	}
+	r := newRig(t, 4, nil)
+	r.holding()
+	last := r.mono
+	for range 300 {
+		r.wall, r.mono = r.wall+100, r.mono+100
+		r.used = r.wall
+		r.step(Event{Kind: Tick})
+		for r.request != nil {
+			switch a := *r.request; a.Kind {
+			case CAS:
+				r.answer(Event{Applied: true})
+			case Get:
+				if a.Key != "v1/s/config" {
+					t.Fatalf("it reads %s", a.Key)
+				}
+				last = r.mono
+				r.answer(Event{Values: [][]byte{r.m.config}})
+			default:
+				t.Fatalf("it asks for %+v", a)
+			}
+		}
+		if r.mono-last > 20_000 {
+			t.Fatalf("the configuration was not read for %v", time.Duration(r.mono-last)*time.Millisecond)
+		}
+	}
+}

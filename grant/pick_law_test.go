@@ -1,0 +1,490 @@
+package grant
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// judged is what docs/protocol.md says of a record: rank below 0 is no candidate.
+type judged struct {
+	node         uint64
+	rank         int
+	mark, from   int64
+	limit        int64
+	gap, spoiled span
+}
+
+// judge judges a record (nil where there is none) as the tables under Pick do. The
+// store's clock, if known, shows a time in [store, store+within]. If it was found
+// to be off, it does not say which windows have ended.
+func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off bool, store, within int64) judged {
+	j := judged{node: node, mark: Never, limit: maxMark}
+	gapFrom := c.Created
+	if known && gapFrom > store+within+10_000 { // the clock of its creator was wrong
+		gapFrom = ms(c.Layout.Epoch())
+	}
+	gapFrom = max(gapFrom, c.Floor)
+	if n != nil {
+		j.mark, gapFrom = n.Until, n.Until
+		j.gap, j.spoiled = n.Gap, n.Spoiled
+		j.rank = 1
+		if n.State != flagFree {
+			j.rank = 2
+			if n.Until >= now || known && !off && n.Until >= store {
+				j.rank = -1
+			}
+		}
+	}
+	j.from = max(now, j.mark, c.Floor)
+	gapTo := j.from
+	if b := j.spoiled[0]; j.spoiled.length() > 0 {
+		if j.from > b-c.config().MinWindow().Milliseconds() {
+			j.from, gapTo, j.spoiled = max(j.from, j.spoiled[1]), min(gapTo, b), span{}
+		} else {
+			j.limit = b
+		}
+	}
+	if j.from-now > c.MaxAhead && j.rank >= 0 {
+		j.rank = -2 // not yet
+	}
+	if c.Version >= 2 {
+		if known && j.gap[1] <= store {
+			j.gap = span{}
+		}
+		if (!known || gapTo > store+within+c.MaxAhead+10_000) && gapTo-gapFrom > max(j.gap[1]-j.gap[0], 0) {
+			j.gap = span{gapFrom, gapTo}
+		}
+	}
+	return j
+}
+
+// TestLookLaw: which numbers are candidates, in which order, where their windows
+// would begin and how far they may go, is what docs/protocol.md says under Pick.
+func TestLookLaw(t *testing.T) {
+	for seed := range uint64(1500) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		near := func() int64 { // of a clock, or just not
+			by := pickOne(random, 0, 50, 100, 150, 10_000, 10_050, 6000, random.Int64N(20_000))
+			return rigTime + pickOne(random, by, -by) + pickOne[int64](random, -1, 0, 0, 1)
+		}
+		r := newRig(t, 4, func(c *configRecord) {
+			c.Version = pickOne(random, 1, 2, 2)
+			c.Created = near()
+			if random.IntN(2) == 0 {
+				c.Floor = near()
+			}
+		})
+		m := r.m
+		m.lo, m.hi = random.Uint64N(3), 15-random.Uint64N(3)
+		known, off := random.IntN(2) == 0, random.IntN(4) == 0
+		store, within := near(), pickOne[int64](random, 0, 1, 50)
+		if known {
+			m.clocks = clocks{known: true, store: store - 7, within: within, at: m.mono - 7} // it was asked 7 ms ago
+			if off {
+				m.clocks.told = StoreClockOff
+			}
+		}
+		if random.IntN(3) == 0 {
+			m.hold = &hold{node: random.Uint64N(16), lost: random.IntN(2) == 0}
+		}
+
+		var keys []string
+		var values [][]byte
+		want := sighting{free: Never, pending: Never}
+		var best []judged
+		others := 0
+		for node := range uint64(16) {
+			key := m.key(node)
+			var n *nodeRecord
+			var value []byte
+			damaged := false
+			switch random.IntN(8) {
+			case 0: // no record
+			case 1: // and one that cannot be read
+				value, damaged = []byte("{"), true
+			default:
+				n = &nodeRecord{
+					Version: 2, Nonce: "n", Owner: pickOne(random, "us", "them", ""), Until: near(), Wall: near(),
+					State: pickOne(random, flagHeld, flagClosing, flagFree), Host: "h",
+				}
+				if from, to := near(), near(); random.IntN(2) == 0 && from < to && to <= n.Until {
+					n.Gap = span{from, to}
+				}
+				if from, to := near(), near(); random.IntN(2) == 0 && n.Until <= from && from < to {
+					n.Spoiled = span{from, to}
+				}
+				value = n.encode()
+			}
+			if random.IntN(8) == 0 {
+				key = pickOne(random, "v1/s/config", "v1/t/n/01", fmt.Sprintf("v1/s/n/%03d", node), fmt.Sprintf("v1/s/n/%d", 100+node))
+			}
+			keys, values = append(keys, key), append(values, value)
+			switch {
+			case key != m.key(node), node < m.lo, node > m.hi, m.hold != nil && !m.hold.lost && m.hold.node == node:
+				continue
+			case damaged:
+				want.bad = ErrDamaged
+				continue
+			}
+			held := n != nil && n.State != flagFree
+			if held && n.Owner != "us" {
+				others++
+			}
+			if held && n.Until >= r.wall {
+				want.ahead, want.nodes = append(want.ahead, n.Wall-r.wall), append(want.nodes, node)
+			}
+			j := judge(node, n, m.sequencer, r.wall, known, off, store, within)
+			switch j.rank {
+			case -1:
+				end := n.Until
+				if end < r.wall { // it has ended by our clock, and not by the store's
+					end += r.wall - store
+				}
+				if want.free == Never || end < want.free {
+					want.free = end
+				}
+			case -2:
+				if at := j.from - 50; want.pending == Never || at < want.pending {
+					want.pending = at
+				}
+			default:
+				best = append(best, j)
+			}
+		}
+		for len(values) > 0 && values[len(values)-1] == nil {
+			values = values[:len(values)-1] // a store may leave them out
+		}
+		slices.SortStableFunc(best, func(a, b judged) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.mark, b.mark))
+		})
+		got := m.look(keys, values)
+		var gotBest []judged
+		for _, c := range got.best {
+			gotBest = append(gotBest, judged{c.node, c.rank, c.mark, c.from, c.limit, c.gap, c.spoiled})
+			i := slices.Index(keys, c.key)
+			if i < 0 || c.key != m.key(c.node) || i < len(values) && (string(c.old) != string(values[i]) || string(c.base) != string(values[i])) {
+				t.Fatalf("seed %d: node %d is written over %q and %q", seed, c.node, c.old, c.base)
+			}
+		}
+		if !slices.Equal(gotBest, best) {
+			t.Fatalf("seed %d: candidates\n%+v, want\n%+v", seed, gotBest, best)
+		}
+		if got.free != want.free || got.pending != want.pending || !errors.Is(got.bad, want.bad) || (got.bad == nil) != (want.bad == nil) {
+			t.Fatalf("seed %d: free %d, pending %d, bad %v; want %d, %d, %v", seed, got.free, got.pending, got.bad, want.free, want.pending, want.bad)
+		}
+		if !slices.Equal(got.ahead, want.ahead) || !slices.Equal(got.nodes, want.nodes) || len(got.others) != others {
+			t.Fatalf("seed %d: ahead %v of %v, %d others; want %v of %v, %d", seed, got.ahead, got.nodes, len(got.others), want.ahead, want.nodes, others)
+		}
+		if n := len(want.ahead); n > 0 {
+			slices.Sort(want.ahead)
+			if lower := want.ahead[(n+1)/2-1]; got.behind() != lower {
+				t.Fatalf("seed %d: the clock is %d behind, want the lower median of %v", seed, got.behind(), want.ahead)
+			}
+		} else if got.behind() != 0 {
+			t.Fatalf("seed %d: the clock is %d behind, and there is nobody", seed, got.behind())
+		}
+	}
+}
+
+// chosen are the numbers that chance can choose, in ascending order.
+func (r *rig) chosen(choose func() uint64) []uint64 {
+	seen := make(map[uint64]bool)
+	for r.random = range uint64(64) {
+		seen[choose()] = true
+	}
+	r.random = 0
+	var all []uint64
+	for node := range seen {
+		all = append(all, node)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestChooseLaw: the best one; and where a claim was refused, any that is about as
+// good, those without a record and those given back being alike.
+func TestChooseLaw(t *testing.T) {
+	r := newRig(t, 7, nil)
+	for _, tt := range []struct {
+		ranks []int
+		want  int // how many of the first
+	}{{[]int{0}, 1}, {[]int{0, 0, 1, 2}, 3}, {[]int{1, 1, 2}, 2}, {[]int{2, 2, 2}, 3}, {[]int{1, 2}, 1}, {[]int{0, 2, 2}, 1}, {[]int{0, 1}, 2}} {
+		var best []candidate
+		for i, rank := range tt.ranks {
+			best = append(best, candidate{claim: claim{node: uint64(i)}, rank: rank})
+		}
+		for _, crowded := range []bool{false, true} {
+			r.m.crowded = crowded
+			want := 1
+			if crowded {
+				want = tt.want
+			}
+			if got := r.chosen(func() uint64 { return r.m.choose(best).node }); len(got) != want || got[want-1] != uint64(want-1) {
+				t.Errorf("of the ranks %v, crowded %t: any of %v, want the first %d", tt.ranks, crowded, got, want)
+			}
+		}
+	}
+}
+
+// TestListedLaw: after a list of all, a number without a record is claimed, or one
+// of the first eighth of the lowest rank, or of the first 8.
+func TestListedLaw(t *testing.T) {
+	const size = 128
+	for _, free := range []int{0, 1, 7, 8, 9, 64, 71, 72, 127, 128} {
+		r := newRig(t, 7, nil)
+		r.m.attached, r.m.set.AllowClockAhead = true, true // as the records are old
+		e := Event{}
+		for node := range uint64(size) {
+			// The least recently used is the last one.
+			state := flagHeld
+			if node >= uint64(size-free) {
+				state = flagFree
+			}
+			e.Keys = append(e.Keys, r.key(node))
+			e.Values = append(e.Values, r.record(func(n *nodeRecord) { n.State, n.Until = state, r.wall-100_000-int64(node) }))
+		}
+		list := func() uint64 {
+			r.m.claim, r.m.out, r.m.rounds = nil, nil, 3
+			r.m.listed(e)
+			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != CAS || r.m.op != opAcquire || r.m.rounds != 0 {
+				t.Fatalf("%d are free, and it does %+v", free, r.m.out)
+			}
+			return r.m.claim.node
+		}
+		alike := free
+		if free == 0 {
+			alike = size // all expired
+		}
+		want := alike / 8
+		if want < 8 {
+			want = min(alike, 8)
+		}
+		got := r.chosen(list)
+		if len(got) != want || got[0] != uint64(size-want) || got[want-1] != size-1 {
+			t.Errorf("%d are free: any of %v, want the last %d", free, got, want)
+		}
+	}
+}
+
+// TestAbsentLaw: every number of the range without a record may be chosen, and no
+// other.
+func TestAbsentLaw(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 300 {
+		r := newRig(t, 4, nil)
+		r.m.lo = random.Uint64N(16)
+		r.m.hi = r.m.lo + random.Uint64N(16-r.m.lo)
+		keys := []string{"v1/s/config", "v1/s/n/3", "v1/s/n/x"}
+		var want []uint64
+		share := random.IntN(4)
+		for node := range uint64(16) {
+			if random.IntN(4) < share {
+				keys = append(keys, r.key(node))
+			} else if node >= r.m.lo && node <= r.m.hi {
+				want = append(want, node)
+			}
+		}
+		found := true
+		got := r.chosen(func() uint64 {
+			node, ok := r.m.absent(keys)
+			found = found && ok
+			return node
+		})
+		if len(want) == 0 {
+			if found {
+				t.Fatalf("%d..%d, %v: it finds %v", r.m.lo, r.m.hi, keys, got)
+			}
+			continue
+		}
+		if !found || !slices.Equal(got, want) {
+			t.Fatalf("%d..%d, %v: any of %v (%t), want %v", r.m.lo, r.m.hi, keys, got, found, want)
+		}
+	}
+	// A range of all 64-bit numbers has a size that no uint64 holds.
+	r := newRig(t, 4, nil)
+	r.m.lo, r.m.hi = 0, 1<<64-1
+	for _, r.random = range []uint64{0, 7, 1<<64 - 1} {
+		if node, ok := r.m.absent([]string{"v1/s/config"}); !ok || node != r.random {
+			t.Errorf("of all numbers: %d, %t, want %d", node, ok, r.random)
+		}
+	}
+}
+
+// TestSomeKeysLaw: n different numbers of the range, the one held before among
+// them; or all, if there are no more.
+func TestSomeKeysLaw(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 500 {
+		r := newRig(t, 7, nil)
+		r.m.set.Random = random.Uint64
+		r.m.lo = random.Uint64N(128)
+		r.m.hi = r.m.lo + random.Uint64N(128-r.m.lo)
+		r.m.prefer = pickOne(random, -1, 0, 127, int64(r.m.lo), int64(r.m.hi), random.Int64N(128))
+		n := random.IntN(40) + 1
+		size := int(r.m.hi-r.m.lo) + 1
+		keys := r.m.someKeys(n)
+		var nodes []uint64
+		for _, key := range keys {
+			node, err := nodeOf("s", key)
+			if err != nil || key != r.key(node) || node < r.m.lo || node > r.m.hi {
+				t.Fatalf("%d of %d..%d: %v", n, r.m.lo, r.m.hi, keys)
+			}
+			nodes = append(nodes, node)
+		}
+		preferred := r.m.prefer >= int64(r.m.lo) && r.m.prefer <= int64(r.m.hi)
+		if preferred && !slices.Contains(nodes, uint64(r.m.prefer)) {
+			t.Fatalf("%d of %d..%d: %v, want %d among them", n, r.m.lo, r.m.hi, nodes, r.m.prefer)
+		}
+		slices.Sort(nodes)
+		if len(slices.Compact(nodes)) != min(n, size) {
+			t.Fatalf("%d of %d..%d: %v", n, r.m.lo, r.m.hi, nodes)
+		}
+	}
+	// Every number of a range may come first.
+	r := newRig(t, 7, nil)
+	r.m.lo, r.m.hi = 100, 109
+	if got := r.chosen(func() uint64 { node, _ := nodeOf("s", r.m.someKeys(1)[0]); return node }); len(got) != 10 || got[0] != 100 {
+		t.Errorf("of 100..109: any of %v", got)
+	}
+	r.m.lo, r.m.hi, r.random = 0, 1<<64-1, 1<<64-1
+	if got := r.m.someKeys(1); len(got) != 1 || got[0] != r.key(r.random) {
+		t.Errorf("of all numbers: %v", got)
+	}
+}
+
+// TestExhaustedLaw: how long a member waits where no number is free, and what the
+// error says.
+func TestExhaustedLaw(t *testing.T) {
+	for _, window := range []int64{100, 300, 2000, 6000, 8000, 8004, 60_000} {
+		for _, free := range []int64{Never, rigTime - 5, rigTime, rigTime + 48, rigTime + 49, rigTime + 50, rigTime + 500, rigTime + 1998, rigTime + 1999, rigTime + 2000, rigTime + 90_000} {
+			for _, pending := range []int64{Never, rigTime + 10, rigTime + 700} {
+				for _, bad := range []error{nil, ErrDamaged} {
+					r := newRig(t, 4, nil)
+					r.m.sequencer.Window, r.m.lo, r.m.hi = window, 3, 7
+					r.m.exhausted(sighting{free: free, pending: pending, bad: bad})
+					first := free
+					if pending != Never && (free == Never || pending < free) {
+						first = pending
+					}
+					if bad != nil && first == Never {
+						if r.m.status.Err != bad || r.m.notBefore != r.mono+1000 {
+							t.Errorf("nothing but damaged records: %v, and wait %d ms", r.m.status.Err, r.m.notBefore-r.mono)
+						}
+						continue
+					}
+					want := ExhaustedError{Sequencer: "s", Lo: 3, Hi: 7, Free: timeOf(first), Ahead: free == Never && pending != Never}
+					if e, ok := r.m.status.Err.(*ExhaustedError); !ok || *e != want {
+						t.Errorf("free %d, pending %d: %#v, want %#v", free, pending, r.m.status.Err, want)
+					}
+					wait := int64(2000)
+					if first != Never {
+						wait = min(wait, max(first-rigTime+1, 50))
+					}
+					wait = min(wait, max(window/4, 50))
+					if got := r.m.notBefore - r.mono; got != wait {
+						t.Errorf("window %d, free %d, pending %d: wait %d ms, want %d", window, free, pending, got, wait)
+					}
+					r.random = 1<<64 - 1
+					r.m.exhausted(sighting{free: free, pending: pending})
+					if got := r.m.notBefore - r.mono; got != wait+63 {
+						t.Errorf("window %d, free %d, pending %d: wait %d ms at most, want %d", window, free, pending, got, wait+63)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestDroughts: lists of all that find none grow rarer.
+func TestDroughts(t *testing.T) {
+	for _, window := range []int64{100, 6000, 60_000, 31_622_400_000} {
+		r := newRig(t, 1, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
+		e := Event{Keys: []string{r.key(0), r.key(1)}}
+		for i := range e.Keys {
+			e.Values = append(e.Values, r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+int64(i)+5, r.wall }))
+		}
+		for n := range 16 {
+			r.m.rounds = 2
+			r.m.listed(e)
+			want := min(int64(2000)<<min(n, 10), max(window/4, 2000))
+			if got := r.m.listAfter - r.mono; got != want || r.m.listFree != r.wall+5 || r.m.rounds != 0 {
+				t.Errorf("window %d, list %d: the next in %d ms, want %d; free at %d; round %d", window, n+1, got, want, r.m.listFree-r.wall, r.m.rounds)
+			}
+		}
+		r.m.settled()
+		r.m.listed(e)
+		if got := r.m.listAfter - r.mono; got != 2000 {
+			t.Errorf("window %d: after a number was had, the next in %d ms, want 2000", window, got)
+		}
+	}
+}
+
+// TestRounds: 8, 32 and 128 numbers are read, and then all are listed, unless a
+// list has just found none, and the first was not to be free yet.
+func TestRounds(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		after, free      int64 // since now
+		none, lists      bool
+		errFree          int64
+		unknownFirstFree bool
+	}{
+		{name: "never listed", after: -1, none: true, lists: true, errFree: 5},
+		{name: "listed, and it is time", after: 0, free: 5, lists: true},
+		{name: "listed just now", after: 1, free: 3, errFree: 3},
+		{name: "listed just now, and the first is free next", after: 1, free: 0, errFree: 0},
+		{name: "listed just now, and the first has ended", after: 1, free: -1, lists: true},
+		{name: "listed just now, and nothing was said", after: 1, none: true, errFree: 5},
+	} {
+		r := newRig(t, 10, nil)
+		r.m.attached = true
+		r.m.listAfter, r.m.listFree = r.mono+tt.after, r.wall+tt.free
+		if tt.none {
+			r.m.listFree = Never
+		}
+		held := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall+5, r.wall })
+		r.m.set.Random = rand.New(rand.NewPCG(1, 1)).Uint64
+		r.m.pick()
+		var sizes []int
+		for r.m.op == opPick {
+			a := r.m.out[len(r.m.out)-1]
+			sizes = append(sizes, len(a.Keys))
+			e := Event{Kind: Answered, Keys: a.Keys}
+			for range a.Keys {
+				e.Values = append(e.Values, held)
+			}
+			r.m.op = opNone
+			r.m.picked(e)
+		}
+		if !slices.Equal(sizes, []int{8, 32, 128}) || (r.m.op == opList) != tt.lists {
+			t.Errorf("%s: it reads %v, and lists: %t", tt.name, sizes, r.m.op == opList)
+		}
+		if tt.lists {
+			if a := r.m.out[len(r.m.out)-1]; a.Kind != List || a.Key != "v1/s/n/" {
+				t.Errorf("%s: %+v", tt.name, a)
+			}
+			continue
+		}
+		if e, ok := r.m.status.Err.(*ExhaustedError); !ok || !e.Free.Equal(timeOf(r.wall+tt.errFree)) || r.m.rounds != 0 {
+			t.Errorf("%s: %v, round %d; want free at %v", tt.name, r.m.status.Err, r.m.rounds, timeOf(r.wall+tt.errFree))
+		}
+	}
+	// A range that was read as a whole is not listed.
+	for bits, want := range map[int]int{3: 8, 5: 32, 7: 128} {
+		r := newRig(t, bits, nil)
+		r.m.rounds = map[int]int{3: 0, 5: 1, 7: 2}[bits]
+		r.m.picked(Event{})
+		if r.m.op != opNone || r.m.rounds != 0 {
+			t.Errorf("all %d were read: operation %d, round %d", want, r.m.op, r.m.rounds)
+		}
+		r.m.rounds, r.m.hi = map[int]int{3: 0, 5: 1, 7: 2}[bits], r.m.hi+1
+		r.m.picked(Event{})
+		if r.m.op == opNone {
+			t.Errorf("%d of %d were read, and it stops", want, want+1)
+		}
+	}
+}

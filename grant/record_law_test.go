@@ -1,0 +1,251 @@
+package grant
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// someTime is a time that a record can have; those at the ends, and 0, are as
+// likely as all others.
+func someTime(r *rand.Rand) int64 {
+	return []int64{-maxTime, 0, 1, maxTime, r.Int64N(2*maxTime) - maxTime}[r.IntN(5)]
+}
+
+// TestConfigRecordLaw: a configuration is read as it was written, in both
+// versions, but for what version 1 cannot say.
+func TestConfigRecordLaw(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 2000 {
+		c := NewConfig(firn.MustParseLayout([]string{"default", "snowcast", "hazelcast"}[r.IntN(3)]), time.Duration(r.IntN(100))*time.Second)
+		record := configRecord{
+			Version: 1 + r.IntN(2), Layout: c.Layout, MaxAhead: c.MaxAhead.Milliseconds(), Window: c.Window.Milliseconds(),
+			State: Attached + State(r.IntN(int(Purged))), Incarnation: 1 + r.Uint64N(3), Floor: Never, Created: someTime(r), Nonce: "n",
+		}
+		record.LongestWindow = record.Window + []int64{0, 1, maxWindow.Milliseconds() - record.Window}[r.IntN(3)]
+		if r.IntN(2) == 0 {
+			record.Floor = someTime(r)
+		}
+		text := string(record.encode())
+		got, err := decodeConfig("k", []byte(text))
+		want := record
+		if record.Version == 1 {
+			want.LongestWindow = want.Window
+			if want.Floor == 0 {
+				want.Floor = 1 // as 0 says that there was no fence
+			}
+		}
+		if err != nil || got != want {
+			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
+		}
+		if strings.Contains(text, "longest_window") != (record.Version == 2) {
+			t.Errorf("version %d is written as %s", record.Version, text)
+		}
+		floor := fmt.Sprintf(`"floor":%d,`, want.Floor)
+		if want.Floor == Never {
+			floor = []string{1: `"floor":0,`, 2: `"floor":null,`}[record.Version]
+		}
+		if !strings.Contains(text, floor) {
+			t.Errorf("%s lacks %s", text, floor)
+		}
+	}
+}
+
+// TestNodeRecordLaw: a node's record is read as it was written. One with a span is
+// of version 2 at least, and an empty span is none.
+func TestNodeRecordLaw(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 3000 {
+		times := make([]int64, 5)
+		for i := range times {
+			times[i] = someTime(r)
+		}
+		slices.Sort(times)
+		record := nodeRecord{
+			Version: 1 + r.IntN(2), Nonce: "n", Owner: []string{"", "o"}[r.IntN(2)], Host: "h", Wall: someTime(r),
+			State: []string{flagHeld, flagClosing, flagFree}[r.IntN(3)], Until: times[2],
+		}
+		want := record
+		if r.IntN(2) == 0 {
+			record.Gap = span{times[0], times[1]}
+		}
+		if r.IntN(2) == 0 {
+			record.Spoiled = span{times[3], times[4]}
+		}
+		if record.Gap[0] < record.Gap[1] {
+			want.Gap, want.Version = record.Gap, 2
+		}
+		if record.Spoiled[0] < record.Spoiled[1] {
+			want.Spoiled, want.Version = record.Spoiled, 2
+		}
+		text := record.encode()
+		if got, err := decodeNode("k", text); err != nil || got != want {
+			t.Fatalf("%s is read as %+v, %v; want %+v", text, got, err, want)
+		}
+		for name, s := range map[string]span{"gap": want.Gap, "spoiled": want.Spoiled} {
+			if strings.Contains(string(text), name) != (s != span{}) {
+				t.Errorf("%s: it has %s %v", text, name, s)
+			}
+		}
+		info := record.info(7)
+		if info != (NodeInfo{
+			Node: 7, Owner: record.Owner, Host: "h", Until: timeOf(record.Until), Wall: timeOf(record.Wall),
+			Held: record.State != flagFree, Closing: record.State == flagClosing,
+		}) {
+			t.Errorf("%s: %+v", text, info)
+		}
+	}
+}
+
+// TestRecordLimits: what is read, and one step further what is damage, and why.
+func TestRecordLimits(t *testing.T) {
+	const (
+		config  = `{"v":2,"layout":"default","max_ahead":1000,"window":60000,"longest_window":60000,"state":"attached","incarnation":1,"floor":null,"created":0,"nonce":"n"}`
+		config1 = `{"v":1,"layout":"default","max_ahead":1000,"window":60000,"state":"attached","incarnation":1,"floor":0,"created":0,"nonce":"n"}`
+		node    = `{"v":2,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h","gap":[10,100],"spoiled":[100,110]}`
+		node1   = `{"v":1,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"}`
+	)
+	year := fmt.Sprint(maxWindow.Milliseconds())
+	more := fmt.Sprint(maxWindow.Milliseconds() + 1)
+	end, past := fmt.Sprint(maxTime), fmt.Sprint(maxTime+1)
+	for _, tt := range []struct{ text, old, next, damage string }{
+		{config, "", "", ""},
+		{config1, "", "", ""},
+		{node, "", "", ""},
+		{node1, "", "", ""},
+		{config, `"v":2`, `"v":0`, "no version"},
+		{config, `"v":2`, `"v":-1`, "no version"},
+		{config, `"v":2,`, ``, "no version"},
+		{node, `"v":2`, `"v":0`, "no version"},
+		{config, `"v":2`, `"v":1`, "longest_window does not belong"},
+		{config, `"longest_window":60000`, `"longest_window":60001`, ""},
+		{config, `"longest_window":60000`, `"longest_window":59999`, "longest_window is shorter"},
+		{config, `"longest_window":60000`, `"longest_window":` + year, ""},
+		{config, `"longest_window":60000`, `"longest_window":` + more, "out of range"},
+		{config, `"longest_window":60000,`, ``, "longest_window is shorter"},
+		{config1, `"window":60000`, `"window":` + year, ""},
+		{config1, `"window":60000`, `"window":` + more, "out of range"},
+		{config1, `"window":60000`, `"window":9223372036854775807`, "out of range"}, // as a time.Duration it is -1 ms
+		{config1, `"max_ahead":1000`, `"max_ahead":30000`, ""},
+		{config1, `"max_ahead":1000`, `"max_ahead":30001`, "at least"},
+		{config1, `"max_ahead":1000`, `"max_ahead":18446744073709`, "out of range"},
+		{config1, `"max_ahead":1000`, `"max_ahead":-1`, "max-ahead"},
+		{config, `"state":"attached",`, ``, "no state"},
+		{config, `"incarnation":1`, `"incarnation":0`, "no incarnation"},
+		{config, `"floor":null`, `"floor":` + end, ""},
+		{config, `"floor":null`, `"floor":` + past, "time is out of range"},
+		{config, `"floor":null`, `"floor":-` + end, ""},
+		{config, `"floor":null`, `"floor":-` + past, "time is out of range"},
+		{config, `"created":0`, `"created":` + past, "time is out of range"},
+		{config, `"created":0`, `"created":-` + end, ""},
+		{config, `"default"`, `"nonsense"`, "nonsense"},
+		{config, `"nonce":"n"}`, `"nonce":"n"}{}`, "follows"},
+		{config, `"nonce"`, `"nunce"`, "nunce"},
+		{node1, `"until":100`, `"until":` + end, ""},
+		{node1, `"until":100`, `"until":` + past, "time is out of range"},
+		{node1, `"until":100`, `"until":-` + end, ""},
+		{node1, `"wall":90`, `"wall":-` + past, "time is out of range"},
+		{node1, `"wall":90`, `"wall":` + end, ""},
+		{node1, `"wall":90`, `"wall":` + past, "time is out of range"},
+		{node1, `"held"`, `"open"`, `state is "open"`},
+		{node1, `"nonce":"n"`, `"nonce":""`, "no nonce"},
+		{node1, `"host"`, `"hast"`, "hast"},
+		{node, `"v":2`, `"v":1`, "gap does not belong"},
+		{node, `"v":2,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h","gap":[10,100]`,
+			`"v":1,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"`, "spoiled does not belong"},
+		{node, `[10,100]`, `[10,101]`, "gap ends above until"},
+		{node, `[10,100]`, `[99,100]`, ""},
+		{node, `[10,100]`, `[100,100]`, "gap is not a span"},
+		{node, `[10,100]`, `[100,99]`, "gap is not a span"},
+		{node, `[10,100]`, `[-` + end + `,100]`, ""},
+		{node, `[10,100]`, `[-` + past + `,100]`, "gap is not a span"},
+		{node, `[10,100]`, `[10]`, "2 numbers"},
+		{node, `[10,100]`, `[10,20,30]`, "2 numbers"},
+		{node, `[10,100]`, `[10,"x"]`, "string"},
+		{node, `[100,110]`, `[99,110]`, "spoiled begins below until"},
+		{node, `[100,110]`, `[100,` + end + `]`, ""},
+		{node, `[100,110]`, `[100,` + past + `]`, "spoiled is not a span"},
+		{node, `[100,110]`, `[110,110]`, "spoiled is not a span"},
+		{node, `"spoiled":[100,110]`, `"spoiled":null`, ""},
+		{node, `"wall"`, `wall`, "not JSON"},
+		{node, `"wall":90`, `"wall":"90"`, "wall"},
+	} {
+		text := strings.Replace(tt.text, tt.old, tt.next, 1)
+		if tt.old != "" && text == tt.text {
+			t.Fatalf("%s is not in %s", tt.old, tt.text)
+		}
+		var err error
+		if tt.text == config || tt.text == config1 {
+			_, err = decodeConfig("v1/s/config", []byte(text))
+		} else {
+			_, err = decodeNode("v1/s/n/1", []byte(text))
+		}
+		switch {
+		case tt.damage == "" && err != nil:
+			t.Errorf("%s: %v", text, err)
+		case tt.damage != "" && (!errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.damage) || !strings.Contains(err.Error(), "v1/s/")):
+			t.Errorf("%s: %v, want damage with the key and %q", text, err, tt.damage)
+		}
+	}
+	_, err := decodeNode("k", []byte(`{"v":3,"spans":[]}`))
+	if want := fmt.Sprintf("k has version 3, this program knows %d", version); !errors.Is(err, ErrNewerVersion) || !strings.Contains(err.Error(), want) {
+		t.Errorf("a newer record: %v, want %q", err, want)
+	}
+}
+
+// TestMs: times are rounded up, so that no window takes more than it was given.
+func TestMs(t *testing.T) {
+	for _, v := range []int64{-maxTime, -1001, -1, 0, 1, 1_795_132_800_000, maxTime} {
+		at := time.UnixMilli(v)
+		for by, want := range map[time.Duration]int64{0: v, 1: v + 1, time.Millisecond - 1: v + 1, -1: v, -time.Millisecond: v - 1} {
+			if got := ms(at.Add(by)); got != want {
+				t.Errorf("ms(%d ms and %v) = %d, want %d", v, by, got, want)
+			}
+		}
+		if got := timeOf(v); !got.Equal(at) || got.Location() != time.UTC {
+			t.Errorf("timeOf(%d) = %v", v, got)
+		}
+	}
+	if got := timeOf(Never); !got.IsZero() {
+		t.Errorf("timeOf(Never) = %v", got)
+	}
+}
+
+// TestNodeOf: the number of every key that nodeKey makes, and none of others.
+func TestNodeOf(t *testing.T) {
+	for _, most := range []uint64{0, 9, 10, 1023, 1<<64 - 1} {
+		for _, node := range []uint64{0, most / 2, most} {
+			key := nodeKey("s", node, most)
+			if got, err := nodeOf("s", key); got != node || err != nil {
+				t.Errorf("nodeOf(%q) = %d, %v", key, got, err)
+			}
+		}
+	}
+	if _, err := nodeOf("s", "v1/t/n/1"); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "is not that of") {
+		t.Errorf("the key of another sequencer: %v", err)
+	}
+}
+
+// TestCheckNameCharacters: exactly the characters that are promised, and errors
+// that name the place.
+func TestCheckNameCharacters(t *testing.T) {
+	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	for c := range 256 {
+		for i, name := range []string{string([]byte{byte(c)}), "a" + string([]byte{byte(c)}), "ab" + string([]byte{byte(c)}) + "d"} {
+			good := strings.IndexByte(first, byte(c)) >= 0 || i > 0 && strings.IndexByte("._-:", byte(c)) >= 0
+			err := CheckName(name)
+			if (err == nil) != good {
+				t.Errorf("CheckName(%q) = %v", name, err)
+			}
+			if want := fmt.Sprintf("%q at offset %d", name[i:i+1], i); err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("CheckName(%q) = %v, want %s", name, err, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package grant
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A rig is a machine by hand, with its clocks and what it does.
+type rig struct {
+	t          *testing.T
+	m          *Machine
+	wall, mono int64
+	used       int64
+	random     uint64 // what chance gives; each token is another all the same
+	out        []Action
+	request    *Action // that waits for an answer
+}
+
+// rigTime is the time of a rig when it begins, by both its clocks.
+const rigTime = 1_795_132_800_000
+
+// newRig makes the machine of a sequencer "s" with 2^bits numbers, a MaxAhead of
+// 50 ms and a window of 6000 ms; the least window is 100 ms. It has read the
+// configuration, and is not attached.
+func newRig(t *testing.T, bits int, change func(*configRecord)) *rig {
+	t.Helper()
+	c := newConfigRecord(Config{
+		Layout:   firn.MustParseLayout(fmt.Sprintf("bits=time:48.node:%d,unit=1ms,epoch=0", bits)),
+		MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second,
+	})
+	c.Nonce, c.Created = "n", rigTime-1_000_000
+	if change != nil {
+		change(&c)
+	}
+	r := &rig{t: t, wall: rigTime, mono: 1_000_000, used: Never}
+	tokens := uint64(0)
+	r.m = NewMachine(Settings{Name: "s", AllNodes: true, Host: "h", Random: func() uint64 { tokens++; return tokens }})
+	r.m.set.Random = func() uint64 { return r.random }
+	r.m.wall, r.m.mono = r.wall, r.mono
+	if !r.m.readConfig(c.encode()) {
+		t.Fatal(r.m.status.Err)
+	}
+	r.m.owner = "us"
+	return r
+}
+
+func (r *rig) key(node uint64) string { return r.m.key(node) }
+
+// record is a record as others write it.
+func (r *rig) record(change func(*nodeRecord)) []byte {
+	n := nodeRecord{Version: 2, Nonce: "n", Owner: "them", Until: r.wall - 60_000, Wall: r.wall - 66_000, State: flagFree, Host: "h"}
+	if change != nil {
+		change(&n)
+	}
+	return n.encode()
+}
+
+func pickOne[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
+
+// step passes an event on, and notes what the machine does.
+func (r *rig) step(e Event) []Action {
+	r.t.Helper()
+	e.Wall, e.Mono, e.Used = r.wall, r.mono, r.used
+	r.out = r.m.Step(e)
+	for _, a := range r.out {
+		if a.IsRequest() {
+			if r.request != nil {
+				r.t.Fatalf("it asks for %+v, and %+v has no answer yet", a, *r.request)
+			}
+			r.request = &a
+		}
+	}
+	return r.out
+}
+
+// answer answers the request that waits.
+func (r *rig) answer(e Event) []Action {
+	r.t.Helper()
+	if r.request == nil {
+		r.t.Fatalf("it asks for nothing; it is %+v", r.m.Status())
+	}
+	r.request = nil
+	e.Kind = Answered
+	return r.step(e)
+}
+
+// later passes time by both clocks, and says so.
+func (r *rig) later(ms int64) []Action {
+	r.t.Helper()
+	r.wall, r.mono = r.wall+ms, r.mono+ms
+	return r.step(Event{Kind: Tick})
+}
+
+// asks wants a request of a kind, and returns it.
+func (r *rig) asks(kind ActionKind) Action {
+	r.t.Helper()
+	if r.request == nil || r.request.Kind != kind {
+		r.t.Fatalf("it asks for %+v, want one of kind %d; it is %+v", r.request, kind, r.m.Status())
+	}
+	return *r.request
+}
+
+// did returns what was done of a kind in the last step, or nil.
+func (r *rig) did(kind ActionKind) *Action {
+	for _, a := range r.out {
+		if a.Kind == kind {
+			return &a
+		}
+	}
+	return nil
+}
+
+// alarm returns the alarm of the last step, or 0.
+func (r *rig) alarm() AlarmKind {
+	if a := r.did(Alarm); a != nil {
+		return a.Alarm.Kind
+	}
+	return 0
+}
+
+// read is a record that the machine would write.
+func (r *rig) read(value []byte) nodeRecord {
+	r.t.Helper()
+	n, err := decodeNode("k", value)
+	if err != nil {
+		r.t.Fatalf("%s: %v", value, err)
+	}
+	return n
+}
+
+// tokens gives the machine nonces that differ, and chance that is r.random.
+func (r *rig) tokens() {
+	n := uint64(0)
+	r.m.set.Random = func() uint64 {
+		if r.random != 0 {
+			return r.random
+		}
+		n++
+		return n
+	}
+}
+
+// pickable brings the machine to where it has read records to choose one.
+func (r *rig) pickable() Action {
+	r.t.Helper()
+	r.tokens()
+	r.step(Event{Kind: Attach})
+	if r.asks(Get).Key != "v1/s/config" {
+		r.t.Fatalf("it reads %q", r.request.Key)
+	}
+	r.answer(Event{Values: [][]byte{r.m.config}})
+	return r.asks(GetMany)
+}
+
+// claiming brings the machine to where it has written a claim.
+func (r *rig) claiming() Action {
+	r.t.Helper()
+	a := r.pickable()
+	r.answer(Event{Keys: a.Keys, Values: make([][]byte, len(a.Keys))})
+	return r.asks(CAS)
+}
+
+// holding brings the machine to where it holds a number, whose record it returns.
+func (r *rig) holding() []byte {
+	r.t.Helper()
+	claim := r.claiming()
+	r.answer(Event{Applied: true})
+	if a := r.asks(GetMany); !slices.Equal(a.Keys, []string{claim.Key, "v1/s/config"}) {
+		r.t.Fatalf("it reads %v again", a.Keys)
+	}
+	r.answer(Event{Values: [][]byte{claim.Next, r.m.config}})
+	if b := r.did(Begin); b == nil || r.m.Status().Phase != Holding {
+		r.t.Fatalf("it does not begin: %+v", r.out)
+	}
+	return claim.Next
+}
+
+// renewing brings the machine to where it has written a renewal of its window.
+func (r *rig) renewing() Action {
+	r.t.Helper()
+	r.wall, r.mono = r.wall+2000, r.mono+2000
+	r.used = r.wall
+	r.step(Event{Kind: Demand})
+	return r.asks(CAS)
+}

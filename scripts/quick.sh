@@ -1,0 +1,21 @@
+#!/bin/sh
+# What make quick runs, for each published module: format, vet, staticcheck and
+# the short tests of the packages that changed since they last passed. It stops
+# at the first failure. make test runs everything.
+set -eu
+cd "$(dirname "$0")/.."
+unset GOWORK
+
+files=$("$(go env GOROOT)/bin/gofmt" -l .)
+if [ -n "$files" ]; then
+	echo "not formatted, run gofmt -w on:"
+	echo "$files"
+	exit 1
+fi
+mkdir -p bin
+(cd tools && GOWORK=off go build -buildvcs=false -o ../bin/staticcheck honnef.co/go/tools/cmd/staticcheck)
+root=$PWD
+for module in $(sh scripts/modules.sh); do
+	echo "== $module"
+	(cd "$module" && go vet ./... && "$root/bin/staticcheck" ./... && go test -short -vet=off -timeout 2m ./...)
+done

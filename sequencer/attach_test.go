@@ -1,0 +1,288 @@
+package sequencer_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// slowWrites takes its time to write.
+type slowWrites struct {
+	grant.Store
+	delay atomic.Int64
+}
+
+func (s *slowWrites) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	time.Sleep(time.Duration(s.delay.Load()))
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestOvertaken: an Attach that is under way when Detach or Close is called, and
+// reaches the Keeper after it, does not take the number again: the later call
+// ends in the time of a write, whatever its context.
+func TestOvertaken(t *testing.T) {
+	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
+		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
+	} {
+		bubble(t, func(t *testing.T, s grant.Store) {
+			slow := &slowWrites{Store: s}
+			q := open(t, slow, nil)
+			one(t, q)
+			slow.delay.Store(int64(3 * time.Second))
+			attached := make(chan error)
+			go func() { attached <- q.Attach(slowContext{t.Context(), new(atomic.Bool)}) }()
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			began := time.Now()
+			if err := call(q, ctx); err != nil || time.Since(began) > 10*time.Second {
+				t.Errorf("%s after Attach: %v after %v, and State is %v", what, err, time.Since(began), q.State().Phase)
+			}
+			if err := <-attached; !errors.Is(err, sequencer.ErrClosed) && !errors.Is(err, grant.ErrDetached) {
+				t.Errorf("Attach before %s: %v", what, err)
+			}
+			closeIt(t, q)
+		})
+	}
+}
+
+// TestDetachWithoutTime: a Detach whose context has ended already gives the number
+// back all the same.
+func TestDetachWithoutTime(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 { // what a select takes where it may take two things is chance
+		bubble(t, func(t *testing.T, s grant.Store) {
+			q := open(t, s, nil)
+			one(t, q)
+			if err := q.Detach(ended); err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if id, err := q.TryNext(); !errors.Is(err, grant.ErrDetached) {
+				t.Errorf("TryNext after Detach: %v, %v", id, err)
+			}
+			if err := grant.Nodes(t.Context(), s, "orders", func(n grant.NodeInfo, err error) bool {
+				if err != nil || n.Held {
+					t.Errorf("after Detach: node %d is held until %v: %v", n.Node, n.Until, err)
+				}
+				return true
+			}); err != nil {
+				t.Error(err)
+			}
+			closeIt(t, q)
+		})
+	}
+}
+
+// TestAttachTriesAnew: an Attach does not say why an earlier one has failed.
+func TestAttachTriesAnew(t *testing.T) {
+	for range 20 {
+		bubble(t, func(t *testing.T, s grant.Store) {
+			pinned := &sequencer.Range{Lo: 3, Hi: 3}
+			a := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned})
+			b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, Detached: true})
+			if err := b.Attach(t.Context()); !errors.Is(err, grant.ErrNodesExhausted) {
+				t.Errorf("Attach while another has the number: %v", err)
+			}
+			closeIt(t, a)
+			if err := b.Attach(t.Context()); err != nil {
+				t.Errorf("Attach when it was given back: %v", err)
+			}
+			closeIt(t, b)
+		})
+	}
+}
+
+// TestLastWord: calls of all kinds whose contexts end at any moment, over a store
+// that is slow. What a process has in the end is what was said last.
+func TestLastWord(t *testing.T) {
+	for seed := range uint64(100) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 10))
+			s := &slowWrites{Store: new(memstore.Store)}
+			q := open(t, s, nil)
+			s.delay.Store(r.Int64N(int64(2 * time.Second)))
+			var made ids
+			var all sync.WaitGroup
+			for range 20 {
+				kind, patience := r.IntN(4), time.Duration(r.Int64N(int64(4*time.Second)))
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					switch kind {
+					case 0:
+						_ = q.Attach(ctx)
+					case 1:
+						_ = q.Detach(ctx)
+					default:
+						if id, err := q.Next(ctx); err == nil {
+							made.add(t, id)
+						}
+					}
+				})
+				time.Sleep(time.Duration(r.Int64N(int64(time.Second))))
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			if seed%2 == 0 {
+				_ = q.Attach(ended)
+			} else {
+				_ = q.Detach(ended)
+			}
+			all.Wait()
+			time.Sleep(time.Minute)
+			want := []sequencer.Phase{sequencer.Attached, sequencer.Detached}[seed%2]
+			if got := q.State().Phase; got != want {
+				t.Errorf("seed %d: State is %v, want %v", seed, got, want)
+			}
+			id, err := q.Next(t.Context())
+			if (err == nil) != (want == sequencer.Attached) {
+				t.Errorf("seed %d: Next: %v, %v, when %v", seed, id, err, want)
+			} else if err == nil {
+				made.add(t, id)
+			}
+			began := time.Now()
+			closing := make(chan error)
+			go func() { closing <- q.Attach(t.Context()) }()
+			err = q.Close(t.Context())
+			if passed := time.Since(began); err != nil || passed > 20*time.Second {
+				t.Errorf("seed %d: Close: %v after %v", seed, err, passed)
+			}
+			if err := <-closing; err != nil && !errors.Is(err, sequencer.ErrClosed) {
+				t.Errorf("seed %d: Attach: %v", seed, err)
+			}
+		})
+	}
+}
+
+// TestNotGivenBack: Close and Detach that give up to give a node ID back say so,
+// and it is not counted as given back.
+func TestNotGivenBack(t *testing.T) {
+	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
+		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &failingStore{Store: new(memstore.Store)}
+			q := open(t, s, &sequencer.Config{Layout: layout, Window: 10 * time.Minute})
+			one(t, q)
+			s.fail(nil, errRefused)
+			if err := call(q, t.Context()); err == nil {
+				t.Errorf("%s, and writes fail: no error", what)
+			}
+			if n := q.Stats().Keeper.Released; n > 0 {
+				t.Errorf("%s: %d numbers were given back", what, n)
+			}
+			_ = q.Close(t.Context())
+		})
+		synctest.Test(t, func(t *testing.T) {
+			s := &lineageStore{Store: new(memstore.Store)}
+			s.is("one", 0, 0)
+			q := open(t, s, nil)
+			one(t, q)
+			s.is("another", 0, 0)
+			time.Sleep(2 * time.Second)
+			if err := call(q, t.Context()); !errors.Is(err, grant.ErrRolledBack) {
+				t.Errorf("%s, and the store went back: %v", what, err)
+			}
+			_ = q.Close(t.Context())
+		})
+	}
+}
+
+// TestWhatWasAwaited: a call that gives up says what it waited for, and speaks of a
+// store that does not answer only if that is so.
+func TestWhatWasAwaited(t *testing.T) {
+	in := func(t *testing.T, d time.Duration, what string, q *sequencer.Sequencer) error {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		_, err := q.Next(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v, want that the context has ended", what, err)
+		}
+		return err
+	}
+	bubble(t, func(t *testing.T, s grant.Store) {
+		pinned := &sequencer.Range{Lo: 3, Hi: 3}
+		a := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned})
+		b := open(t, s, &sequencer.Config{Layout: layout, Nodes: pinned, WaitForNode: true, Detached: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := b.Attach(ctx); !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
+			t.Errorf("Attach: %v", err)
+		}
+		if err := in(t, time.Second, "held by another", b); !errors.Is(err, grant.ErrNodesExhausted) || errors.Is(err, sequencer.ErrUnavailable) {
+			t.Error(err)
+		}
+		closeIt(t, a)
+		closeIt(t, b)
+	})
+	bubble(t, func(t *testing.T, s grant.Store) {
+		create(t, s, layout, 0)
+		q := open(t, s, &sequencer.Config{Now: func() time.Time { return time.Now().AddDate(130, 0, 0) }})
+		var clock *firn.ClockError
+		if err := in(t, time.Second, "after all times", q); !errors.As(err, &clock) || errors.Is(err, sequencer.ErrUnavailable) || strings.Contains(err.Error(), "set back") {
+			t.Error(err)
+		}
+		closeIt(t, q)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := &failingStore{Store: new(memstore.Store)}
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
+		s.fail(errRefused, errRefused)
+		time.Sleep(2 * time.Minute)
+		if err := in(t, time.Second, "a store that is gone", q); !errors.Is(err, sequencer.ErrUnavailable) {
+			t.Error(err)
+		}
+		_ = q.Close(t.Context())
+	})
+}
+
+// oneWrite applies one write, after a second, and fails all later ones.
+type oneWrite struct {
+	grant.Store
+	writes atomic.Int64
+}
+
+func (s *oneWrite) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if s.writes.Add(1) > 1 {
+		return false, errRefused
+	}
+	time.Sleep(time.Second)
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestClaimNotGivenBack: the same for a claim that was being written at that moment.
+func TestClaimNotGivenBack(t *testing.T) {
+	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
+		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
+	} {
+		bubble(t, func(t *testing.T, s grant.Store) {
+			create(t, s, layout, 0)
+			q := open(t, &oneWrite{Store: s}, &sequencer.Config{Detached: true})
+			attached := make(chan error)
+			go func() { attached <- q.Attach(t.Context()) }()
+			synctest.Wait() // the claim is on its way
+			if err := call(q, t.Context()); err == nil {
+				t.Errorf("%s: no error, and the claim is there", what)
+			}
+			<-attached
+			if n := q.Stats().Keeper.Released; n > 0 {
+				t.Errorf("%s: %d numbers were given back", what, n)
+			}
+			_ = q.Close(t.Context())
+		})
+	}
+}

@@ -1,0 +1,251 @@
+package sequencer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// twin is what a Sequencer and a Sequencer128 can both do, but for IDs.
+type twin struct {
+	calls map[string]func(context.Context) error // each makes an ID at least
+	at    interface {
+		Attach(context.Context) error
+		Detach(context.Context) error
+		Close(context.Context) error
+		Name() string
+		State() sequencer.State
+		Stats() sequencer.Stats
+	}
+}
+
+// twins opens one of each, in a store of their own.
+func twins(t *testing.T, s grant.Store, c sequencer.Config) map[string]twin {
+	t.Helper()
+	c.Layout = layout
+	narrow, err := sequencer.Open(t.Context(), s, "narrow", &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Layout = firn.MustParseLayout("boundary")
+	wide, err := sequencer.Open128(t.Context(), s, "wide", &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]twin{
+		"narrow": {map[string]func(context.Context) error{
+			"Next":      func(ctx context.Context) error { _, err := narrow.Next(ctx); return err },
+			"TryNext":   func(context.Context) error { _, err := narrow.TryNext(); return err },
+			"Fill":      func(ctx context.Context) error { return narrow.Fill(ctx, make([]firn.ID, 3)) },
+			"Reserve":   func(context.Context) error { _, _, err := narrow.Reserve(3); return err },
+			"NextBatch": func(ctx context.Context) error { _, err := narrow.NextBatch(ctx, 3); return err },
+		}, narrow},
+		"wide": {map[string]func(context.Context) error{
+			"Next":      func(ctx context.Context) error { _, err := wide.Next(ctx); return err },
+			"TryNext":   func(context.Context) error { _, err := wide.TryNext(); return err },
+			"Fill":      func(ctx context.Context) error { return wide.Fill(ctx, make([]firn.ID128, 3)) },
+			"Reserve":   func(context.Context) error { _, _, err := wide.Reserve(3); return err },
+			"NextBatch": func(ctx context.Context) error { _, err := wide.NextBatch(ctx, 3); return err },
+		}, wide},
+	}
+}
+
+// TestStatesOfMembers: what every call and State say in each state of a member.
+func TestStatesOfMembers(t *testing.T) {
+	bubble(t, func(t *testing.T, mem grant.Store) {
+		s := &brokenStore{Store: mem}
+		for name, q := range twins(t, s, sequencer.Config{Window: time.Minute, Detached: true}) {
+			if q.at.Name() != name {
+				t.Errorf("%s has the name %q", name, q.at.Name())
+			}
+			every := func(when string, want error) {
+				t.Helper()
+				for call, do := range q.calls {
+					time.Sleep(10 * time.Millisecond) // so that none has to wait
+					if err := do(t.Context()); !errors.Is(err, want) {
+						t.Errorf("%s, %s: %s is %v, want %v", name, when, call, err, want)
+					}
+				}
+			}
+			state := func(when string, want sequencer.Phase, wantErr error) {
+				t.Helper()
+				if got := q.at.State(); got.Phase != want || !errors.Is(got.Err, wantErr) {
+					t.Errorf("%s, %s: it is %+v, want %v, %v", name, when, got, want, wantErr)
+				}
+			}
+			state("before Attach", sequencer.Detached, nil)
+			every("before Attach", grant.ErrDetached)
+
+			s.set(true)
+			brief, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := q.at.Attach(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: Attach without a store: %v", name, err)
+			}
+			state("attaching", sequencer.Attaching, errCut)
+			cancel()
+			s.set(false)
+			if err := q.at.Attach(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			state("attached", sequencer.Attached, nil)
+			every("attached", nil)
+			if got := q.at.Stats(); got.IDs != 11 {
+				t.Errorf("%s: %d IDs, want 11", name, got.IDs)
+			}
+
+			s.set(true)
+			brief, cancel = context.WithTimeout(t.Context(), time.Second)
+			if err := q.at.Detach(brief); !errors.Is(err, sequencer.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: Detach without a store: %v", name, err)
+			}
+			cancel()
+			state("detaching", sequencer.Detaching, errCut)
+			every("detaching", grant.ErrDetached)
+			s.set(false)
+			if err := q.at.Detach(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			state("detached", sequencer.Detached, nil)
+			if err := q.at.Attach(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			every("attached again", nil)
+			if got := q.at.Stats(); got.IDs != 22 { // those of the sealed generator too
+				t.Errorf("%s: %d IDs, want 22", name, got.IDs)
+			}
+
+			if _, err := grant.Destroy(t.Context(), mem, name, nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			state("destroyed", sequencer.Destroyed, grant.ErrDestroyed)
+			every("destroyed", grant.ErrDestroyed)
+
+			if err := q.at.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			state("closed", sequencer.Closed, nil)
+			every("closed", sequencer.ErrClosed)
+			if err := q.at.Attach(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
+				t.Errorf("%s: Attach of a closed one: %v", name, err)
+			}
+			if err := q.at.Detach(t.Context()); !errors.Is(err, sequencer.ErrClosed) {
+				t.Errorf("%s: Detach of a closed one: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestStatsAddUp: the counts of sealed generators and of the present one are
+// one sum, and the longest wait is that of any.
+func TestStatsAddUp(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		for name, q := range twins(t, s, sequencer.Config{Window: time.Minute}) {
+			var before sequencer.Stats
+			for range 3 {
+				for range 100 {
+					if err := q.calls["NextBatch"](t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := q.at.Detach(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				sealed := q.at.Stats()
+				if err := q.at.Attach(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				now := q.at.Stats()
+				if now.IDs != before.IDs+300 || now.Batches != before.Batches+100 || now.IDs != sealed.IDs || now.Batches != sealed.Batches ||
+					now.Waits != sealed.Waits || now.TotalWait != sealed.TotalWait || now.LongestWait != sealed.LongestWait || now.Waits < before.Waits {
+					t.Errorf("%s: %+v, before %+v, sealed %+v", name, now.Stats, before.Stats, sealed.Stats)
+				}
+				before = now
+			}
+			closeIt(t, q.at)
+		}
+	})
+}
+
+// TestKeeperCounts: what a Keeper counts of requests that fail, by what they were.
+func TestKeeperCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, _ grant.Store) {
+		s := &failingStore{Store: new(memstore.Store)}
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Detached: true, WaitForNode: true})
+		defer closeIt(t, q)
+		s.fail(errCut, nil)
+		brief, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if err := q.Attach(brief); err == nil {
+			t.Error("Attach without reads is fine")
+		}
+		cancel()
+		if got := q.Stats().Keeper; got.Failed == 0 || got.Unknown != 0 || got.Requests < got.Failed || got.Applied != 0 {
+			t.Errorf("reads that fail: %+v, want no unknown write", got)
+		}
+		s.fail(nil, nil)
+		if err := q.Attach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := q.Stats().Keeper
+		if got.Applied != 1 || got.Acquired != 1 || got.Refused != 0 || got.Lost != 0 || got.Alarms != 0 {
+			t.Errorf("attached: %+v", got)
+		}
+		// An operator takes the number from it, as its window has ended.
+		if _, err := grant.Fence(t.Context(), s, "orders", nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		next(t, q, 1)
+		if got := q.Stats().Keeper; got.Lost != 1 || got.Acquired != 2 {
+			t.Errorf("fenced: %+v", got)
+		}
+	})
+}
+
+// TestLargestBatch: the largest batch is as many IDs as a window has; one more is
+// ErrBatchTooLarge.
+func TestLargestBatch(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
+		create(t, s, small, time.Minute)
+		q := open(t, s, &sequencer.Config{Layout: small})
+		defer closeIt(t, q)
+		const largest = 6000 * 4
+		if _, _, err := q.Reserve(largest); errors.Is(err, firn.ErrBatchTooLarge) {
+			t.Errorf("%d IDs, which a window has: %v", largest, err)
+		}
+		if _, _, err := q.Reserve(largest + 1); !errors.Is(err, firn.ErrBatchTooLarge) {
+			t.Errorf("%d IDs, which no window has: %v", largest+1, err)
+		}
+	})
+}
+
+// TestMismatchNames: an Open with other settings says which one differs, what was
+// asked for, and what the sequencer has.
+func TestMismatchNames(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		create(t, s, layout, time.Minute)
+		have, other := grant.NewConfig(layout, time.Minute), firn.MustParseLayout("snowcast,epoch=0")
+		ahead := have.MaxAhead + time.Millisecond
+		for field, tt := range map[string]struct {
+			config     sequencer.Config
+			want, have string
+		}{
+			"layout":    {sequencer.Config{Layout: other}, other.String(), layout.String()},
+			"max-ahead": {sequencer.Config{MaxAhead: &ahead}, ahead.String(), have.MaxAhead.String()},
+			"window":    {sequencer.Config{Window: 2 * time.Minute}, "2m0s", "1m0s"},
+		} {
+			_, err := sequencer.Open(t.Context(), s, "orders", &tt.config)
+			want := grant.MismatchError{Sequencer: "orders", Field: field, Want: tt.want, Have: tt.have}
+			if m := (*grant.MismatchError)(nil); !errors.As(err, &m) || *m != want {
+				t.Errorf("%s: %v, want %v", field, err, &want)
+			}
+		}
+	})
+}

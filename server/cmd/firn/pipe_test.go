@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/firnid/firn"
+)
+
+// A pieces remembers each write.
+type pieces [][]byte
+
+func (p *pieces) Write(b []byte) (int, error) {
+	*p = append(*p, bytes.Clone(b))
+	return len(b), nil
+}
+
+// Processes that write into one pipe keep each other's lines whole: every write has
+// whole lines, and no more than a pipe takes at once.
+func TestWritesFitIntoPipes(t *testing.T) {
+	for _, r := range []record{
+		recordOf(firn.Decimal, false),
+		recordOf(firn.Hex, true),
+		recordOf(firn.Base62, false),
+		recordOf(firn.Raw, false),
+	} {
+		for _, count := range []uint64{1, 215, 10_000} {
+			var want []byte
+			next := firn.ID(117840900191665930)
+			fill := func(_ context.Context, ids []firn.ID) error {
+				for i := range ids {
+					ids[i] = next
+					want = r.append(want, next)
+					next++
+				}
+				return nil
+			}
+			var got pieces
+			if err := stream(t.Context(), &got, fill, r.append, count); err != nil {
+				t.Fatal(err)
+			}
+			if all := bytes.Join(got, nil); !bytes.Equal(all, want) {
+				t.Errorf("%+v, %d IDs: %d bytes were written, want %d others", r, count, len(all), len(want))
+			}
+			for _, b := range got {
+				whole := bytes.HasSuffix(b, []byte("\n"))
+				if r.format == firn.Raw {
+					whole = len(b)%8 == 0
+				}
+				if len(b) == 0 || len(b) > pipeBuf || !whole {
+					t.Errorf("%+v, %d IDs: a write of %d bytes that ends with %q", r, count, len(b), b[max(0, len(b)-30):])
+				}
+			}
+		}
+	}
+}
