@@ -452,7 +452,7 @@ func TestSwitchKeepsOrder(t *testing.T) {
 	r.answer(Event{Applied: true})
 	r.answer(Event{Values: [][]byte{claim.Next, r.m.config}})
 	if b := r.did(Begin); b == nil || b.From != rigTime+5500 {
-		t.Errorf("%+v, want one from %d", b, rigTime+5500)
+		t.Errorf("%+v, want one from %d", b, int64(rigTime+5500))
 	}
 }
 
