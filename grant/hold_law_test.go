@@ -506,3 +506,25 @@ func TestConfigIsRead(t *testing.T) {
 		}
 	}
 }
+
+// TestFencedSealsAtOnce: a member that reads of a fence below the end of its window
+// stops, however long it has to wait for another number, and whatever else was read.
+func TestFencedSealsAtOnce(t *testing.T) {
+	for _, lost := range []bool{false, true} { // and wants another number
+		for _, state := range []State{Attached, Detaching, Destroyed} {
+			r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
+			r.holding()
+			r.m.hold.lost = lost
+			r.later(configEvery)
+			if a := r.asks(Get); a.Key != configKey("s") {
+				t.Fatalf("it reads %s", a.Key)
+			}
+			c := r.m.sequencer
+			c.State, c.Floor, c.Incarnation, c.Nonce = state, r.wall, c.Incarnation+1, "fenced"
+			r.answer(Event{Values: [][]byte{c.encode()}})
+			if r.did(Seal) == nil {
+				t.Errorf("lost %t, the sequencer is fenced and %v, and the generator is not sealed", lost, state)
+			}
+		}
+	}
+}

@@ -331,10 +331,10 @@ func (m *Machine) advance() {
 	switch {
 	case h != nil && h.sealing:
 		return // Sealed comes next
-	case m.mono < m.notBefore:
+	case m.mustSeal():
+		m.leave() // neither a claim nor a wait after a failure keeps it from the end of what is used
 		return
-	case m.claim != nil && h != nil && h.closing && !h.sealed:
-		m.leave() // the claim does not keep it from the end of what is used
+	case m.mono < m.notBefore:
 		return
 	case m.claim != nil && h != nil && !h.sealed && m.configDue():
 		m.watchConfig() // or a claim that is never settled would keep a fence from us
@@ -383,6 +383,10 @@ func (m *Machine) watchConfig() {
 	m.request(opWatch, Action{Kind: Get, Key: configKey(m.set.Name)})
 }
 
+// mustSeal reports whether nothing more may be used, and the generator is not
+// sealed yet.
+func (m *Machine) mustSeal() bool { return m.hold != nil && m.hold.closing && !m.hold.sealed }
+
 // answer goes on where the store answered.
 func (m *Machine) answer(e Event) {
 	op := m.op
@@ -397,7 +401,7 @@ func (m *Machine) answer(e Event) {
 	case opConfig:
 		if e.Err != nil {
 			m.fail(e.Err, 0)
-		} else if m.readConfig(value()) {
+		} else if m.readConfig(value()) && !m.mustSeal() {
 			m.rounds = 0
 			m.pick()
 		}
