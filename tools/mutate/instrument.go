@@ -45,7 +45,7 @@ func instrument(root, dir string, patterns []string) ([]mutant, map[string]strin
 	replace := make(map[string]string)
 	known := make(map[string]int)
 	write := func(name string, content []byte) error {
-		copied := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		copied := filepath.Join(dir, strconv.Itoa(len(replace))+".go.txt") // no Go file to other tools
 		replace[name] = copied
 		return os.WriteFile(copied, content, 0o644)
 	}
