@@ -355,13 +355,14 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 		}
 		told = nodes
 		wait := opt.Poll
-		if contested++; len(waiting) > 0 {
+		if len(waiting) > 0 {
 			contested = 0
 		} else {
 			// Another operator is at it. Two that begin anew at the same pace would undo
 			// each other's steps for ever: each waits by chance, so that one has the time
 			// of a whole step.
-			wait = time.Duration(random() % uint64(max(wait, time.Since(begun))<<min(contested-1, contestedMost)))
+			wait = time.Duration(random() % uint64(max(wait, time.Since(begun))<<min(contested, contestedMost)))
+			contested++
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -445,7 +446,7 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	return info, nil, err
 }
 
-// undone says that somebody has made a sequencer usable again that was on its way
+// undone says that another process has made a sequencer usable again that was on its way
 // to a last state. That was on purpose, so what waits for its windows does not
 // begin anew: it could destroy what was created again.
 func undone(name string, last State) error {

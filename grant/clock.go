@@ -185,7 +185,7 @@ func (m *Machine) watched() []string {
 // leadOverOthers is the median of our clock's leads over those of members that
 // wrote while we looked, and how many of their clocks agree with it for certain.
 func (m *Machine) leadOverOthers() (median lead, agree int) {
-	all := slices.SortedFunc(maps.Values(m.clocks.leads), func(a, b lead) int { return int(a.least/2 - b.least/2) })
+	all := slices.SortedFunc(maps.Values(m.clocks.leads), func(a, b lead) int { return cmp.Compare(a.least, b.least) })
 	for _, l := range all {
 		if l.most <= aheadMost && l.least >= -behindMost {
 			agree++

@@ -168,8 +168,8 @@ func (m *member[G]) tell(ctx context.Context, attached bool) error {
 
 var errNoKeeper = errors.New("sequencer: the keeper of its node number has ended")
 
-// A holder is a member as its Keeper sees it. A member has no such methods itself:
-// whoever calls them can use a node ID without a grant.
+// A holder is a member as its Keeper sees it. A member has no such methods itself,
+// as a caller could use a node ID without a grant.
 type holder[G generator] struct{ m *member[G] }
 
 // Begin starts or switches the generator under a grant.
