@@ -100,7 +100,7 @@ var imports = []importLine{
 	{pattern: "server/tlsconf"},
 	{
 		pattern: "server/tracing",
-		imports: []string{"grant", "server/requestid", "server/respapi", "server/stores"},
+		imports: []string{"grant", "server/requestid", "server/respapi"},
 		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest"},
 	},
 	{pattern: "server/tracing/tracingtest"},

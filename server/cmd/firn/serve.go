@@ -322,7 +322,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 	if err != nil {
 		return b, nil, err
 	}
-	store = stores.Wrap(s.tracer.Store(store), stores.Tell(log, s.answers.Begin))
+	store = grant.Observe(s.tracer.Store(store), stores.Tell(log, s.answers.Observe))
 	s.announcer = members.New(store, members.Options{Log: log})
 	config := service.ClusterConfig{Fleet: service.NewFleet(store, s.answers.Silent), Config: c, MaxNames: int(s.maxNames), Template: s.template}
 	var forwarder *forwarding.Forwarder
