@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,7 +86,7 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 	}
 	d := yaml.NewDecoder(strings.NewReader(string(data)))
 	var doc yaml.Node
-	if err := d.Decode(&doc); err != nil && err.Error() != "EOF" {
+	if err := d.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	p := &parser{f: &File{Name: name}, known: known}
