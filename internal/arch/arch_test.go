@@ -53,7 +53,7 @@ var imports = []importLine{
 	// another. Assembled they are by the command.
 	{
 		pattern: "server/service",
-		imports: []string{".", "grant", "sequencer", "server/inspect", "server/members", "server/settings"},
+		imports: []string{".", "grant", "sequencer", "server/config", "server/inspect", "server/members"},
 		tests:   []string{"grant/memstore", "server/stores"},
 	},
 	{
@@ -89,8 +89,7 @@ var imports = []importLine{
 	},
 	// What protocols and service are made with.
 	{pattern: "server/auth", imports: []string{"server/config"}},
-	{pattern: "server/config", imports: []string{"grant"}},
-	{pattern: "server/settings", imports: []string{".", "grant", "server/config"}},
+	{pattern: "server/config", imports: []string{".", "grant"}},
 	{pattern: "server/inspect", imports: []string{"."}},
 	{pattern: "server/textfmt", imports: []string{"grant"}},
 	{pattern: "server/requestid"},

@@ -1,4 +1,4 @@
-package settings
+package config
 
 import (
 	"errors"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/config"
 )
 
 // A Setting is the value of a key as it was written.
@@ -191,7 +190,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		t := Template{Pattern: k.Value, Line: k.Line, lines: make(map[string]int)}
-		if !config.IsPattern(k.Value) {
+		if !IsPattern(k.Value) {
 			p.fault(k, "sequencers: %q is no name of a sequencer, and no pattern with one *", k.Value)
 		}
 		for _, other := range p.f.Templates {
@@ -341,7 +340,7 @@ func (f *File) Template(name string) (Template, error) {
 	for _, t := range f.Templates {
 		patterns = append(patterns, t.Pattern)
 	}
-	pattern, ok, err := config.Match(patterns, name)
+	pattern, ok, err := Match(patterns, name)
 	if err != nil {
 		return Template{}, err
 	}
