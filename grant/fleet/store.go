@@ -46,7 +46,7 @@ func (w *world) numberOf(key string) int {
 	}
 	n, err := strconv.Atoi(digits)
 	if err != nil || n >= len(w.store.records) {
-		w.fail("a request of key %q", key)
+		w.Fail("a request of key %q", key)
 		return -1
 	}
 	return n
@@ -55,23 +55,23 @@ func (w *world) numberOf(key string) int {
 // request asks the store, and calls answer with what comes back, once: with
 // context.DeadlineExceeded at the deadline if that is earlier.
 func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64, answer func(grant.Event)) {
-	sent := w.now
-	w.at(w.now+w.way(), func() {
+	sent := w.Now
+	w.At(w.Now+w.way(), func() {
 		s := &w.store
 		if s.down {
 			w.step.Missed++
 			if w.plan.Store.Silent {
-				w.at(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+				w.At(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
 				return
 			}
-			w.at(min(deadline, w.now+w.way()), func() { answer(grant.Event{Err: errRefused}) })
+			w.At(min(deadline, w.Now+w.way()), func() { answer(grant.Event{Err: errRefused}) })
 			return
 		}
-		turn := max(s.busy, w.now)
-		w.step.Queue = max(w.step.Queue, time.Duration(turn-w.now)*time.Microsecond)
+		turn := max(s.busy, w.Now)
+		w.step.Queue = max(w.step.Queue, time.Duration(turn-w.Now)*time.Microsecond)
 		if turn >= deadline && !w.plan.Store.Stubborn {
 			w.step.Late++
-			w.at(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+			w.At(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
 			return
 		}
 		var e grant.Event
@@ -89,23 +89,23 @@ func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64
 		back := s.busy + w.way()
 		if back >= deadline {
 			w.step.Late++
-			w.at(max(deadline, sent), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+			w.At(max(deadline, sent), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
 			return
 		}
-		w.at(back, func() { answer(e) })
+		w.At(back, func() { answer(e) })
 	})
 }
 
 // way is how long a request or an answer is under way.
 func (w *world) way() int64 {
 	most := w.plan.Store.Way.Microseconds()
-	return most/2 + w.r.Int64N(most+1)
+	return most/2 + w.Rand.Int64N(most+1)
 }
 
 func (w *world) count(k Kind, keys int) {
 	w.step.Count[k]++
 	w.step.Keys += keys
-	second := int(w.now / 1e6)
+	second := int(w.Now / 1e6)
 	for len(w.store.seconds) <= second {
 		w.store.seconds = append(w.store.seconds, perSecond{})
 	}
@@ -147,7 +147,7 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k Kind, keys
 		}
 		return e, List, len(e.Keys)
 	case grant.Time:
-		e.Time, e.Within = begins+w.now/1000, 1000 // as an HTTP server says it, in seconds
+		e.Time, e.Within = begins+w.Now/1000, 1000 // as an HTTP server says it, in seconds
 		return e, Clock, 0
 	case grant.CAS:
 		if e.Applied = w.cas(p, a.Key, a.Old, a.Next); e.Applied {
@@ -155,7 +155,7 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k Kind, keys
 		}
 		return e, Refused, 0
 	}
-	w.fail("a request of kind %d", a.Kind)
+	w.Fail("a request of kind %d", a.Kind)
 	return e, Get, 0
 }
 
@@ -177,7 +177,7 @@ func (w *world) cas(p *process, key string, old, next []byte) bool {
 	owner, state := field(next, `"owner":`), field(next, `"state":`)
 	until, err := strconv.ParseInt(field(next, `"until":`), 10, 64)
 	if err != nil {
-		w.fail("record %s: %v", next, err)
+		w.Fail("record %s: %v", next, err)
 	}
 	if p.claim != nil && bytes.Equal(p.claim.next, next) {
 		p.claim.applied, p.claim.before = true, m.until
@@ -186,7 +186,7 @@ func (w *world) cas(p *process, key string, old, next []byte) bool {
 		p.granted(n, until)
 	}
 	if until < m.taken {
-		w.fail("windows: the mark of node %d becomes %d, and IDs were made up to %d", n, until, m.taken)
+		w.Fail("windows: the mark of node %d becomes %d, and IDs were made up to %d", n, until, m.taken)
 	}
 	s.records[n], m.owner, m.until = next, owner, until
 	return true

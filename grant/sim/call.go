@@ -79,17 +79,17 @@ var done = func() context.Context {
 
 // use makes some IDs.
 func (w *world) use(p *member) {
-	if p.stopped > w.now {
+	if p.stopped > w.Now {
 		return
 	}
 	w.announce(p)
 	c := CallTryNext
-	if of := w.focus.Calls; len(of) > 0 && w.chance(0.5) {
-		c = of[w.r.IntN(len(of))]
-	} else if w.chance(0.15) {
-		c = Call(w.r.IntN(int(CallForward) + 1))
+	if of := w.focus.Calls; len(of) > 0 && w.Chance(0.5) {
+		c = of[w.Rand.IntN(len(of))]
+	} else if w.Chance(0.15) {
+		c = Call(w.Rand.IntN(int(CallForward) + 1))
 	}
-	if p.g == nil && c != CallForward && w.chance(0.1) {
+	if p.g == nil && c != CallForward && w.Chance(0.1) {
 		c = CallForward
 	}
 	switch c {
@@ -113,7 +113,7 @@ func (w *world) use(p *member) {
 // single makes IDs one by one.
 func (w *world) single(p *member) {
 	n := int(w.upTo(6))
-	if w.chance(0.001) || w.focus.Busy < second && w.chance(0.05) {
+	if w.Chance(0.001) || w.focus.Busy < second && w.Chance(0.05) {
 		n = 3000 // a burst
 	}
 	fine := w.fine(p)
@@ -207,14 +207,14 @@ func (w *world) waiting(p *member, c Call, tries int, try func(g *firn.Generator
 func (w *world) reserve(p *member) {
 	f := p.formatOr(w)
 	all := w.window() / f.unit << f.seq
-	if w.chance(0.5) {
+	if w.Chance(0.5) {
 		all = w.longest / f.unit << f.seq
 	}
 	n, times := w.upTo(64), 1
 	switch {
-	case w.chance(0.1), len(w.focus.Calls) > 0 && w.chance(0.5):
+	case w.Chance(0.1), len(w.focus.Calls) > 0 && w.Chance(0.5):
 		n, times = w.upTo(all), 12
-	case w.chance(0.2):
+	case w.Chance(0.2):
 		n = w.upTo(all / 4)
 	}
 	w.hoard(p, int(n), times)
@@ -242,7 +242,7 @@ func (w *world) hoard(p *member, n, times int) {
 // nextBatch makes IDs at consecutive slots.
 func (w *world) nextBatch(p *member) {
 	n := int(w.upTo(200))
-	if w.chance(0.1) {
+	if w.Chance(0.1) {
 		f := p.formatOr(w)
 		n = int(w.upTo(min(2*f.ahead.Microseconds()/f.unit<<f.seq, 100_000)))
 	}
@@ -271,12 +271,12 @@ func (w *world) fillSome(p *member) {
 func (w *world) useCursor(p *member) {
 	for i, c := range p.cursors {
 		if id, err := c.TryNext(); err == nil {
-			w.fail("sealed: member %d makes %v by cursor %d of a generator that is sealed", p.id, id, i)
+			w.Fail("sealed: member %d makes %v by cursor %d of a generator that is sealed", p.id, id, i)
 		}
 	}
 	for i, g := range p.sealed {
 		if id, err := g.TryNext(); err == nil {
-			w.fail("sealed: member %d makes %v by generator %d, which is sealed", p.id, id, i)
+			w.Fail("sealed: member %d makes %v by generator %d, which is sealed", p.id, id, i)
 		}
 	}
 	if p.g == nil {
@@ -350,7 +350,7 @@ func (w *world) takeBatch(p *member, b firn.Batch, n int) piece {
 		at := x.lo
 		for id := range b.All() {
 			if y := w.pieceOf(x.f, id); y.lo != at || y.n != x.n {
-				w.fail("batch: member %d has a batch from slot %d on with slot %d of %s at %d", p.id, x.lo, y.lo, y.n.key, at)
+				w.Fail("batch: member %d has a batch from slot %d on with slot %d of %s at %d", p.id, x.lo, y.lo, y.n.key, at)
 			}
 			at++
 		}
@@ -360,7 +360,7 @@ func (w *world) takeBatch(p *member, b firn.Batch, n int) piece {
 
 // hand gives IDs to who has called, at once or after a pause.
 func (w *world) hand(p *member, x piece) {
-	if !w.chance(w.focus.Paused) {
+	if !w.Chance(w.focus.Paused) {
 		w.give(p, x)
 		return
 	}
@@ -376,7 +376,7 @@ func (w *world) hand(p *member, x piece) {
 // giveTaken gives what was taken some time ago, or by another.
 func (w *world) giveTaken(p *member, x piece) {
 	if !w.tookIt(x) {
-		w.fail("windows: member %d gives what is from %d to %d µs of %s, and nobody has taken that", p.id, x.begins(), x.ends(), x.n.key)
+		w.Fail("windows: member %d gives what is from %d to %d µs of %s, and nobody has taken that", p.id, x.begins(), x.ends(), x.n.key)
 	}
 	w.give(p, x)
 }

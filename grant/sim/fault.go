@@ -63,22 +63,22 @@ const Faults = int(faults)
 
 // disturb does something bad, and comes again.
 func (w *world) disturb() {
-	w.after(w.upTo(w.focus.Every), w.disturb)
-	p := w.members[w.r.IntN(len(w.members))]
+	w.After(w.upTo(w.focus.Every), w.disturb)
+	p := w.members[w.Rand.IntN(len(w.members))]
 	if p.m == nil || p.loops {
 		return
 	}
-	f := Fault(w.r.IntN(int(faults)))
-	if w.chance(0.05) {
+	f := Fault(w.Rand.IntN(int(faults)))
+	if w.Chance(0.05) {
 		f = Restore // it takes two, one to make a backup
 	}
-	if of := w.focus.Faults; len(of) > 0 && w.chance(0.5) {
-		f = of[w.r.IntN(len(of))]
+	if of := w.focus.Faults; len(of) > 0 && w.Chance(0.5) {
+		f = of[w.Rand.IntN(len(of))]
 	}
 	switch f {
 	case Stopped:
 		w.fault(f)
-		p.stopped = w.now + w.upTo(5*minute)
+		p.stopped = w.Now + w.upTo(5*minute)
 		p.disturbed = p.stopped
 	case Crashed:
 		w.fault(f)
@@ -89,10 +89,10 @@ func (w *world) disturb() {
 		w.disturbClock(p, f)
 	case Partition:
 		w.fault(f)
-		p.cut = w.now + w.upTo(3*minute)
+		p.cut = w.Now + w.upTo(3*minute)
 	case Outage:
 		w.fault(f)
-		w.store.down = max(w.store.down, w.now+w.upTo(2*minute))
+		w.store.down = max(w.store.down, w.Now+w.upTo(2*minute))
 	case Lag:
 		if w.standby && !w.unfenced {
 			w.store.lag()
@@ -100,7 +100,7 @@ func (w *world) disturb() {
 	case Restore:
 		w.disturbStore()
 	case Fenced:
-		if w.chance(0.3) {
+		if w.Chance(0.3) {
 			w.fault(Fenced)
 			w.fence()
 		}
@@ -117,10 +117,10 @@ func (w *world) release(p *member) {
 		return
 	}
 	w.fault(Released)
-	p.attached, p.disturbed = false, w.now
+	p.attached, p.disturbed = false, w.Now
 	w.step(p, grant.Event{Kind: grant.Release})
 	w.alive(p, w.upTo(30*second), func() {
-		p.attached, p.disturbed = true, w.now
+		p.attached, p.disturbed = true, w.Now
 		w.step(p, grant.Event{Kind: grant.Attach})
 	})
 }
@@ -129,14 +129,14 @@ func (w *world) release(p *member) {
 func (w *world) disturbClock(p *member, f Fault) {
 	if w.focus.Step != 0 && f == ClockStep {
 		w.fault(f)
-		p.offset, p.disturbed = w.upTo(2*w.focus.Step)-w.focus.Step, w.now
+		p.offset, p.disturbed = w.upTo(2*w.focus.Step)-w.focus.Step, w.Now
 		return
 	}
 	if !w.wild || f == Clock2050 && (p.id < 2 || w.res.Faults[f] > 1) {
 		return // a number that was used in 2050 is of no use to others before
 	}
 	w.fault(f)
-	p.disturbed = w.now
+	p.disturbed = w.Now
 	switch f {
 	case ClockStep:
 		p.offset += w.upTo(2*minute) - minute
@@ -144,16 +144,16 @@ func (w *world) disturbClock(p *member, f Fault) {
 		p.offset += w.upTo(2*hour) - hour
 	default:
 		was := p.offset
-		p.offset = in2050 - w.now
+		p.offset = in2050 - w.Now
 		life := p.life
-		w.after(w.upTo(minute), func() { // also while it is stopped
+		w.After(w.upTo(minute), func() { // also while it is stopped
 			if p.life == life {
-				p.offset, p.disturbed = was, w.now
+				p.offset, p.disturbed = was, w.Now
 			}
 		})
 	}
-	if w.chance(0.5) {
-		w.after(w.upTo(5*minute), func() { p.offset, p.drift, p.disturbed = 0, 0, w.now })
+	if w.Chance(0.5) {
+		w.After(w.upTo(5*minute), func() { p.offset, p.drift, p.disturbed = 0, 0, w.Now })
 	}
 }
 

@@ -57,12 +57,12 @@ func newStore(w *world) *store {
 // not answered where a write waits for a standby that does not have it.
 func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
 	values := s.values
-	isOld := s.old != nil && s.w.chance(0.3)
+	isOld := s.old != nil && s.w.Chance(0.3)
 	if isOld {
 		s.w.fault(OldPrimary)
 		values = s.old
 		if by != nil {
-			by.disturbed = s.w.now
+			by.disturbed = s.w.Now
 		}
 	}
 	switch a.Kind {
@@ -80,7 +80,7 @@ func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
 			}
 		}
 	case grant.Time:
-		e.Time, e.Within = floorDiv(s.w.now+s.w.clockOff, ms), 50
+		e.Time, e.Within = floorDiv(s.w.Now+s.w.clockOff, ms), 50
 	case grant.CAS:
 		if isOld {
 			if !bytes.Equal(values[a.Key], a.Old) {
@@ -133,17 +133,17 @@ func (s *store) lag() {
 	s.w.fault(Lag)
 	s.standby, s.durable = maps.Clone(s.values), s.revision
 	epoch := s.epoch
-	s.w.after(s.w.upTo(minute), func() {
+	s.w.After(s.w.upTo(minute), func() {
 		switch {
 		case s.epoch != epoch:
-		case s.w.chance(0.5):
+		case s.w.Chance(0.5):
 			s.failOver()
 		default:
 			s.catchUp()
 		}
 	})
 	for _, p := range s.w.members {
-		p.disturbed = max(p.disturbed, s.w.now+minute)
+		p.disturbed = max(p.disturbed, s.w.Now+minute)
 	}
 }
 
@@ -164,15 +164,15 @@ func (s *store) failOver() {
 	s.epoch++
 	old := s.values
 	s.values, s.revision, s.standby, s.lagging = s.standby, s.durable, nil, nil
-	s.down = w.now + w.upTo(5*second)
+	s.down = w.Now + w.upTo(5*second)
 	for _, p := range w.members {
-		p.disturbed = max(p.disturbed, w.now+2*w.window()+30*second)
+		p.disturbed = max(p.disturbed, w.Now+2*w.window()+30*second)
 	}
-	if w.chance(0.5) {
+	if w.Chance(0.5) {
 		epoch := s.epoch
 		s.old = old
-		w.stale = w.now + 2*minute
-		w.after(w.upTo(minute), func() {
+		w.stale = w.Now + 2*minute
+		w.After(w.upTo(minute), func() {
 			if s.epoch == epoch {
 				s.old = nil
 			}
@@ -215,10 +215,10 @@ func (o operator) do(a grant.Action) (grant.Event, error) {
 		e, _ := s.do(a, nil)
 		return e, nil
 	}
-	if s.down > o.w.now && !o.w.unfenced {
+	if s.down > o.w.Now && !o.w.unfenced {
 		return grant.Event{}, grant.ErrNotSent
 	}
-	if o.w.chance(0.005) {
+	if o.w.Chance(0.005) {
 		o.w.fault(OperatorLost)
 		return grant.Event{}, errLost
 	}
@@ -226,7 +226,7 @@ func (o operator) do(a grant.Action) (grant.Event, error) {
 	if !answered {
 		return e, context.DeadlineExceeded
 	}
-	if o.w.chance(0.005) {
+	if o.w.Chance(0.005) {
 		o.w.fault(OperatorLost)
 		return e, errLost
 	}

@@ -34,12 +34,14 @@ var imports = []importLine{
 		tests:   []string{"grant/storetest", "grant/memstore"},
 	},
 	{pattern: "grant/storetest", imports: []string{".", "grant"}, tests: []string{"grant/memstore"}},
-	{pattern: "grant/sim", imports: []string{".", "grant", "grant/memstore", "internal/mutant"}, tests: []string{"grant/storetest"}},
+	{pattern: "grant/simkit"},
+	{pattern: "grant/sim", imports: []string{".", "grant", "grant/simkit", "internal/mutant"}},
+	{pattern: "grant/fleet", imports: []string{".", "grant", "grant/simkit"}},
 	{pattern: "grant/*", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
 	{
 		pattern: "sequencer",
 		imports: []string{".", "grant"},
-		tests:   []string{"grant/storetest", "grant/memstore", "grant/dirstore", "grant/sim"},
+		tests:   []string{"grant/storetest", "grant/memstore", "grant/dirstore"},
 	},
 
 	// The client speaks HTTP and knows nothing of grants.
