@@ -75,7 +75,7 @@ func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64
 			return
 		}
 		var e grant.Event
-		kind, keys := Lineage, 0
+		kind, keys := readLineage, 0
 		if !lineage {
 			e, kind, keys = w.execute(p, a)
 		}
@@ -102,7 +102,7 @@ func (w *world) way() int64 {
 	return most/2 + w.Rand.Int64N(most+1)
 }
 
-func (w *world) count(k Kind, keys int) {
+func (w *world) count(k kind, keys int) {
 	w.step.Count[k]++
 	w.step.Keys += keys
 	second := int(w.Now / 1e6)
@@ -117,7 +117,7 @@ func (w *world) count(k Kind, keys int) {
 }
 
 // execute does a request at the store, at this moment.
-func (w *world) execute(p *process, a grant.Action) (e grant.Event, k Kind, keys int) {
+func (w *world) execute(p *process, a grant.Action) (e grant.Event, k kind, keys int) {
 	s := &w.store
 	get := func(key string) []byte {
 		if n := w.numberOf(key); n >= 0 {
@@ -129,15 +129,15 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k Kind, keys
 	case grant.Get:
 		e.Values = [][]byte{get(a.Key)}
 		if a.Key == w.configKey {
-			return e, Config, 1
+			return e, readConfig, 1
 		}
-		return e, Get, 1
+		return e, readOne, 1
 	case grant.GetMany:
 		e.Keys = a.Keys
 		for _, key := range a.Keys {
 			e.Values = append(e.Values, get(key))
 		}
-		return e, Pick, len(a.Keys)
+		return e, readSome, len(a.Keys)
 	case grant.List:
 		for n, value := range s.records {
 			if value != nil {
@@ -145,18 +145,18 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k Kind, keys
 				e.Values = append(e.Values, value)
 			}
 		}
-		return e, List, len(e.Keys)
+		return e, readAll, len(e.Keys)
 	case grant.Time:
 		e.Time, e.Within = begins+w.Now/1000, 1000 // as an HTTP server says it, in seconds
-		return e, Clock, 0
+		return e, readClock, 0
 	case grant.CAS:
 		if e.Applied = w.cas(p, a.Key, a.Old, a.Next); e.Applied {
-			return e, Applied, 0
+			return e, applied, 0
 		}
-		return e, Refused, 0
+		return e, refused, 0
 	}
 	w.Fail("a request of kind %d", a.Kind)
-	return e, Get, 0
+	return e, readOne, 0
 }
 
 // cas is the store's linearization point, where the windows are checked.

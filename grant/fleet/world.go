@@ -20,11 +20,11 @@ const (
 type world struct {
 	simkit.World // Now is in µs since begins
 
-	plan   Plan
+	plan   plan
 	layout firn.Layout
 	window int64 // ms
-	report Report
-	step   *StepReport // under way
+	report report
+	step   *stepReport // under way
 	from   int64       // when it began
 
 	store     store
@@ -58,8 +58,8 @@ func (w *world) until(end int64, done func() bool) {
 	}
 }
 
-// Run does what a plan says. An error is one of the plan.
-func Run(p Plan) (Report, error) {
+// runPlan does what a plan says. An error is one of the plan.
+func runPlan(p plan) (report, error) {
 	w := &world{World: simkit.NewWorld(p.Seed, 0xf1ee7, 0), plan: p}
 	if p.Window == 0 {
 		w.plan.Window = grant.DefaultWindow
@@ -83,7 +83,7 @@ func Run(p Plan) (Report, error) {
 	}
 
 	// All processes start.
-	w.do(Step{Name: "start", Lasts: p.StartOver, Settle: time.Hour}, func() {
+	w.do(step{Name: "start", Lasts: p.StartOver, Settle: time.Hour}, func() {
 		for place := range p.Processes {
 			w.running = append(w.running, nil)
 			w.toCome++
@@ -107,11 +107,11 @@ func Run(p Plan) (Report, error) {
 }
 
 // do does a step.
-func (w *world) do(s Step, begin func()) {
+func (w *world) do(s step, begin func()) {
 	if w.Violation != "" {
 		return
 	}
-	w.report.Steps = append(w.report.Steps, StepReport{Name: s.Name, WithoutMost: w.without})
+	w.report.Steps = append(w.report.Steps, stepReport{Name: s.Name, WithoutMost: w.without})
 	number := len(w.report.Steps) - 1
 	w.step = &w.report.Steps[number]
 	w.from = w.Now
@@ -131,7 +131,7 @@ func (w *world) do(s Step, begin func()) {
 	w.step.Settled = w.without == 0
 	seconds := float64(w.Now-w.from) / 1e6
 	for k, n := range w.step.Count {
-		if Kind(k).IsWrite() {
+		if kind(k).IsWrite() {
 			w.step.Writes.Mean += float64(n) / max(seconds, 1)
 		} else {
 			w.step.Reads.Mean += float64(n) / max(seconds, 1)
@@ -168,7 +168,7 @@ func (w *world) finish() {
 }
 
 // replaceAll replaces every process, in any order, at even intervals.
-func (w *world) replaceAll(r Rollout, over time.Duration) {
+func (w *world) replaceAll(r rollout, over time.Duration) {
 	w.toCome += len(w.running)
 	for i, place := range w.Rand.Perm(len(w.running)) {
 		w.after(time.Duration(float64(over)*float64(i)/float64(len(w.running))), func() {

@@ -17,7 +17,7 @@ func (w *world) clone(p *member) {
 	if other.m == nil {
 		return
 	}
-	w.fault(Clone)
+	w.fault(clone)
 	status := p.m.Status()
 	hi := status.Until * ms
 	if p.request != 0 {

@@ -56,7 +56,7 @@ func TestHistoric(t *testing.T) {
 					mutant.Set(incident.mistake)
 					defer mutant.Set(mutant.None)
 				}
-				s := stage{newWorld(1, Focus{})}
+				s := stage{newWorld(1, focus{})}
 				s.byHand, s.format = true, formats[0]
 				s.config = grant.Config{Layout: s.layout, MaxAhead: s.ahead, Window: 30 * time.Second}
 				s.create()

@@ -88,21 +88,21 @@ func (w *world) start(p *member) {
 	p.attached = true
 	switch {
 	case p.loops:
-		w.fault(ClockYear)
+		w.fault(clockYear)
 		p.offset = year
 	case w.wild && w.Chance(0.05):
-		w.fault(ClockSkew)
+		w.fault(clockSkew)
 		p.offset = w.upTo(4*minute) - 2*minute
 	case w.skewed && !w.byHand:
-		w.fault(ClockSkew)
+		w.fault(clockSkew)
 		p.offset = w.upTo(8*second) - 4*second
 	}
 	if w.wild && w.Chance(0.2) {
-		w.fault(ClockDrift)
+		w.fault(clockDrift)
 		p.drift, p.driftAt = (w.Rand.Float64()-0.5)*4e-4, w.Now
 	}
 	if !w.byHand && (w.focus.Coarse || w.Chance(0.1)) {
-		w.fault(ClockCoarse)
+		w.fault(clockCoarse)
 		p.grain = second
 	}
 	f := formatFor(w.config.Layout)
@@ -153,7 +153,7 @@ func (w *world) crash(p *member, later int64) {
 func (w *world) loop(p *member) {
 	w.start(p)
 	w.After(w.upTo(20*second), func() {
-		w.fault(Crashed)
+		w.fault(crashed)
 		w.end(p)
 		w.After(w.upTo(5*second), func() { w.loop(p) })
 	})
@@ -233,7 +233,7 @@ func (w *world) act(p *member, a grant.Action) {
 	case a.Kind == grant.Seal:
 		d := int64(0)
 		if !w.byHand && w.Chance(0.2) {
-			w.fault(LateSeal)
+			w.fault(lateSeal)
 			d = w.upTo(2 * second)
 		}
 		w.alive(p, d, func() {
@@ -363,11 +363,11 @@ func (w *world) ask(p *member, a grant.Action) {
 	w.After(min(timeout, w.window()/6), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
 	there, back := w.upTo(20*ms), w.upTo(20*ms)
 	if w.Chance(w.focus.Slow) {
-		w.fault(SlowRequest)
+		w.fault(slowRequest)
 		there, p.shaky = w.upTo(w.focus.Delay), w.Now
 	}
 	if w.Chance(0.02) {
-		w.fault(LostRequest)
+		w.fault(lostRequest)
 		p.shaky = w.Now
 		return
 	}
@@ -384,14 +384,14 @@ func (w *world) ask(p *member, a grant.Action) {
 			return
 		}
 		if a.Kind == grant.CAS && (p.request != token || p.life != life) {
-			w.fault(LateCAS)
+			w.fault(lateCAS)
 		}
 		e, answered := w.store.do(a, p)
 		if !answered {
 			return
 		}
 		if lost {
-			w.fault(LostAnswer)
+			w.fault(lostAnswer)
 			p.shaky = w.Now
 			return
 		}
@@ -408,7 +408,7 @@ func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
 	case p.revised != never && w.Now-p.revised < second:
 		return e, true // it has just said so
 	case w.Chance(0.01), w.unfenced && w.Chance(w.focus.Silent):
-		w.fault(LineageFailed)
+		w.fault(lineageFailed)
 		p.shaky = w.Now
 		return e, mutant.On(mutant.LineageIgnored)
 	}

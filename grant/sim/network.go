@@ -110,7 +110,7 @@ func (w *world) hop(p *member, all []entry, n int) {
 		h := w.net.hosts[to.address]
 		switch {
 		case h.foreign != nil:
-			w.fault(ForeignAddress)
+			w.fault(foreignAddress)
 			if !mutant.On(mutant.TargetUnchecked) {
 				next()
 				return
@@ -132,7 +132,7 @@ func (w *world) hop(p *member, all []entry, n int) {
 // answerHop has a member make IDs for another one. It does not ask a third.
 func (w *world) answerHop(p, q *member, to entry, n int, next func()) {
 	if q.self != to.member {
-		w.fault(ReusedAddress)
+		w.fault(reusedAddress)
 		if !mutant.On(mutant.TargetUnchecked) {
 			next()
 			return
@@ -150,11 +150,11 @@ func (w *world) answerHop(p, q *member, to entry, n int, next func()) {
 	x := w.takeBatch(q, b, n)
 	back := w.upTo(20 * ms)
 	if w.Chance(w.focus.Slow) {
-		w.fault(SlowRequest)
+		w.fault(slowRequest)
 		back = w.upTo(w.focus.Delay)
 	}
 	w.alive(p, back, func() {
-		w.called(CallForward)
+		w.called(callForward)
 		w.giveTaken(p, x)
 	})
 }

@@ -42,7 +42,7 @@ func (w *world) age() {
 }
 
 func (w *world) created(c grant.Config) {
-	w.called(CallCreate)
+	w.called(callCreate)
 	w.config = c
 	w.known = max(w.known, c.Window)
 }
@@ -78,7 +78,7 @@ func (w *world) insist(do func() error, then func(error)) {
 
 // empty has all members give their numbers back, and lets them go on a little later,
 // after a change perhaps.
-func (w *world) empty(f Fault) {
+func (w *world) empty(f fault) {
 	for k, v := range w.store.values {
 		if strings.HasPrefix(k, prefix) && w.of(v).Until*ms > w.Now+2*w.window()+2*second {
 			return // a clock in 2050 wrote it: it would wait until then
@@ -92,14 +92,14 @@ func (w *world) empty(f Fault) {
 }
 
 // finish takes the sequencer to its end: detached, or destroyed.
-func (w *world) finish(f Fault) {
+func (w *world) finish(f fault) {
 	w.closing = w.Now + year
 	w.insist(func() error {
 		if w.unfenced {
 			return grant.ErrNotSent
 		}
 		call := grant.Destroy
-		if f == DetachedAll {
+		if f == detachedAll {
 			call = grant.DetachAll
 		}
 		_, err := call(done, operator{w: w}, name, w.admin()) // one step at a time: what waits is called again
@@ -115,7 +115,7 @@ func (w *world) finish(f Fault) {
 			w.Fail("%v: %v", f, err)
 			return
 		}
-		w.called(map[bool]Call{true: CallDetach, false: CallDestroy}[f == DetachedAll])
+		w.called(map[bool]call{true: callDetach, false: callDestroy}[f == detachedAll])
 		w.ended, w.closing = true, w.Now+20*second
 		w.operating = w.Now + 10*minute
 		w.After(w.upTo(10*second), func() { w.revive(f) })
@@ -123,15 +123,15 @@ func (w *world) finish(f Fault) {
 }
 
 // revive makes a sequencer usable again that was detached or destroyed.
-func (w *world) revive(f Fault) {
+func (w *world) revive(f fault) {
 	w.ended = false
-	if f == DetachedAll {
+	if f == detachedAll {
 		w.insist(func() error { return w.attachAll() }, func(error) {})
 		return
 	}
 	c := w.config
 	purge := false
-	if f == Changed {
+	if f == changed {
 		if c = w.anyConfig(formatFor(c.Layout)); w.Chance(0.3) {
 			purge = true
 			c = w.anyConfig(w.anyFormat())
@@ -150,7 +150,7 @@ func (w *world) revive(f Fault) {
 			if _, err := grant.Purge(done, operator{w: w}, name); err != nil {
 				return err
 			}
-			w.called(CallPurge)
+			w.called(callPurge)
 		}
 		_, err := grant.Create(done, operator{w: w}, name, c, w.time())
 		return err
@@ -167,7 +167,7 @@ func (w *world) attachAll() error {
 	}
 	_, err := grant.AttachAll(done, operator{w: w}, name)
 	if err == nil {
-		w.called(CallAttach)
+		w.called(callAttach)
 	}
 	return err
 }
@@ -195,11 +195,11 @@ func (w *world) attend() {
 	case grant.Attached:
 		w.closing = min(w.closing, w.Now)
 	case grant.Detaching, grant.Detached:
-		w.revive(DetachedAll)
+		w.revive(detachedAll)
 	case grant.Destroying:
-		w.finish(DestroyedAll)
+		w.finish(destroyedAll)
 	default:
-		w.revive(DestroyedAll)
+		w.revive(destroyedAll)
 	}
 }
 
@@ -213,7 +213,7 @@ func (w *world) upgrade() {
 		return err
 	}, func(err error) {
 		if err == nil {
-			w.called(CallUpgrade)
+			w.called(callUpgrade)
 		}
 	})
 }
@@ -226,7 +226,7 @@ func (w *world) repair() {
 		}
 		report, err := grant.Repair(done, operator{w: w}, name, &grant.RepairOptions{Now: w.time})
 		if err == nil && len(report.Nodes) > 0 {
-			w.called(CallRepair)
+			w.called(callRepair)
 		}
 		return err
 	}, func(err error) {
@@ -260,7 +260,7 @@ func (w *world) restore() {
 	if w.unfenced || s.backup == nil {
 		return
 	}
-	w.fault(Restore)
+	w.fault(restore)
 	w.ended = false // as it may not have been when the backup was made
 	b := s.backup
 	if !w.byHand && !w.focus.Brief && w.Chance(0.5) {
@@ -278,7 +278,7 @@ func (w *world) restore() {
 	late := int64(0)
 	s.down = w.Now + year
 	if w.allKnow(b) {
-		w.fault(LateFence)
+		w.fault(lateFence)
 		late, away = w.upTo(2*minute), 0
 		s.down = w.Now + 2*second
 	}
@@ -345,7 +345,7 @@ func (w *world) fenceNow() error {
 	s := operator{w, w.byHand}
 	report, err := grant.Fence(done, s, name, o)
 	if errors.Is(err, grant.ErrNotFound) {
-		w.fault(Younger)
+		w.fault(younger)
 		c := w.anyConfig(formatFor(w.config.Layout))
 		w.announced(c)
 		if _, err = grant.Create(done, s, name, c, w.time()); err == nil {
@@ -360,15 +360,15 @@ func (w *world) fenceNow() error {
 		case report.Unsure, w.Chance(0.3):
 			o.LongestWindow = w.widest // only people know it
 		default:
-			w.fault(ShortFence)
+			w.fault(shortFence)
 		}
 		_, err = grant.Fence(done, s, name, o)
 	}
 	if err != nil {
-		w.fault(HalfFence)
+		w.fault(halfFence)
 		return err
 	}
-	w.called(CallFence)
+	w.called(callFence)
 	w.checkFence(max(w.known, o.LongestWindow) >= w.widest)
 	w.known = max(w.known, o.LongestWindow)
 	w.unfenced, w.fenced = false, w.Now

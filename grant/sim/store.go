@@ -59,7 +59,7 @@ func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
 	values := s.values
 	isOld := s.old != nil && s.w.Chance(0.3)
 	if isOld {
-		s.w.fault(OldPrimary)
+		s.w.fault(oldPrimary)
 		values = s.old
 		if by != nil {
 			by.disturbed = s.w.Now
@@ -91,7 +91,7 @@ func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
 		}
 		e.Applied = s.cas(a.Key, a.Old, a.Next, by)
 		if e.Applied && s.standby != nil {
-			s.w.fault(NotDurable)
+			s.w.fault(notDurable)
 			return e, false
 		}
 	}
@@ -130,7 +130,7 @@ func (s *store) lag() {
 	if s.standby != nil || s.old != nil {
 		return
 	}
-	s.w.fault(Lag)
+	s.w.fault(lag)
 	s.standby, s.durable = maps.Clone(s.values), s.revision
 	epoch := s.epoch
 	s.w.After(s.w.upTo(minute), func() {
@@ -160,7 +160,7 @@ func (s *store) catchUp() {
 // old primary may run for a while, and be reached by some.
 func (s *store) failOver() {
 	w := s.w
-	w.fault(Failover)
+	w.fault(failover)
 	s.epoch++
 	old := s.values
 	s.values, s.revision, s.standby, s.lagging = s.standby, s.durable, nil, nil
@@ -219,7 +219,7 @@ func (o operator) do(a grant.Action) (grant.Event, error) {
 		return grant.Event{}, grant.ErrNotSent
 	}
 	if o.w.Chance(0.005) {
-		o.w.fault(OperatorLost)
+		o.w.fault(operatorLost)
 		return grant.Event{}, errLost
 	}
 	e, answered := s.do(a, nil)
@@ -227,7 +227,7 @@ func (o operator) do(a grant.Action) (grant.Event, error) {
 		return e, context.DeadlineExceeded
 	}
 	if o.w.Chance(0.005) {
-		o.w.fault(OperatorLost)
+		o.w.fault(operatorLost)
 		return e, errLost
 	}
 	return e, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/firnid/firn/grant/simkit"
 )
 
-// A Result is what a run has shown.
-type Result struct {
+// A result is what a run has shown.
+type result struct {
 	Seed     uint64
 	World    string // what was fixed for the run, in words
 	Hours    float64
@@ -18,8 +18,8 @@ type Result struct {
 	Renewals int
 	Acquired int
 	Alarms   int
-	Faults   [Faults]int
-	Calls    [Calls]int
+	Faults   [faults]int
+	Calls    [calls]int
 
 	Tries  int // to make an ID while the store was reachable, the clock sane and nothing else amiss
 	Failed int // of these
@@ -54,14 +54,14 @@ const (
 type world struct {
 	simkit.World
 	begins int64
-	res    Result
+	res    result
 
 	// byHand says that requests wait until a test answers them, and that nothing
 	// happens by chance: see TestHistoric.
 	byHand bool
 
 	shape
-	focus Focus
+	focus focus
 
 	store   *store
 	config  grant.Config  // of the sequencer, as it was created last
@@ -94,11 +94,11 @@ type shape struct {
 	clockOff int64 // by how much that is wrong
 }
 
-// A Focus makes some faults frequent, and others close to each other, so that what
+// A focus makes some faults frequent, and others close to each other, so that what
 // needs several of them happens soon. What must hold is the same.
-type Focus struct {
-	Faults []Fault // half of all are of these; none means that all are as frequent
-	Calls  []Call  // half of all are of these
+type focus struct {
+	Faults []fault // half of all are of these; none means that all are as frequent
+	Calls  []call  // half of all are of these
 	World  string  // a shape, see shapes; "" means one of several
 	Format string  // a layout, see formats; "" means one of several
 	Begin  int64   // in µs; 0 means one of several
@@ -114,7 +114,7 @@ type Focus struct {
 	Brief  bool    // a restore is fast, and its backup is of a moment before
 }
 
-func (f Focus) fill() Focus {
+func (f focus) fill() focus {
 	for _, d := range []struct {
 		field *int64
 		usual int64
@@ -134,7 +134,7 @@ func (f Focus) fill() Focus {
 	return f
 }
 
-// shapes are the worlds that a Focus can ask for.
+// shapes are the worlds that a focus can ask for.
 var shapes = map[string]shape{
 	"":                {},
 	"wild":            {wild: true},
@@ -172,7 +172,7 @@ func (w *world) choose() {
 	if w.focus.World == "" && w.Chance(0.5) {
 		w.shape.clock = true
 		if w.Chance(0.3) {
-			w.fault(StoreClock)
+			w.fault(storeClock)
 			w.clockOff = []int64{-year, -hour, -20 * second, 20 * second, hour, year}[w.Rand.IntN(6)]
 		}
 	}
@@ -216,11 +216,11 @@ func (w *world) window() int64 { return w.config.Window.Microseconds() }
 // begins is when most worlds do: in 2001.
 const begins = 1_000_000_000 * second
 
-// Run does the run of a seed.
-func Run(seed uint64, hours int) Result { return RunWith(seed, hours, Focus{}) }
+// run does the run of a seed.
+func run(seed uint64, hours int) result { return runWith(seed, hours, focus{}) }
 
-// RunWith is Run with a focus.
-func RunWith(seed uint64, hours int, focus Focus) Result {
+// runWith is run with a focus.
+func runWith(seed uint64, hours int, focus focus) result {
 	w := newWorld(seed, focus)
 	w.choose()
 	if w.Chance(0.3) {
@@ -253,7 +253,7 @@ func RunWith(seed uint64, hours int, focus Focus) Result {
 	return w.res
 }
 
-func newWorld(seed uint64, focus Focus) *world {
+func newWorld(seed uint64, focus focus) *world {
 	w := &world{
 		World: simkit.NewWorld(seed, 0x5eed, begins), begins: begins,
 		focus: focus.fill(), records: newRecords(), operating: never, closing: never, fenced: never,
@@ -265,5 +265,5 @@ func newWorld(seed uint64, focus Focus) *world {
 
 func (w *world) upTo(n int64) int64 { return w.Rand.Int64N(n) + 1 }
 
-func (w *world) fault(f Fault) { w.res.Faults[f]++ }
-func (w *world) called(c Call) { w.res.Calls[c]++ }
+func (w *world) fault(f fault) { w.res.Faults[f]++ }
+func (w *world) called(c call) { w.res.Calls[c]++ }
