@@ -61,17 +61,17 @@ var imports = []importLine{
 	{
 		pattern: "server/httpapi",
 		imports: []string{".", "grant", "server/auth", "server/inspect", "server/members", "server/requestid", "server/service", "server/textfmt"},
-		tests:   []string{"grant/memstore", "sequencer", "server/stores"},
+		tests:   []string{"grant/memstore", "sequencer", "server/nettest", "server/stores"},
 	},
 	{
 		pattern: "server/respapi",
 		imports: []string{".", "grant", "server/auth", "server/inspect", "server/requestid", "server/service"},
-		tests:   []string{"grant/memstore", "sequencer"},
+		tests:   []string{"grant/memstore", "sequencer", "server/nettest"},
 	},
 	{
 		pattern: "server/rpcapi",
 		imports: []string{".", "grant", "server/auth", "server/members", "server/requestid", "server/rpcapi/firnv1", "server/service"},
-		tests:   []string{"grant/memstore", "sequencer", "server/forwarding"},
+		tests:   []string{"grant/memstore", "sequencer", "server/forwarding", "server/nettest"},
 	},
 	{pattern: "server/rpcapi/firnv1"},
 	{
@@ -97,8 +97,9 @@ var imports = []importLine{
 	{pattern: "server/requestid"},
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore"}},
 	{pattern: "server/metrics"},
-	{pattern: "server/listen"},
-	{pattern: "server/tlsconf"},
+	{pattern: "server/listen", tests: []string{"server/nettest"}},
+	{pattern: "server/tlsconf", tests: []string{"server/nettest"}},
+	{pattern: "server/nettest"},
 	{
 		pattern: "server/tracing",
 		imports: []string{"grant", "server/requestid", "server/respapi"},
