@@ -38,10 +38,13 @@ type Pipes struct {
 // NewPipes returns a listener without connections.
 func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
 
-// Dial returns the client's end of a connection, once it is accepted.
+// Add has the server accept a connection, and waits until it has.
+func (p *Pipes) Add(c net.Conn) { p.conns <- c }
+
+// Dial returns the client's end of a new connection, once it is accepted.
 func (p *Pipes) Dial() net.Conn {
 	client, server := net.Pipe()
-	p.conns <- server
+	p.Add(server)
 	return client
 }
 
