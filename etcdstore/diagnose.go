@@ -78,8 +78,7 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) string {
 		// Any handshake will do: it is of interest only whether there is one.
 		c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, ServerName: host})
 		err := c.HandshakeContext(ctx)
-		var alert tls.AlertError
-		if err == nil || errors.As(err, &alert) {
+		if err == nil || isAlert(err) {
 			return "it speaks TLS: set TLS, or begin the endpoint with https://"
 		}
 		return "it listens, and does not answer: is it etcd's client port, and has etcd a leader?"
@@ -99,7 +98,6 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) string {
 		}
 	}
 	var plain tls.RecordHeaderError
-	var alert tls.AlertError
 	var authority x509.UnknownAuthorityError
 	var hostname x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -114,10 +112,16 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) string {
 		return fmt.Sprintf("its certificate is of another name: %v", hostname)
 	case errors.As(err, &invalid):
 		return fmt.Sprintf("its certificate will not do: %v", invalid)
-	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls"):
+	case isAlert(err):
 		return fmt.Sprintf("it refuses the client's certificate, or wants one: %v", err)
 	case ctx.Err() != nil:
 		return "it listens, and does not answer TLS"
 	}
 	return fmt.Sprintf("TLS fails: %v", err)
+}
+
+// isAlert reports whether err is a TLS alert of the other side.
+func isAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" // as crypto/tls names it
 }

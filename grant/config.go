@@ -45,11 +45,7 @@ func NewConfig(layout firn.Layout, window time.Duration) Config {
 // window longer where it must be. The error is that of Check. The store may be
 // nil.
 func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration) (Config, error) {
-	usual := time.Duration(0)
-	if w, ok := s.(interface{ Window() time.Duration }); ok {
-		usual = w.Window()
-	}
-	c := NewConfig(layout, usual)
+	c := NewConfig(layout, windowOf(s))
 	if maxAhead != nil {
 		c.MaxAhead = *maxAhead
 		c.Window = max(c.Window, c.MinWindow())

@@ -26,10 +26,12 @@ var (
 	// ErrNodesExhausted is matched by every ExhaustedError.
 	ErrNodesExhausted = errors.New("grant: no node number is free")
 
-	// ErrClockBehind is matched by every ClockBehindError.
+	// ErrClockBehind is matched by every ClockBehindError, and by the error of a
+	// Fence whose clock is far behind the records.
 	ErrClockBehind = errors.New("grant: the clock is far behind those of the other members")
 
-	// ErrClockAhead is matched by every ClockAheadError.
+	// ErrClockAhead is matched by every ClockAheadError, and by the error of a
+	// Fence whose clock is far ahead of the records.
 	ErrClockAhead = errors.New("grant: the clock is far ahead of those of the store or the other members")
 
 	// ErrRolledBack means that the store has gone back to an earlier state, for
@@ -134,5 +136,27 @@ func (e *ClockAheadError) Error() string {
 
 // Is reports whether target is ErrClockAhead.
 func (e *ClockAheadError) Is(target error) bool { return target == ErrClockAhead }
+
+// A fenceClockError says that the clock is too far from the latest record for a
+// fence. It matches its kind: ErrClockBehind or ErrClockAhead.
+type fenceClockError struct {
+	kind      error
+	sequencer string
+	clock     time.Time
+	by        time.Duration
+}
+
+func (e *fenceClockError) Error() string {
+	side := "before"
+	if e.kind == ErrClockAhead {
+		side = "after"
+	}
+	return fmt.Sprintf("grant: the clock says %s, which is %v %s the latest record of sequencer %s was written: set the clock, or allow it explicitly",
+		e.clock.UTC().Format(timeFormat), e.by, side, e.sequencer)
+}
+
+// Is reports whether target is ErrClockBehind or ErrClockAhead, as the error
+// says.
+func (e *fenceClockError) Is(target error) bool { return target == e.kind }
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"

@@ -70,7 +70,8 @@ const fenceLeast = 30 * time.Second
 //
 // It must be run before IDs are made again, with the clock set right: one that
 // is more than a day behind the latest mark, or more than a year ahead of it,
-// is refused. If it is stopped half way, run it again.
+// is refused with ErrClockBehind or ErrClockAhead. If it is stopped half way,
+// run it again.
 func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceReport, error) {
 	var opt FenceOptions
 	if o != nil {
@@ -143,9 +144,9 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	if latest != Never && !opt.AnyClock {
 		switch by := now.Sub(timeOf(latest)); {
 		case by < -24*time.Hour:
-			return report, fmt.Errorf("grant: the clock says %s, which is %v before the latest record of sequencer %s was written: set the clock, or allow it explicitly", now.UTC().Format(timeFormat), -by, name)
+			return report, &fenceClockError{ErrClockBehind, name, now, -by}
 		case by > maxWindow:
-			return report, fmt.Errorf("grant: the clock says %s, which is %v after the latest record of sequencer %s was written: set the clock, or allow it explicitly", now.UTC().Format(timeFormat), by, name)
+			return report, &fenceClockError{ErrClockAhead, name, now, by}
 		}
 	}
 	if opt.DryRun {

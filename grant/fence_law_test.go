@@ -219,7 +219,8 @@ func TestFenceClock(t *testing.T) {
 	for by, says := range map[time.Duration]string{
 		behind: "", ahead: "", behind - time.Millisecond: "24h0m0.001s before", ahead + time.Millisecond: "8784h0m0.001s after",
 	} {
-		if err := fence(by, false); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+		if err := fence(by, false); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) ||
+			errors.Is(err, grant.ErrClockBehind) != (by < behind) || errors.Is(err, grant.ErrClockAhead) != (by > ahead) {
 			t.Errorf("by %v: %v, want %q", by, err, says)
 		}
 		if err := fence(by, true); err != nil {

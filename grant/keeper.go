@@ -129,7 +129,7 @@ func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper
 	if s.Host == "" {
 		s.Host, _ = os.Hostname()
 	}
-	_, s.StoreClock = store.(Clock)
+	_, s.StoreClock = As[Clock](store)
 	var ctx context.Context
 	ctx, k.stop = context.WithCancel(context.Background())
 	go k.run(ctx, NewMachine(s))
@@ -166,7 +166,7 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 	var requests sync.WaitGroup
 
 	hints := make(<-chan struct{})
-	if w, ok := k.store.(Watcher); ok {
+	if w, ok := As[Watcher](k.store); ok {
 		hints = w.Watch(ctx, configKey(k.name))
 	}
 	lineage := lineageOf{store: k.store}
@@ -407,7 +407,7 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 // storeTime asks a store for its time, in Unix milliseconds: now it is at least
 // this, and at most within later.
 func storeTime(ctx context.Context, s Store) (at, within int64, err error) {
-	clock, ok := s.(Clock)
+	clock, ok := As[Clock](s)
 	if !ok {
 		return 0, 0, errors.ErrUnsupported
 	}
@@ -421,7 +421,7 @@ func storeTime(ctx context.Context, s Store) (at, within int64, err error) {
 
 // getMany reads many keys, in one round trip where the store can.
 func getMany(ctx context.Context, s Store, keys []string) ([][]byte, error) {
-	if g, ok := s.(MultiGetter); ok {
+	if g, ok := As[MultiGetter](s); ok {
 		return g.GetMany(ctx, keys)
 	}
 	values := make([][]byte, len(keys))
@@ -452,7 +452,7 @@ const lineageFor = time.Second
 // wentBack asks the store where it is in its history. While it does not say,
 // nothing is written: it may have gone back.
 func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
-	s, ok := l.store.(Lineage)
+	s, ok := As[Lineage](l.store)
 	if !ok || !l.asked.IsZero() && time.Since(l.asked) < lineageFor {
 		return false, nil
 	}

@@ -155,7 +155,7 @@ func TestCrashLoopAhead(t *testing.T) {
 				for range 40 {
 					cut := &brokenStore{Store: s}
 					var using grant.Store = cut
-					if c, ok := s.(grant.Clock); ok {
+					if c, ok := grant.As[grant.Clock](s); ok {
 						using = &struct {
 							*brokenStore
 							grant.Clock

@@ -9,5 +9,5 @@
 //
 // Package grant/sim is about faults of all kinds among a few processes; here are
 // few kinds of faults, and many processes. What sim holds is held here too: see
-// Report.Violation. It is for tests and for docs/scale.md, not for production.
+// report.Violation. It is for tests and for docs/scale.md, not for production.
 package fleet

@@ -22,14 +22,14 @@ func size() (processes, bits int) {
 // plan is what a fleet goes through in these tests: all processes start at once, are
 // replaced one after the other in five minutes, and all at once; and the store is
 // away for a third of the window, and for longer than the window.
-func plan(processes, bits int, window time.Duration) Plan {
-	return Plan{
-		Seed: 1, Processes: processes, NodeBits: bits, Window: window, Skew: 20 * time.Millisecond, Store: Etcd(),
-		Steps: []Step{
+func usualPlan(processes, bits int, window time.Duration) plan {
+	return plan{
+		Seed: 1, Processes: processes, NodeBits: bits, Window: window, Skew: 20 * time.Millisecond, Store: etcd(),
+		Steps: []step{
 			{Name: "settling", Lasts: window},
 			{Name: "running", Lasts: 3 * window},
-			{Name: "rollout", Lasts: 5 * time.Minute, Replace: &Rollout{Crash: 0.02, Gap: 2 * time.Second}, Settle: time.Hour},
-			{Name: "restart", Replace: &Rollout{Crash: 0.02, Gap: 2 * time.Second}, Settle: time.Hour},
+			{Name: "rollout", Lasts: 5 * time.Minute, Replace: &rollout{Crash: 0.02, Gap: 2 * time.Second}, Settle: time.Hour},
+			{Name: "restart", Replace: &rollout{Crash: 0.02, Gap: 2 * time.Second}, Settle: time.Hour},
 			{Name: "running on", Lasts: window},
 			{Name: "short outage", Lasts: window / 3, Outage: true},
 			{Name: "after the short one", Lasts: window, Settle: time.Hour},
@@ -40,15 +40,15 @@ func plan(processes, bits int, window time.Duration) Plan {
 }
 
 // run does what a plan says, and fails where something happened that must not.
-func run(t *testing.T, what string, p Plan) map[string]StepReport {
+func run(t *testing.T, what string, p plan) map[string]stepReport {
 	t.Helper()
 	outage := make(map[string]bool)
 	for _, s := range p.Steps {
 		outage[s.Name] = s.Outage
 	}
-	steps := make(map[string]StepReport)
+	steps := make(map[string]stepReport)
 	name := fmt.Sprintf("fleet of %d, %s", p.Processes, what)
-	p.Told = func(s StepReport) {
+	p.Told = func(s stepReport) {
 		if !s.Settled && !outage[s.Name] {
 			t.Errorf("%s: %d processes have no IDs at its end", s.Name, s.Without)
 		}
@@ -57,7 +57,7 @@ func run(t *testing.T, what string, p Plan) map[string]StepReport {
 		}
 	}
 	began := time.Now()
-	r, err := Run(p)
+	r, err := runPlan(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,13 +82,13 @@ func run(t *testing.T, what string, p Plan) map[string]StepReport {
 // as processes.
 func TestFleet(t *testing.T) {
 	processes, bits := size()
-	t.Run("window of 60 s", func(t *testing.T) { testFleet(t, plan(processes, bits+1, time.Minute)) })
+	t.Run("window of 60 s", func(t *testing.T) { testFleet(t, usualPlan(processes, bits+1, time.Minute)) })
 	if soak() {
-		t.Run("window of 10 min", func(t *testing.T) { testFleet(t, plan(processes, bits+1, 10*time.Minute)) })
+		t.Run("window of 10 min", func(t *testing.T) { testFleet(t, usualPlan(processes, bits+1, 10*time.Minute)) })
 	}
 }
 
-func testFleet(t *testing.T, p Plan) {
+func testFleet(t *testing.T, p plan) {
 	steps := run(t, fmt.Sprintf("%d numbers, window of %v", 1<<p.NodeBits, p.Window), p)
 
 	// 3N/W writes. A read of where the store is comes with each, and with each read of
@@ -99,7 +99,7 @@ func testFleet(t *testing.T, p Plan) {
 		t.Errorf("running: %v; want %.0f writes and %.0f to %.0f reads in a second", s, want, want+n/20, want+2*n/15)
 	}
 	// Those who are replaced wait for some round trips, and hardly anybody is refused.
-	if s := steps["rollout"]; s.Wait(0.99) > time.Second || s.Count[List] > 0 || s.Count[Refused] > p.Processes/100 {
+	if s := steps["rollout"]; s.Wait(0.99) > time.Second || s.Count[readAll] > 0 || s.Count[refused] > p.Processes/100 {
 		t.Errorf("%v; want IDs within a second, and no lists", s)
 	}
 	// Everybody has at least 60 % of a window when an outage begins, but for who has
@@ -127,13 +127,13 @@ func TestNoRoom(t *testing.T) {
 	if soak() {
 		processes, bits = 1<<12, 12
 	}
-	run(t, "no number to spare", plan(processes, bits, time.Minute))
+	run(t, "no number to spare", usualPlan(processes, bits, time.Minute))
 }
 
 // TestSilent: the store gives no answer while it is away.
 func TestSilent(t *testing.T) {
 	processes, bits := size()
-	p := plan(processes, bits+1, time.Minute)
+	p := usualPlan(processes, bits+1, time.Minute)
 	p.Store.Silent = true
 	p.Steps = p.Steps[5:]
 	run(t, "no answers in an outage", p)
@@ -141,17 +141,17 @@ func TestSilent(t *testing.T) {
 
 // TestSame: a seed does the same every time.
 func TestSame(t *testing.T) {
-	p := plan(200, 8, time.Minute)
-	first, err := Run(p)
+	p := usualPlan(200, 8, time.Minute)
+	first, err := runPlan(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := Run(p)
+	second, err := runPlan(p)
 	if err != nil || first.Trace != second.Trace || first.IDs != second.IDs {
 		t.Errorf("%x with %d IDs, and then %x with %d, %v", first.Trace, first.IDs, second.Trace, second.IDs, err)
 	}
 	p.Seed++
-	if third, err := Run(p); err != nil || third.Trace == first.Trace {
+	if third, err := runPlan(p); err != nil || third.Trace == first.Trace {
 		t.Errorf("another seed does the same, %v", err)
 	}
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A Plan is what a fleet goes through: it starts, runs, and then goes through the
+// A plan is what a fleet goes through: it starts, runs, and then goes through the
 // Steps. Fields that are zero mean what they say there.
-type Plan struct {
+type plan struct {
 	Seed      uint64
 	Processes int
 	NodeBits  int           // of the layout, so there are 1<<NodeBits node numbers
 	Window    time.Duration // of the sequencer; zero is 60 seconds
 	Skew      time.Duration // clocks are wrong by up to this, to both sides
 	StartOver time.Duration // the processes start at moments by chance within this; zero is all at once
-	Store     Store
-	Steps     []Step
+	Store     pace
+	Steps     []step
 
 	// Told is called at the end of every step with what is known of it by then; it
 	// may be nil.
-	Told func(StepReport)
+	Told func(stepReport)
 }
 
-// A Store says how long the simulated store takes. It does one thing at a time.
-type Store struct {
+// A pace says how long the simulated store takes. It does one thing at a time.
+type pace struct {
 	Way      time.Duration // of a request, and of its answer: half to three halves of this, by chance
 	Read     time.Duration // a read of any number of keys
 	Key      time.Duration // each key of a read or of a list, beside
@@ -36,21 +36,21 @@ type Store struct {
 	Silent   bool          // in an outage nothing is answered; else requests are refused at once
 }
 
-// Etcd is a store of about the speed that an etcd of three members on two shared
-// cores has; see docs/scale.md.
-func Etcd() Store {
-	return Store{
+// etcd is about the pace of an etcd of three members on two shared cores; see
+// docs/scale.md.
+func etcd() pace {
+	return pace{
 		Way: 250 * time.Microsecond, Read: 60 * time.Microsecond, Key: time.Microsecond, Write: 120 * time.Microsecond,
 	}
 }
 
-// A Step is a part of a plan. Exactly one field beside Lasts is set; with none the
+// A step is a part of a plan. Exactly one field beside Lasts is set; with none the
 // fleet just runs.
-type Step struct {
+type step struct {
 	Name  string
 	Lasts time.Duration // and then until Settle is met
 
-	Replace *Rollout // every process is replaced within Lasts
+	Replace *rollout // every process is replaced within Lasts
 	Outage  bool     // the store does not answer
 
 	// Settle has the step last until all processes have IDs, but no longer than
@@ -58,44 +58,41 @@ type Step struct {
 	Settle time.Duration
 }
 
-// A Rollout says how processes are replaced.
-type Rollout struct {
+// A rollout says how processes are replaced.
+type rollout struct {
 	Crash float64       // the share of the old ones that crash; others give their number back
 	Surge bool          // the new one has its first ID before the old one ends; else the old one ends first
 	Gap   time.Duration // from the end of the old one to the start of the new one, without Surge
 }
 
-// A Kind is a kind of request.
-type Kind int
+// A kind is a kind of request.
+type kind int
 
 // The kinds of requests.
 const (
-	Lineage Kind = iota // a read of where the store is in its history
-	Clock               // a read of the store's clock
-	Config              // a read of the configuration
-	Pick                // a read of some records
-	Get                 // a read of one record
-	List                // a read of all records
-	Applied             // a compare-and-swap
-	Refused             // one that was not applied
+	readLineage kind = iota // a read of where the store is in its history
+	readClock               // a read of the store's clock
+	readConfig              // a read of the configuration
+	readSome                // a read of some records
+	readOne                 // a read of one record
+	readAll                 // a read of all records
+	applied                 // a compare-and-swap
+	refused                 // one that was not applied
 	kinds
 )
 
 var kindNames = [kinds]string{"lineage", "clock", "config", "pick", "get", "list", "applied", "refused"}
 
 // String is the kind in a word.
-func (k Kind) String() string { return kindNames[k] }
-
-// Kinds is the number of kinds.
-const Kinds = int(kinds)
+func (k kind) String() string { return kindNames[k] }
 
 // IsWrite reports whether it is a compare-and-swap.
-func (k Kind) IsWrite() bool { return k >= Applied }
+func (k kind) IsWrite() bool { return k >= applied }
 
-// A Report is what a run has shown.
-type Report struct {
-	Plan      Plan
-	Steps     []StepReport // the first is the start of all
+// A report is what a run has shown.
+type report struct {
+	Plan      plan
+	Steps     []stepReport // the first is the start of all
 	IDs       int
 	Acquired  int // node numbers
 	Renewed   int // windows
@@ -104,19 +101,19 @@ type Report struct {
 	Violation string // what must not be; "" where all held
 }
 
-// A StepReport is what one step has shown.
-type StepReport struct {
+// A stepReport is what one step has shown.
+type stepReport struct {
 	Name    string
 	Lasted  time.Duration
 	Settled bool          // all had IDs when it ended
 	Without int           // that had none then
 	All     time.Duration // from its beginning until none stood without, for the last time; 0 if none ever did
-	Count   [Kinds]int    // requests that the store did
+	Count   [kinds]int    // requests that the store did
 	Keys    int           // that were read, by picks and lists
 	Missed  int           // requests that the store did not answer, or refused, being away
 	Late    int           // requests that it came to when nobody waited any more
-	Reads   Rate          // requests in a second
-	Writes  Rate          // requests in a second
+	Reads   rate          // requests in a second
+	Writes  rate          // requests in a second
 	Queue   time.Duration // the longest that a request waited for its turn
 
 	// Who began to stand without IDs in this step: from the start of a process, or
@@ -125,11 +122,11 @@ type StepReport struct {
 	WithoutMost int             // at the same time
 }
 
-// A Rate is requests in a second of virtual time.
-type Rate struct{ Mean, Peak float64 }
+// A rate is requests in a second of virtual time.
+type rate struct{ Mean, Peak float64 }
 
 // Wait is the wait that a part of the waits do not exceed: 0.5 is the median.
-func (r StepReport) Wait(part float64) time.Duration {
+func (r stepReport) Wait(part float64) time.Duration {
 	if len(r.Waits) == 0 {
 		return 0
 	}
@@ -137,16 +134,16 @@ func (r StepReport) Wait(part float64) time.Duration {
 }
 
 // String is the report in a line.
-func (r StepReport) String() string {
+func (r stepReport) String() string {
 	text := fmt.Sprintf("%s, %v", r.Name, r.Lasted.Round(100*time.Millisecond))
 	if r.Reads.Peak > 0 || r.Writes.Peak > 0 {
 		text += fmt.Sprintf(": reads %.0f/s, at most %.0f/s; writes %.0f/s, at most %.0f/s", r.Reads.Mean, r.Reads.Peak, r.Writes.Mean, r.Writes.Peak)
 	}
-	if r.Count[Refused] > 0 {
-		text += fmt.Sprintf(" (%d of %d refused)", r.Count[Refused], r.Count[Refused]+r.Count[Applied])
+	if r.Count[refused] > 0 {
+		text += fmt.Sprintf(" (%d of %d refused)", r.Count[refused], r.Count[refused]+r.Count[applied])
 	}
-	if r.Count[List] > 0 {
-		text += fmt.Sprintf("; %d lists", r.Count[List])
+	if r.Count[readAll] > 0 {
+		text += fmt.Sprintf("; %d lists", r.Count[readAll])
 	}
 	if r.Missed > 0 {
 		text += fmt.Sprintf("; %d requests not answered", r.Missed)
@@ -182,7 +179,7 @@ func short(d time.Duration) time.Duration {
 }
 
 // layout is that of a plan: 64 bits, of which 41 are milliseconds.
-func (p Plan) layout() (firn.Layout, error) {
+func (p plan) layout() (firn.Layout, error) {
 	return firn.ParseLayout(fmt.Sprintf("bits=time:41.node:%d.seq:%d,unit=1ms,epoch=2020-01-01T00:00:00Z", p.NodeBits, 22-p.NodeBits))
 }
 

@@ -22,9 +22,9 @@ type process struct {
 	claim  *claim
 	grants map[uint64]int64 // the latest mark applied, ms, of each number it had
 
-	asked  int64  // µs: when the store was last asked where it is; it has answered
-	timer  uint64 // the one that counts
-	expiry uint64 // likewise
+	asked  int64 // µs: when the store was last asked where it is; it has answered
+	timer  int   // the one that counts
+	expiry int   // likewise
 	gone   bool
 	ending bool
 	ended  func() // when the number was given back
@@ -45,17 +45,17 @@ func (p *process) granted(node int, until int64) {
 }
 
 // clock is the process's clock in ms.
-func (w *world) clock(p *process) int64 { return begins + w.now/1000 + p.offset }
+func (w *world) clock(p *process) int64 { return begins + w.Now/1000 + p.offset }
 
 // mono is a clock that never goes back.
-func (w *world) mono() int64 { return w.now/1000 + 1 }
+func (w *world) mono() int64 { return w.Now/1000 + 1 }
 
 // start starts a process in a place of the fleet. first is called when it has made
 // its first ID; it may be nil.
 func (w *world) start(place int, first func()) {
 	p := &process{place: place, since: -1, asked: -lineageFor, first: first, grants: make(map[uint64]int64, 1)}
 	p.offset = (w.upTo(2*w.plan.Skew) - w.plan.Skew).Milliseconds()
-	p.m = grant.NewMachine(grant.Settings{Name: name, AllNodes: true, Random: w.r.Uint64, Host: "host", StoreClock: true})
+	p.m = grant.NewMachine(grant.Settings{Name: name, AllNodes: true, Random: w.Rand.Uint64, Host: "host", StoreClock: true})
 	w.running[place] = p
 	w.toCome--
 	w.stand(p)
@@ -65,7 +65,7 @@ func (w *world) start(place int, first func()) {
 // open is what sequencer.Open does first: it looks whether there is a sequencer. A
 // process that cannot do that begins again.
 func (w *world) open(p *process) {
-	w.request(p, grant.Action{Kind: grant.Get, Key: w.configKey}, false, w.now+5_000_000, func(e grant.Event) {
+	w.request(p, grant.Action{Kind: grant.Get, Key: w.configKey}, false, w.Now+5_000_000, func(e grant.Event) {
 		switch {
 		case p.gone:
 		case e.Err != nil:
@@ -112,7 +112,7 @@ func (w *world) stand(p *process) {
 	if p.since >= 0 || p.ending || p.gone {
 		return
 	}
-	p.since, p.waits = w.now, len(w.report.Steps)-1
+	p.since, p.waits = w.Now, len(w.report.Steps)-1
 	w.without++
 	w.step.WithoutMost = max(w.step.WithoutMost, w.without)
 }
@@ -123,10 +123,10 @@ func (w *world) waited(p *process) {
 		return
 	}
 	s := &w.report.Steps[p.waits]
-	s.Waits = append(s.Waits, time.Duration(w.now-p.since)*time.Microsecond)
+	s.Waits = append(s.Waits, time.Duration(w.Now-p.since)*time.Microsecond)
 	p.since = -1
 	if w.without--; w.without == 0 {
-		w.step.All = time.Duration(w.now-w.from) * time.Microsecond
+		w.step.All = time.Duration(w.Now-w.from) * time.Microsecond
 	}
 }
 
@@ -149,7 +149,7 @@ func (w *world) tell(p *process, e grant.Event) {
 		return
 	}
 	e.Wall, e.Mono, e.Used = w.clock(p), w.mono(), p.used()
-	w.trace(w.now, int64(p.place), int64(e.Kind))
+	w.Trace(w.Now, int64(p.place), int64(e.Kind))
 	for _, a := range p.m.Step(e) {
 		w.act(p, a)
 	}
@@ -157,15 +157,14 @@ func (w *world) tell(p *process, e grant.Event) {
 
 // act does what a grant.Keeper does.
 func (w *world) act(p *process, a grant.Action) {
-	w.trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
+	w.Trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
 	switch {
 	case a.IsRequest():
 		w.ask(p, a)
 	case a.Kind == grant.Timer:
-		w.seq++
-		mine := w.seq
+		mine := w.Token()
 		p.timer = mine
-		w.at((a.At-1)*1000, func() {
+		w.At((a.At-1)*1000, func() {
 			if p.timer == mine && !p.gone {
 				w.draw(p)
 				w.tell(p, grant.Event{Kind: grant.Tick})
@@ -179,7 +178,7 @@ func (w *world) act(p *process, a grant.Action) {
 			return
 		}
 		if err := p.g.Extend(time.UnixMilli(a.Until)); err != nil {
-			w.fail("extend: %v", err)
+			w.Fail("extend: %v", err)
 		}
 		w.hasUntil(p, a.Until)
 	case a.Kind == grant.Seal:
@@ -189,16 +188,16 @@ func (w *world) act(p *process, a grant.Action) {
 			}
 			p.g = nil
 		}
-		w.at(w.now, func() { w.tell(p, grant.Event{Kind: grant.Sealed}) })
+		w.At(w.Now, func() { w.tell(p, grant.Event{Kind: grant.Sealed}) })
 	case a.Kind == grant.Alarm:
 		w.report.Alarms++
 	case a.Kind == grant.Report && p.ending:
 		if a.Status.Phase == grant.Idle {
-			w.at(w.now, p.ended)
+			w.At(w.Now, p.ended)
 		}
 	case a.Kind == grant.Report && p.since >= 0:
 		// Whoever waits for an ID looks again at every change, and says so.
-		w.at(w.now, func() {
+		w.At(w.Now, func() {
 			if p.since >= 0 {
 				w.tell(p, grant.Event{Kind: grant.Demand})
 			}
@@ -223,21 +222,21 @@ func (w *world) ask(p *process, a grant.Action) {
 			w.draw(p)
 		}
 	}
-	if w.plan.Store.Blind || a.Kind != grant.CAS && a.Key != w.configKey || w.now-p.asked < lineageFor {
-		w.request(p, a, false, w.now+limit, answer)
+	if w.plan.Store.Blind || a.Kind != grant.CAS && a.Key != w.configKey || w.Now-p.asked < lineageFor {
+		w.request(p, a, false, w.Now+limit, answer)
 		return
 	}
-	deadline := w.now + limit
+	deadline := w.Now + limit
 	w.request(p, grant.Action{}, true, deadline, func(e grant.Event) {
 		if e.Err == nil {
-			p.asked = w.now
+			p.asked = w.Now
 		}
 		switch {
 		case p.gone:
-		case w.now >= deadline:
+		case w.Now >= deadline:
 			answer(grant.Event{Err: grant.ErrNotSent}) // the context is done
 		default:
-			w.request(p, a, false, w.now+limit, answer)
+			w.request(p, a, false, w.Now+limit, answer)
 		}
 	})
 }
@@ -248,9 +247,9 @@ func (w *world) begin(p *process, a grant.Action) {
 	w.report.Acquired++
 	switch c := p.claim; {
 	case c == nil || !c.applied:
-		w.fail("windows: a process begins node %d, and its claim was never applied", a.Node)
+		w.Fail("windows: a process begins node %d, and its claim was never applied", a.Node)
 	case a.From < c.before:
-		w.fail("windows: a process begins node %d at %d, below the mark %d of the one before", a.Node, a.From, c.before)
+		w.Fail("windows: a process begins node %d at %d, below the mark %d of the one before", a.Node, a.From, c.before)
 	}
 	g := firn.Grant{Node: a.Node, From: time.UnixMilli(a.From), Until: time.UnixMilli(a.Until)}
 	var err error
@@ -265,7 +264,7 @@ func (w *world) begin(p *process, a grant.Action) {
 		})
 	}
 	if err != nil {
-		w.fail("begin: %v", err)
+		w.Fail("begin: %v", err)
 		return
 	}
 	p.node, p.span, p.last = a.Node, new(span), 0
@@ -274,10 +273,9 @@ func (w *world) begin(p *process, a grant.Action) {
 
 // hasUntil notes when the window ends.
 func (w *world) hasUntil(p *process, until int64) {
-	w.seq++
-	mine := w.seq
+	mine := w.Token()
 	p.expiry = mine
-	w.at((until-begins-p.offset)*1000, func() {
+	w.At((until-begins-p.offset)*1000, func() {
 		if p.expiry == mine && !p.gone {
 			w.draw(p)
 		}
@@ -300,13 +298,13 @@ func (w *world) draw(p *process) {
 			return
 		}
 		if !errors.Is(err, firn.ErrGrantOver) {
-			w.fail("an ID: %v", err)
+			w.Fail("an ID: %v", err)
 			return
 		}
 	}
 	if p.since < 0 {
 		w.stand(p)
-		w.at(w.now, func() {
+		w.At(w.Now, func() {
 			if p.since >= 0 {
 				w.tell(p, grant.Event{Kind: grant.Demand})
 			}
@@ -319,20 +317,20 @@ func (w *world) took(p *process, id firn.ID) {
 	w.ids = append(w.ids, id)
 	parts, err := w.layout.Decompose(id)
 	if err != nil {
-		w.fail("ID %v: %v", id, err)
+		w.Fail("ID %v: %v", id, err)
 		return
 	}
 	lo := parts.Time.UnixMilli()
 	hi := lo + 1
 	if parts.Node != p.node || id <= p.last {
-		w.fail("order: node %d makes %v after %v", p.node, id, p.last)
+		w.Fail("order: node %d makes %v after %v", p.node, id, p.last)
 	}
 	p.last = id
 	if hi > p.grants[p.node] {
-		w.fail("until: an ID of node %d for %d, and granted was what is before %d", p.node, lo, p.grants[p.node])
+		w.Fail("until: an ID of node %d for %d, and granted was what is before %d", p.node, lo, p.grants[p.node])
 	}
 	if lead := lo - w.clock(p); lead > w.layout.MaxAhead().Milliseconds() {
-		w.fail("ahead: an ID of node %d is %d ms ahead of the clock", p.node, lead)
+		w.Fail("ahead: an ID of node %d is %d ms ahead of the clock", p.node, lead)
 	}
 	m := &w.store.marks[p.node]
 	m.taken = max(m.taken, hi)
@@ -344,12 +342,12 @@ func (w *world) took(p *process, id firn.ID) {
 	s.lo, s.hi = min(s.lo, lo), max(s.hi, hi)
 	for _, other := range m.spans[max(0, len(m.spans)-20):] {
 		if other != s && other.lo < s.hi && s.lo < other.hi {
-			w.fail("windows: of node %d one process makes what is from %d to %d in a term, and another what is from %d to %d", p.node, s.lo, s.hi, other.lo, other.hi)
+			w.Fail("windows: of node %d one process makes what is from %d to %d in a term, and another what is from %d to %d", p.node, s.lo, s.hi, other.lo, other.hi)
 		}
 	}
 	w.waited(p)
 	if first := p.first; first != nil {
 		p.first = nil
-		w.at(w.now, first)
+		w.At(w.Now, first)
 	}
 }

@@ -46,7 +46,7 @@ func (w *world) numberOf(key string) int {
 	}
 	n, err := strconv.Atoi(digits)
 	if err != nil || n >= len(w.store.records) {
-		w.fail("a request of key %q", key)
+		w.Fail("a request of key %q", key)
 		return -1
 	}
 	return n
@@ -55,27 +55,27 @@ func (w *world) numberOf(key string) int {
 // request asks the store, and calls answer with what comes back, once: with
 // context.DeadlineExceeded at the deadline if that is earlier.
 func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64, answer func(grant.Event)) {
-	sent := w.now
-	w.at(w.now+w.way(), func() {
+	sent := w.Now
+	w.At(w.Now+w.way(), func() {
 		s := &w.store
 		if s.down {
 			w.step.Missed++
 			if w.plan.Store.Silent {
-				w.at(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+				w.At(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
 				return
 			}
-			w.at(min(deadline, w.now+w.way()), func() { answer(grant.Event{Err: errRefused}) })
+			w.At(min(deadline, w.Now+w.way()), func() { answer(grant.Event{Err: errRefused}) })
 			return
 		}
-		turn := max(s.busy, w.now)
-		w.step.Queue = max(w.step.Queue, time.Duration(turn-w.now)*time.Microsecond)
+		turn := max(s.busy, w.Now)
+		w.step.Queue = max(w.step.Queue, time.Duration(turn-w.Now)*time.Microsecond)
 		if turn >= deadline && !w.plan.Store.Stubborn {
 			w.step.Late++
-			w.at(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+			w.At(deadline, func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
 			return
 		}
 		var e grant.Event
-		kind, keys := Lineage, 0
+		kind, keys := readLineage, 0
 		if !lineage {
 			e, kind, keys = w.execute(p, a)
 		}
@@ -89,23 +89,23 @@ func (w *world) request(p *process, a grant.Action, lineage bool, deadline int64
 		back := s.busy + w.way()
 		if back >= deadline {
 			w.step.Late++
-			w.at(max(deadline, sent), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+			w.At(max(deadline, sent), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
 			return
 		}
-		w.at(back, func() { answer(e) })
+		w.At(back, func() { answer(e) })
 	})
 }
 
 // way is how long a request or an answer is under way.
 func (w *world) way() int64 {
 	most := w.plan.Store.Way.Microseconds()
-	return most/2 + w.r.Int64N(most+1)
+	return most/2 + w.Rand.Int64N(most+1)
 }
 
-func (w *world) count(k Kind, keys int) {
+func (w *world) count(k kind, keys int) {
 	w.step.Count[k]++
 	w.step.Keys += keys
-	second := int(w.now / 1e6)
+	second := int(w.Now / 1e6)
 	for len(w.store.seconds) <= second {
 		w.store.seconds = append(w.store.seconds, perSecond{})
 	}
@@ -117,7 +117,7 @@ func (w *world) count(k Kind, keys int) {
 }
 
 // execute does a request at the store, at this moment.
-func (w *world) execute(p *process, a grant.Action) (e grant.Event, k Kind, keys int) {
+func (w *world) execute(p *process, a grant.Action) (e grant.Event, k kind, keys int) {
 	s := &w.store
 	get := func(key string) []byte {
 		if n := w.numberOf(key); n >= 0 {
@@ -129,15 +129,15 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k Kind, keys
 	case grant.Get:
 		e.Values = [][]byte{get(a.Key)}
 		if a.Key == w.configKey {
-			return e, Config, 1
+			return e, readConfig, 1
 		}
-		return e, Get, 1
+		return e, readOne, 1
 	case grant.GetMany:
 		e.Keys = a.Keys
 		for _, key := range a.Keys {
 			e.Values = append(e.Values, get(key))
 		}
-		return e, Pick, len(a.Keys)
+		return e, readSome, len(a.Keys)
 	case grant.List:
 		for n, value := range s.records {
 			if value != nil {
@@ -145,18 +145,18 @@ func (w *world) execute(p *process, a grant.Action) (e grant.Event, k Kind, keys
 				e.Values = append(e.Values, value)
 			}
 		}
-		return e, List, len(e.Keys)
+		return e, readAll, len(e.Keys)
 	case grant.Time:
-		e.Time, e.Within = begins+w.now/1000, 1000 // as an HTTP server says it, in seconds
-		return e, Clock, 0
+		e.Time, e.Within = begins+w.Now/1000, 1000 // as an HTTP server says it, in seconds
+		return e, readClock, 0
 	case grant.CAS:
 		if e.Applied = w.cas(p, a.Key, a.Old, a.Next); e.Applied {
-			return e, Applied, 0
+			return e, applied, 0
 		}
-		return e, Refused, 0
+		return e, refused, 0
 	}
-	w.fail("a request of kind %d", a.Kind)
-	return e, Get, 0
+	w.Fail("a request of kind %d", a.Kind)
+	return e, readOne, 0
 }
 
 // cas is the store's linearization point, where the windows are checked.
@@ -177,7 +177,7 @@ func (w *world) cas(p *process, key string, old, next []byte) bool {
 	owner, state := field(next, `"owner":`), field(next, `"state":`)
 	until, err := strconv.ParseInt(field(next, `"until":`), 10, 64)
 	if err != nil {
-		w.fail("record %s: %v", next, err)
+		w.Fail("record %s: %v", next, err)
 	}
 	if p.claim != nil && bytes.Equal(p.claim.next, next) {
 		p.claim.applied, p.claim.before = true, m.until
@@ -186,7 +186,7 @@ func (w *world) cas(p *process, key string, old, next []byte) bool {
 		p.granted(n, until)
 	}
 	if until < m.taken {
-		w.fail("windows: the mark of node %d becomes %d, and IDs were made up to %d", n, until, m.taken)
+		w.Fail("windows: the mark of node %d becomes %d, and IDs were made up to %d", n, until, m.taken)
 	}
 	s.records[n], m.owner, m.until = next, owner, until
 	return true

@@ -3,12 +3,12 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/simkit"
 )
 
 const (
@@ -18,15 +18,13 @@ const (
 
 // A world is a run.
 type world struct {
-	plan   Plan
+	simkit.World // Now is in µs since begins
+
+	plan   plan
 	layout firn.Layout
 	window int64 // ms
-	r      *rand.Rand
-	now    int64 // virtual µs since begins
-	q      queue
-	seq    uint64
-	report Report
-	step   *StepReport // under way
+	report report
+	step   *stepReport // under way
 	from   int64       // when it began
 
 	store     store
@@ -40,106 +38,29 @@ type world struct {
 	ids     []firn.ID
 }
 
-// An event is something that will happen.
-type event struct {
-	at  int64
-	seq uint64
-	do  func()
-}
-
-// A queue is a heap of events, the earliest first.
-type queue []event
-
-func (q queue) less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
-}
-
-func (q *queue) push(e event) {
-	*q = append(*q, e)
-	a := *q
-	for i := len(a) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !a.less(i, parent) {
-			break
-		}
-		a[i], a[parent] = a[parent], a[i]
-		i = parent
-	}
-}
-
-func (q *queue) pop() event {
-	a := *q
-	first := a[0]
-	last := len(a) - 1
-	a[0] = a[last]
-	a[last] = event{}
-	a = a[:last]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			break
-		}
-		if child+1 < last && a.less(child+1, child) {
-			child++
-		}
-		if !a.less(child, i) {
-			break
-		}
-		a[i], a[child] = a[child], a[i]
-		i = child
-	}
-	*q = a
-	return first
-}
-
-// at has something done at a time, or now if that is over.
-func (w *world) at(at int64, do func()) {
-	w.seq++
-	w.q.push(event{max(at, w.now), w.seq, do})
-}
-
-// after is at, d from now.
-func (w *world) after(d time.Duration, do func()) { w.at(w.now+d.Microseconds(), do) }
+// after has something done d from now.
+func (w *world) after(d time.Duration, do func()) { w.After(d.Microseconds(), do) }
 
 // upTo is a duration by chance.
 func (w *world) upTo(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
-	return time.Duration(w.r.Int64N(int64(d) + 1))
-}
-
-func (w *world) fail(format string, a ...any) {
-	if w.report.Violation == "" {
-		w.report.Violation = fmt.Sprintf(format, a...)
-	}
-}
-
-func (w *world) trace(values ...int64) {
-	for _, v := range values {
-		w.report.Trace = (w.report.Trace ^ uint64(v)) * 0x100000001b3
-		w.report.Trace ^= w.report.Trace >> 29
-	}
+	return time.Duration(w.Rand.Int64N(int64(d) + 1))
 }
 
 // until runs the world until a moment, or until done says so.
 func (w *world) until(end int64, done func() bool) {
-	for len(w.q) > 0 && w.report.Violation == "" && !done() {
-		if w.q[0].at > end {
-			break
-		}
-		e := w.q.pop()
-		w.now = e.at
-		e.do()
+	for w.Violation == "" && !done() && w.Next(end) {
 	}
-	if !done() && w.report.Violation == "" {
-		w.now = end
+	if !done() && w.Violation == "" {
+		w.Now = end
 	}
 }
 
-// Run does what a plan says. An error is one of the plan.
-func Run(p Plan) (Report, error) {
-	w := &world{plan: p, r: rand.New(rand.NewPCG(p.Seed, 0xf1ee7))}
+// runPlan does what a plan says. An error is one of the plan.
+func runPlan(p plan) (report, error) {
+	w := &world{World: simkit.NewWorld(p.Seed, 0xf1ee7, 0), plan: p}
 	if p.Window == 0 {
 		w.plan.Window = grant.DefaultWindow
 	}
@@ -162,7 +83,7 @@ func Run(p Plan) (Report, error) {
 	}
 
 	// All processes start.
-	w.do(Step{Name: "start", Lasts: p.StartOver, Settle: time.Hour}, func() {
+	w.do(step{Name: "start", Lasts: p.StartOver, Settle: time.Hour}, func() {
 		for place := range p.Processes {
 			w.running = append(w.running, nil)
 			w.toCome++
@@ -181,41 +102,42 @@ func Run(p Plan) (Report, error) {
 		})
 	}
 	w.finish()
+	w.report.Trace, w.report.Violation = w.Hash, w.Violation
 	return w.report, nil
 }
 
 // do does a step.
-func (w *world) do(s Step, begin func()) {
-	if w.report.Violation != "" {
+func (w *world) do(s step, begin func()) {
+	if w.Violation != "" {
 		return
 	}
-	w.report.Steps = append(w.report.Steps, StepReport{Name: s.Name, WithoutMost: w.without})
+	w.report.Steps = append(w.report.Steps, stepReport{Name: s.Name, WithoutMost: w.without})
 	number := len(w.report.Steps) - 1
 	w.step = &w.report.Steps[number]
-	w.from = w.now
+	w.from = w.Now
 	begin()
-	end := w.now + s.Lasts.Microseconds()
+	end := w.Now + s.Lasts.Microseconds()
 	w.until(end, func() bool { return false })
 	if s.Settle > 0 {
 		w.until(end+s.Settle.Microseconds(), func() bool {
 			return w.without == 0 && w.toCome == 0
 		})
 	}
-	if rest := w.now % 1e6; rest > 0 { // seconds belong to one step
-		w.until(w.now+1e6-rest, func() bool { return false })
+	if rest := w.Now % 1e6; rest > 0 { // seconds belong to one step
+		w.until(w.Now+1e6-rest, func() bool { return false })
 	}
-	w.step.Lasted = time.Duration(w.now-w.from) * time.Microsecond
+	w.step.Lasted = time.Duration(w.Now-w.from) * time.Microsecond
 	w.step.Without = w.without
 	w.step.Settled = w.without == 0
-	seconds := float64(w.now-w.from) / 1e6
+	seconds := float64(w.Now-w.from) / 1e6
 	for k, n := range w.step.Count {
-		if Kind(k).IsWrite() {
+		if kind(k).IsWrite() {
 			w.step.Writes.Mean += float64(n) / max(seconds, 1)
 		} else {
 			w.step.Reads.Mean += float64(n) / max(seconds, 1)
 		}
 	}
-	for second := w.from / 1e6; second < w.now/1e6 && second < int64(len(w.store.seconds)); second++ {
+	for second := w.from / 1e6; second < w.Now/1e6 && second < int64(len(w.store.seconds)); second++ {
 		w.step.Reads.Peak = max(w.step.Reads.Peak, float64(w.store.seconds[second].reads))
 		w.step.Writes.Peak = max(w.step.Writes.Peak, float64(w.store.seconds[second].writes))
 	}
@@ -240,19 +162,19 @@ func (w *world) finish() {
 	slices.Sort(w.ids)
 	for i := 1; i < len(w.ids); i++ {
 		if w.ids[i] == w.ids[i-1] {
-			w.fail("repeated: %v was made twice", w.ids[i])
+			w.Fail("repeated: %v was made twice", w.ids[i])
 		}
 	}
 }
 
 // replaceAll replaces every process, in any order, at even intervals.
-func (w *world) replaceAll(r Rollout, over time.Duration) {
+func (w *world) replaceAll(r rollout, over time.Duration) {
 	w.toCome += len(w.running)
-	for i, place := range w.r.Perm(len(w.running)) {
+	for i, place := range w.Rand.Perm(len(w.running)) {
 		w.after(time.Duration(float64(over)*float64(i)/float64(len(w.running))), func() {
 			old := w.running[place]
 			end := func(then func()) {
-				if w.r.Float64() < r.Crash {
+				if w.Chance(r.Crash) {
 					w.crash(old)
 					then()
 					return

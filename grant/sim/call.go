@@ -11,27 +11,27 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A Call is a kind of call that a program or an operator makes.
-type Call int
+// A call is a kind of call that a program or an operator makes.
+type call int
 
 // The kinds of calls.
 const (
-	CallTryNext   Call = iota
-	CallNext           // waits for a window
-	CallReserve        // up to a whole window at once, and again while it is held
-	CallNextBatch      // also more than MaxAhead allows
-	CallFill
-	CallCursor   // also of a generator that is sealed
-	CallPrefetch // an ID that was fetched some time ago
-	CallForward  // by a process without a number, to another one
-	CallCreate
-	CallDetach
-	CallAttach
-	CallDestroy
-	CallPurge
-	CallFence
-	CallRepair
-	CallUpgrade // of records of version 1
+	callTryNext   call = iota
+	callNext           // waits for a window
+	callReserve        // up to a whole window at once, and again while it is held
+	callNextBatch      // also more than MaxAhead allows
+	callFill
+	callCursor   // also of a generator that is sealed
+	callPrefetch // an ID that was fetched some time ago
+	callForward  // by a process without a number, to another one
+	callCreate
+	callDetach
+	callAttach
+	callDestroy
+	callPurge
+	callFence
+	callRepair
+	callUpgrade // of records of version 1
 	calls
 )
 
@@ -41,10 +41,7 @@ var callNames = [calls]string{
 }
 
 // String is the call in words.
-func (c Call) String() string { return callNames[c] }
-
-// Calls is the number of kinds.
-const Calls = int(calls)
+func (c call) String() string { return callNames[c] }
 
 // tools are what a process makes IDs with, beside its generator.
 type tools struct {
@@ -79,31 +76,31 @@ var done = func() context.Context {
 
 // use makes some IDs.
 func (w *world) use(p *member) {
-	if p.stopped > w.now {
+	if p.stopped > w.Now {
 		return
 	}
 	w.announce(p)
-	c := CallTryNext
-	if of := w.focus.Calls; len(of) > 0 && w.chance(0.5) {
-		c = of[w.r.IntN(len(of))]
-	} else if w.chance(0.15) {
-		c = Call(w.r.IntN(int(CallForward) + 1))
+	c := callTryNext
+	if of := w.focus.Calls; len(of) > 0 && w.Chance(0.5) {
+		c = of[w.Rand.IntN(len(of))]
+	} else if w.Chance(0.15) {
+		c = call(w.Rand.IntN(int(callForward) + 1))
 	}
-	if p.g == nil && c != CallForward && w.chance(0.1) {
-		c = CallForward
+	if p.g == nil && c != callForward && w.Chance(0.1) {
+		c = callForward
 	}
 	switch c {
-	case CallReserve:
+	case callReserve:
 		w.reserve(p)
-	case CallNextBatch:
+	case callNextBatch:
 		w.nextBatch(p)
-	case CallFill:
+	case callFill:
 		w.fillSome(p)
-	case CallCursor:
+	case callCursor:
 		w.useCursor(p)
-	case CallPrefetch:
+	case callPrefetch:
 		w.usePrefetcher(p)
-	case CallForward:
+	case callForward:
 		w.forward(p)
 	default:
 		w.single(p)
@@ -113,7 +110,7 @@ func (w *world) use(p *member) {
 // single makes IDs one by one.
 func (w *world) single(p *member) {
 	n := int(w.upTo(6))
-	if w.chance(0.001) || w.focus.Busy < second && w.chance(0.05) {
+	if w.Chance(0.001) || w.focus.Busy < second && w.Chance(0.05) {
 		n = 3000 // a burst
 	}
 	fine := w.fine(p)
@@ -133,7 +130,7 @@ func (w *world) single(p *member) {
 			id, err = p.g.Next(done)
 		}
 		if err == nil {
-			w.called(CallTryNext)
+			w.called(callTryNext)
 			w.take(p, id)
 			if fine {
 				w.tried(true)
@@ -158,7 +155,7 @@ func (w *world) again(p *member, fine bool) {
 	id, err := p.g.TryNext()
 	switch {
 	case err == nil:
-		w.called(CallNext)
+		w.called(callNext)
 		w.take(p, id)
 		if fine {
 			w.tried(true)
@@ -182,7 +179,7 @@ func (w *world) tried(ok bool) {
 
 // waiting makes a call that may have to wait: for the clock, or for a window. It
 // gives up after some tries.
-func (w *world) waiting(p *member, c Call, tries int, try func(g *firn.Generator) error) {
+func (w *world) waiting(p *member, c call, tries int, try func(g *firn.Generator) error) {
 	err := error(firn.ErrGrantOver)
 	if p.g != nil {
 		err = try(p.g)
@@ -207,14 +204,14 @@ func (w *world) waiting(p *member, c Call, tries int, try func(g *firn.Generator
 func (w *world) reserve(p *member) {
 	f := p.formatOr(w)
 	all := w.window() / f.unit << f.seq
-	if w.chance(0.5) {
+	if w.Chance(0.5) {
 		all = w.longest / f.unit << f.seq
 	}
 	n, times := w.upTo(64), 1
 	switch {
-	case w.chance(0.1), len(w.focus.Calls) > 0 && w.chance(0.5):
+	case w.Chance(0.1), len(w.focus.Calls) > 0 && w.Chance(0.5):
 		n, times = w.upTo(all), 12
-	case w.chance(0.2):
+	case w.Chance(0.2):
 		n = w.upTo(all / 4)
 	}
 	w.hoard(p, int(n), times)
@@ -230,7 +227,7 @@ func (w *world) hoard(p *member, n, times int) {
 	}
 	b, hold, err := p.g.Reserve(n)
 	if err == nil {
-		w.called(CallReserve)
+		w.called(callReserve)
 		x := w.takeBatch(p, b, n)
 		w.alive(p, hold.Microseconds(), func() { w.give(p, x) })
 	} else if errors.Is(err, firn.ErrGrantOver) {
@@ -242,11 +239,11 @@ func (w *world) hoard(p *member, n, times int) {
 // nextBatch makes IDs at consecutive slots.
 func (w *world) nextBatch(p *member) {
 	n := int(w.upTo(200))
-	if w.chance(0.1) {
+	if w.Chance(0.1) {
 		f := p.formatOr(w)
 		n = int(w.upTo(min(2*f.ahead.Microseconds()/f.unit<<f.seq, 100_000)))
 	}
-	w.waiting(p, CallNextBatch, 5, func(g *firn.Generator) error {
+	w.waiting(p, callNextBatch, 5, func(g *firn.Generator) error {
 		b, err := g.NextBatch(done, n)
 		if err == nil {
 			w.hand(p, w.takeBatch(p, b, n))
@@ -258,7 +255,7 @@ func (w *world) nextBatch(p *member) {
 // fillSome fills a slice of IDs.
 func (w *world) fillSome(p *member) {
 	dst := make([]firn.ID, w.upTo(500))
-	w.waiting(p, CallFill, 5, func(g *firn.Generator) error {
+	w.waiting(p, callFill, 5, func(g *firn.Generator) error {
 		err := g.Fill(done, dst)
 		if err == nil {
 			w.hand(p, w.took(p, dst[0], dst[len(dst)-1], len(dst)))
@@ -271,12 +268,12 @@ func (w *world) fillSome(p *member) {
 func (w *world) useCursor(p *member) {
 	for i, c := range p.cursors {
 		if id, err := c.TryNext(); err == nil {
-			w.fail("sealed: member %d makes %v by cursor %d of a generator that is sealed", p.id, id, i)
+			w.Fail("sealed: member %d makes %v by cursor %d of a generator that is sealed", p.id, id, i)
 		}
 	}
 	for i, g := range p.sealed {
 		if id, err := g.TryNext(); err == nil {
-			w.fail("sealed: member %d makes %v by generator %d, which is sealed", p.id, id, i)
+			w.Fail("sealed: member %d makes %v by generator %d, which is sealed", p.id, id, i)
 		}
 	}
 	if p.g == nil {
@@ -294,7 +291,7 @@ func (w *world) useCursor(p *member) {
 			}
 			return
 		}
-		w.called(CallCursor)
+		w.called(callCursor)
 		w.take(p, id)
 	}
 }
@@ -329,7 +326,7 @@ func (w *world) usePrefetcher(p *member) {
 			w.step(p, grant.Event{Kind: grant.Demand})
 			return
 		}
-		w.called(CallPrefetch)
+		w.called(callPrefetch)
 		w.giveTaken(p, w.pieceOf(p.fetchedOf, id))
 	}
 }
@@ -350,7 +347,7 @@ func (w *world) takeBatch(p *member, b firn.Batch, n int) piece {
 		at := x.lo
 		for id := range b.All() {
 			if y := w.pieceOf(x.f, id); y.lo != at || y.n != x.n {
-				w.fail("batch: member %d has a batch from slot %d on with slot %d of %s at %d", p.id, x.lo, y.lo, y.n.key, at)
+				w.Fail("batch: member %d has a batch from slot %d on with slot %d of %s at %d", p.id, x.lo, y.lo, y.n.key, at)
 			}
 			at++
 		}
@@ -360,11 +357,11 @@ func (w *world) takeBatch(p *member, b firn.Batch, n int) piece {
 
 // hand gives IDs to who has called, at once or after a pause.
 func (w *world) hand(p *member, x piece) {
-	if !w.chance(w.focus.Paused) {
+	if !w.Chance(w.focus.Paused) {
 		w.give(p, x)
 		return
 	}
-	w.fault(PausedCall)
+	w.fault(pausedCall)
 	w.alive(p, w.upTo(200*second), func() {
 		if mutant.On(mutant.SlotAcrossTerms) && p.g != nil {
 			x.n = p.t.number
@@ -376,7 +373,7 @@ func (w *world) hand(p *member, x piece) {
 // giveTaken gives what was taken some time ago, or by another.
 func (w *world) giveTaken(p *member, x piece) {
 	if !w.tookIt(x) {
-		w.fail("windows: member %d gives what is from %d to %d µs of %s, and nobody has taken that", p.id, x.begins(), x.ends(), x.n.key)
+		w.Fail("windows: member %d gives what is from %d to %d µs of %s, and nobody has taken that", p.id, x.begins(), x.ends(), x.n.key)
 	}
 	w.give(p, x)
 }

@@ -10,14 +10,14 @@ import (
 
 // clone copies a running process over another one.
 func (w *world) clone(p *member) {
-	if p.id != 2 || p.g == nil || p.stopped > w.now || w.res.Seed%4 != 1 || len(w.cloned) > 0 {
+	if p.id != 2 || p.g == nil || p.stopped > w.Now || w.res.Seed%4 != 1 || len(w.cloned) > 0 {
 		return
 	}
 	other := w.members[3]
 	if other.m == nil {
 		return
 	}
-	w.fault(Clone)
+	w.fault(clone)
 	status := p.m.Status()
 	hi := status.Until * ms
 	if p.request != 0 {
@@ -26,8 +26,7 @@ func (w *world) clone(p *member) {
 	w.cloned = append(w.cloned, cloning{p.t.number, p.used().UnixMicro() - p.f.unit, hi})
 	w.hangUp(other)
 	other.process = p.process
-	w.seq++
-	other.life, other.request = w.seq, 0
+	other.life, other.request = w.Token(), 0
 	other.m = p.m.Clone()
 	other.tools = tools{ahead: p.ahead}
 	t := *p.t

@@ -2,48 +2,48 @@ package sim
 
 import "github.com/firnid/firn/grant"
 
-// A Fault is a kind of fault.
-type Fault int
+// A fault is a kind of fault.
+type fault int
 
 // The kinds of faults.
 const (
-	PausedCall     Fault = iota // between taking an ID and returning it
-	LateSeal                    // between deciding to seal and sealing
-	Stopped                     // the whole process, for up to 5 minutes
-	Crashed                     // memory lost, started again
-	Released                    // given back in good order, and attached again
-	ClockStep                   // up to a minute
-	ClockSet                    // up to an hour
-	ClockDrift                  // of up to 200 ppm
-	ClockSkew                   // up to two minutes, all the time
-	Clock2050                   // for a while
-	ClockYear                   // a process that starts a year ahead, and soon ends
-	ClockCoarse                 // it has whole seconds
-	StoreClock                  // it is wrong
-	Partition                   // of one member from the store
-	Outage                      // of the store
-	SlowRequest                 // up to a minute, and so beyond the timeout
-	LostRequest                 //
-	LostAnswer                  //
-	LateCAS                     // applied after its sender has given up
-	Lag                         // of the standby
-	NotDurable                  // a write that all can read and the standby does not have
-	Failover                    // to a standby that lacks some of these
-	OldPrimary                  // a request to the primary that was replaced
-	LineageFailed               // the store does not say where it is
-	Restore                     // of the store from a backup, with a fence
-	LateFence                   // the members are back before the fence
-	HalfFence                   // a fence that is stopped and run again
-	ShortFence                  // a fence that knows a shorter window than there was
-	Fenced                      // a store that never went back
-	Younger                     // the sequencer was created after the backup
-	Clone                       // of a running process
-	DetachedAll                 // and attached
-	DestroyedAll                // and created again
-	Changed                     // created again with another window, or purged and created with another layout
-	OperatorLost                // an operator's request, or its answer
-	ReusedAddress               // a hop comes to another member than it is for
-	ForeignAddress              // a hop comes to a server of another store
+	pausedCall     fault = iota // between taking an ID and returning it
+	lateSeal                    // between deciding to seal and sealing
+	stopped                     // the whole process, for up to 5 minutes
+	crashed                     // memory lost, started again
+	released                    // given back in good order, and attached again
+	clockStep                   // up to a minute
+	clockSet                    // up to an hour
+	clockDrift                  // of up to 200 ppm
+	clockSkew                   // up to two minutes, all the time
+	clock2050                   // for a while
+	clockYear                   // a process that starts a year ahead, and soon ends
+	clockCoarse                 // it has whole seconds
+	storeClock                  // it is wrong
+	partition                   // of one member from the store
+	outage                      // of the store
+	slowRequest                 // up to a minute, and so beyond the timeout
+	lostRequest                 //
+	lostAnswer                  //
+	lateCAS                     // applied after its sender has given up
+	lag                         // of the standby
+	notDurable                  // a write that all can read and the standby does not have
+	failover                    // to a standby that lacks some of these
+	oldPrimary                  // a request to the primary that was replaced
+	lineageFailed               // the store does not say where it is
+	restore                     // of the store from a backup, with a fence
+	lateFence                   // the members are back before the fence
+	halfFence                   // a fence that is stopped and run again
+	shortFence                  // a fence that knows a shorter window than there was
+	fenced                      // a store that never went back
+	younger                     // the sequencer was created after the backup
+	clone                       // of a running process
+	detachedAll                 // and attached
+	destroyedAll                // and created again
+	changed                     // created again with another window, or purged and created with another layout
+	operatorLost                // an operator's request, or its answer
+	reusedAddress               // a hop comes to another member than it is for
+	foreignAddress              // a hop comes to a server of another store
 	faults
 )
 
@@ -56,57 +56,54 @@ var faultNames = [faults]string{
 }
 
 // String is the fault in words.
-func (f Fault) String() string { return faultNames[f] }
-
-// Faults is the number of kinds.
-const Faults = int(faults)
+func (f fault) String() string { return faultNames[f] }
 
 // disturb does something bad, and comes again.
 func (w *world) disturb() {
-	w.after(w.upTo(w.focus.Every), w.disturb)
-	p := w.members[w.r.IntN(len(w.members))]
+	w.After(w.upTo(w.focus.Every), w.disturb)
+	p := w.members[w.Rand.IntN(len(w.members))]
 	if p.m == nil || p.loops {
 		return
 	}
-	f := Fault(w.r.IntN(int(faults)))
-	if w.chance(0.05) {
-		f = Restore // it takes two, one to make a backup
+	f := fault(w.Rand.IntN(int(faults)))
+	if w.Chance(0.05) {
+		f = restore // it takes two, one to make a backup
 	}
-	if of := w.focus.Faults; len(of) > 0 && w.chance(0.5) {
-		f = of[w.r.IntN(len(of))]
+	if of := w.focus.Faults; len(of) > 0 && w.Chance(0.5) {
+		f = of[w.Rand.IntN(len(of))]
 	}
 	switch f {
-	case Stopped:
+	case stopped:
 		w.fault(f)
-		p.stopped = w.now + w.upTo(5*minute)
+		p.stopped = w.Now + w.upTo(5*minute)
 		p.disturbed = p.stopped
-	case Crashed:
+	case crashed:
 		w.fault(f)
 		w.crash(p, w.upTo(minute))
-	case Released:
+	case released:
 		w.release(p)
-	case ClockStep, ClockSet, Clock2050:
+	case clockStep, clockSet, clock2050:
 		w.disturbClock(p, f)
-	case Partition:
+	case partition:
 		w.fault(f)
-		p.cut = w.now + w.upTo(3*minute)
-	case Outage:
+		p.cut = w.Now + w.upTo(3*minute)
+	case outage:
 		w.fault(f)
-		w.store.down = max(w.store.down, w.now+w.upTo(2*minute))
-	case Lag:
+		w.store.down = max(w.store.down, w.Now+w.upTo(2*minute))
+	case lag:
 		if w.standby && !w.unfenced {
 			w.store.lag()
 		}
-	case Restore:
+	case restore:
 		w.disturbStore()
-	case Fenced:
-		if w.chance(0.3) {
-			w.fault(Fenced)
+	case fenced:
+		if w.Chance(0.3) {
+			w.fault(fenced)
 			w.fence()
 		}
-	case Clone:
+	case clone:
 		w.clone(p)
-	case DetachedAll, DestroyedAll, Changed:
+	case detachedAll, destroyedAll, changed:
 		w.empty(f)
 	}
 }
@@ -116,44 +113,44 @@ func (w *world) release(p *member) {
 	if !p.attached {
 		return
 	}
-	w.fault(Released)
-	p.attached, p.disturbed = false, w.now
+	w.fault(released)
+	p.attached, p.disturbed = false, w.Now
 	w.step(p, grant.Event{Kind: grant.Release})
 	w.alive(p, w.upTo(30*second), func() {
-		p.attached, p.disturbed = true, w.now
+		p.attached, p.disturbed = true, w.Now
 		w.step(p, grant.Event{Kind: grant.Attach})
 	})
 }
 
 // disturbClock sets a member's clock wrong, and often right again.
-func (w *world) disturbClock(p *member, f Fault) {
-	if w.focus.Step != 0 && f == ClockStep {
+func (w *world) disturbClock(p *member, f fault) {
+	if w.focus.Step != 0 && f == clockStep {
 		w.fault(f)
-		p.offset, p.disturbed = w.upTo(2*w.focus.Step)-w.focus.Step, w.now
+		p.offset, p.disturbed = w.upTo(2*w.focus.Step)-w.focus.Step, w.Now
 		return
 	}
-	if !w.wild || f == Clock2050 && (p.id < 2 || w.res.Faults[f] > 1) {
+	if !w.wild || f == clock2050 && (p.id < 2 || w.res.Faults[f] > 1) {
 		return // a number that was used in 2050 is of no use to others before
 	}
 	w.fault(f)
-	p.disturbed = w.now
+	p.disturbed = w.Now
 	switch f {
-	case ClockStep:
+	case clockStep:
 		p.offset += w.upTo(2*minute) - minute
-	case ClockSet:
+	case clockSet:
 		p.offset += w.upTo(2*hour) - hour
 	default:
 		was := p.offset
-		p.offset = in2050 - w.now
+		p.offset = in2050 - w.Now
 		life := p.life
-		w.after(w.upTo(minute), func() { // also while it is stopped
+		w.After(w.upTo(minute), func() { // also while it is stopped
 			if p.life == life {
-				p.offset, p.disturbed = was, w.now
+				p.offset, p.disturbed = was, w.Now
 			}
 		})
 	}
-	if w.chance(0.5) {
-		w.after(w.upTo(5*minute), func() { p.offset, p.drift, p.disturbed = 0, 0, w.now })
+	if w.Chance(0.5) {
+		w.After(w.upTo(5*minute), func() { p.offset, p.drift, p.disturbed = 0, 0, w.Now })
 	}
 }
 

@@ -79,7 +79,7 @@ func formatFor(l firn.Layout) *format {
 // none is to lack.
 func (w *world) anyFormat() *format {
 	for {
-		f := formats[w.r.IntN(len(formats))]
+		f := formats[w.Rand.IntN(len(formats))]
 		if f.epoch < w.begins-24*hour && !(w.besieged && f.nodes() < processes+2) {
 			return f
 		}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"container/heap"
 	"context"
 	"strings"
 	"testing"
@@ -57,12 +56,12 @@ func TestHistoric(t *testing.T) {
 					mutant.Set(incident.mistake)
 					defer mutant.Set(mutant.None)
 				}
-				s := stage{newWorld(1, Focus{})}
+				s := stage{newWorld(1, focus{})}
 				s.byHand, s.format = true, formats[0]
 				s.config = grant.Config{Layout: s.layout, MaxAhead: s.ahead, Window: 30 * time.Second}
 				s.create()
 				incident.play(s, mistaken)
-				return s.res.Violation
+				return s.Violation
 			}
 			if v := run(false); v != "" {
 				t.Error(v)
@@ -89,7 +88,7 @@ func (s stage) process(lo, hi uint64) *member { return s.slow(lo, hi, 0) }
 
 // slow starts a process whose clock is behind by some ms.
 func (s stage) slow(lo, hi uint64, behind int64) *member {
-	s.now += ms // no two start in one moment
+	s.Now += ms // no two start in one moment
 	p := newMember(len(s.members))
 	p.only = &[2]uint64{lo, hi}
 	p.offset = -behind * ms
@@ -117,7 +116,7 @@ func (s stage) settle(all ...*member) {
 	for _, p := range all {
 		for n := 0; p.waiting != nil; n++ {
 			if n == 100 {
-				s.fail("promise: member %d does not stop asking", p.id)
+				s.Fail("promise: member %d does not stop asking", p.id)
 				return
 			}
 			s.answer(p)
@@ -127,21 +126,18 @@ func (s stage) settle(all ...*member) {
 
 // sleep lets time pass, with timers, while some processes have the store.
 func (s stage) sleep(d int64, connected ...*member) {
-	end := s.now + d*ms
+	end := s.Now + d*ms
 	s.settle(connected...)
-	for len(s.q) > 0 && s.q[0].at <= end {
-		e := heap.Pop(&s.q).(event)
-		s.now = max(s.now, e.at)
-		e.do()
+	for s.Next(end) {
 		s.settle(connected...)
 	}
-	s.now = end
+	s.Now = end
 }
 
 // make makes up to n IDs, and tells how many there were. Where the window does not
 // allow one, the process asks for more.
 func (s stage) make(p *member, n int) (made int) {
-	for made < n && s.res.Violation == "" {
+	for made < n && s.Violation == "" {
 		if p.g == nil {
 			s.step(p, grant.Event{Kind: grant.Demand})
 			return made
@@ -160,7 +156,7 @@ func (s stage) make(p *member, n int) (made int) {
 // busy makes IDs for a while, in steps of 100 ms, while all have the store.
 func (s stage) busy(d int64, all ...*member) (made []int) {
 	made = make([]int, len(all))
-	for end := s.now + d*ms; s.now < end; s.sleep(100, all...) {
+	for end := s.Now + d*ms; s.Now < end; s.sleep(100, all...) {
 		for i, p := range all {
 			made[i] += s.make(p, 5)
 			s.settle(p)
@@ -184,7 +180,7 @@ func (s stage) renewing(p *member) {
 // setup checks what a script rests on.
 func (s stage) setup(ok bool, what string) {
 	if !ok {
-		s.fail("setup: it does not come to it that %s", what)
+		s.Fail("setup: it does not come to it that %s", what)
 	}
 }
 
@@ -201,7 +197,7 @@ func (s stage) passOn(to *member) {
 // promise checks what the protocol promises.
 func (s stage) promise(ok bool, what string) {
 	if !ok {
-		s.fail("promise: it does not hold that %s", what)
+		s.Fail("promise: it does not hold that %s", what)
 	}
 }
 
@@ -274,13 +270,13 @@ func twoPrimaries(s stage, _ bool) {
 	s.make(a, 50)
 	until := a.m.Status().Until * ms
 	s.sleep(2000)
-	a.drift, a.driftAt = -1, s.now // a is cut off, and its clock stands
+	a.drift, a.driftAt = -1, s.Now // a is cut off, and its clock stands
 	b := s.process(0, 0)
-	for s.now <= until {
+	for s.Now <= until {
 		s.settle(b)
 		s.make(b, 10)
 		s.sleep(1000, b)
-		s.promise(s.now > until || !s.holds(b), "nobody else has the number while its window lasts")
+		s.promise(s.Now > until || !s.holds(b), "nobody else has the number while its window lasts")
 	}
 	s.passOn(b)
 	s.promise(s.make(a, 100) == 100, "the first one's memory is good still")
@@ -363,9 +359,9 @@ func splitBrain(s stage, _ bool) {
 	s.make(a, 10)
 	s.make(b, 10)
 	until := b.m.Status().Until * ms
-	cut := s.now
+	cut := s.Now
 	var joined *member
-	for s.now < cut+2*minute {
+	for s.Now < cut+2*minute {
 		s.make(a, 5)
 		s.settle(a)
 		made := s.make(b, 5)
@@ -374,8 +370,8 @@ func splitBrain(s stage, _ bool) {
 				s.lose(b) // it is answered by nobody
 			}
 		}
-		s.promise(made == 0 || s.now <= until, "without the store there are no IDs when the window is over")
-		if joined == nil && s.now > until {
+		s.promise(made == 0 || s.Now <= until, "without the store there are no IDs when the window is over")
+		if joined == nil && s.Now > until {
 			joined = s.process(0, 1)
 		}
 		if joined != nil {
@@ -418,9 +414,9 @@ func sessionOver(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
 	s.make(a, 50)
-	s.sleep(a.m.Status().Until - 300 - s.now/ms)
+	s.sleep(a.m.Status().Until - 300 - s.Now/ms)
 	a.waiting = nil                // a renewal, which nobody sees
-	a.drift, a.driftAt = -1, s.now // its clock stands from here on
+	a.drift, a.driftAt = -1, s.Now // its clock stands from here on
 	b := s.process(0, 0)
 	s.passOn(b)
 	made := s.make(a, 20_000)

@@ -72,38 +72,37 @@ func newMember(id int) *member { return &member{id: id, process: process{cut: ne
 // end ends a process. The next one has the same clock, network and place.
 func (w *world) end(p *member) {
 	w.hangUp(p)
-	w.seq++
 	p.process = process{
-		life: w.seq, began: w.now, offset: p.offset, drift: p.drift, driftAt: p.driftAt, cut: p.cut, timer: p.timer,
-		stopped: never, shaky: never, disturbed: w.now, revised: never, floor: never, floorRead: never,
+		life: w.Token(), began: w.Now, offset: p.offset, drift: p.drift, driftAt: p.driftAt, cut: p.cut, timer: p.timer,
+		stopped: never, shaky: never, disturbed: w.Now, revised: never, floor: never, floorRead: never,
 	}
 }
 
 // start starts a process anew, once it can read the configuration.
 func (w *world) start(p *member) {
 	w.end(p)
-	if !w.byHand && (w.store.down > w.now || p.cut > w.now || w.unfenced) {
+	if !w.byHand && (w.store.down > w.Now || p.cut > w.Now || w.unfenced) {
 		w.alive(p, second+w.upTo(second), func() { w.start(p) })
 		return
 	}
 	p.attached = true
 	switch {
 	case p.loops:
-		w.fault(ClockYear)
+		w.fault(clockYear)
 		p.offset = year
-	case w.wild && w.chance(0.05):
-		w.fault(ClockSkew)
+	case w.wild && w.Chance(0.05):
+		w.fault(clockSkew)
 		p.offset = w.upTo(4*minute) - 2*minute
 	case w.skewed && !w.byHand:
-		w.fault(ClockSkew)
+		w.fault(clockSkew)
 		p.offset = w.upTo(8*second) - 4*second
 	}
-	if w.wild && w.chance(0.2) {
-		w.fault(ClockDrift)
-		p.drift, p.driftAt = (w.r.Float64()-0.5)*4e-4, w.now
+	if w.wild && w.Chance(0.2) {
+		w.fault(clockDrift)
+		p.drift, p.driftAt = (w.Rand.Float64()-0.5)*4e-4, w.Now
 	}
-	if !w.byHand && (w.focus.Coarse || w.chance(0.1)) {
-		w.fault(ClockCoarse)
+	if !w.byHand && (w.focus.Coarse || w.Chance(0.1)) {
+		w.fault(clockCoarse)
 		p.grain = second
 	}
 	f := formatFor(w.config.Layout)
@@ -118,10 +117,10 @@ func (w *world) start(p *member) {
 		p.numbers = *p.only
 	}
 	set := grant.Settings{
-		Name: name, Lo: p.numbers[0], Hi: p.numbers[1], Random: w.r.Uint64, Host: fmt.Sprint(p.id), StoreClock: w.shape.clock,
-		AllowClockBehind: w.byHand || w.chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.chance(0.3)),
+		Name: name, Lo: p.numbers[0], Hi: p.numbers[1], Random: w.Rand.Uint64, Host: fmt.Sprint(p.id), StoreClock: w.shape.clock,
+		AllowClockBehind: w.byHand || w.Chance(0.7), AllowClockAhead: !w.besieged && (p.loops || w.Chance(0.3)),
 	}
-	if !w.byHand && w.chance(0.7) {
+	if !w.byHand && w.Chance(0.7) {
 		config := w.config // what package sequencer does
 		set.Config = &config
 	}
@@ -138,7 +137,7 @@ func (w *world) start(p *member) {
 func (w *world) work(p *member) {
 	w.use(p)
 	gap := w.upTo(w.focus.Busy)
-	if w.chance(0.01) {
+	if w.Chance(0.01) {
 		gap = w.upTo(4 * w.window()) // idle
 	}
 	w.alive(p, gap, func() { w.work(p) })
@@ -153,10 +152,10 @@ func (w *world) crash(p *member, later int64) {
 // loop starts a process again and again.
 func (w *world) loop(p *member) {
 	w.start(p)
-	w.after(w.upTo(20*second), func() {
-		w.fault(Crashed)
+	w.After(w.upTo(20*second), func() {
+		w.fault(crashed)
 		w.end(p)
-		w.after(w.upTo(5*second), func() { w.loop(p) })
+		w.After(w.upTo(5*second), func() { w.loop(p) })
 	})
 }
 
@@ -164,11 +163,11 @@ func (w *world) loop(p *member) {
 // stopped does it when it continues.
 func (w *world) alive(p *member, d int64, do func()) {
 	life := p.life
-	w.after(d, func() {
+	w.After(d, func() {
 		switch {
 		case p.life != life:
-		case p.stopped > w.now:
-			w.alive(p, p.stopped-w.now, do)
+		case p.stopped > w.Now:
+			w.alive(p, p.stopped-w.Now, do)
 		default:
 			do()
 		}
@@ -177,7 +176,7 @@ func (w *world) alive(p *member, d int64, do func()) {
 
 // clock is a member's clock.
 func (w *world) clock(p *member) int64 {
-	t := w.now + p.offset + int64(p.drift*float64(w.now-p.driftAt))
+	t := w.Now + p.offset + int64(p.drift*float64(w.Now-p.driftAt))
 	if p.grain > 0 {
 		t = floorDiv(t, p.grain) * p.grain
 	}
@@ -185,7 +184,7 @@ func (w *world) clock(p *member) int64 {
 }
 
 // mono is the time since the world began, by a clock that never goes back.
-func (w *world) mono() time.Duration { return time.Duration(w.now-w.begins) * time.Microsecond }
+func (w *world) mono() time.Duration { return time.Duration(w.Now-w.begins) * time.Microsecond }
 
 // used is what a Holder says of it.
 func (p *member) used() time.Time {
@@ -200,11 +199,11 @@ func (p *member) used() time.Time {
 
 // step passes an event to a member's machine, when the process runs.
 func (w *world) step(p *member, e grant.Event) {
-	if p.stopped > w.now {
+	if p.stopped > w.Now {
 		w.alive(p, 0, func() { w.step(p, e) })
 		return
 	}
-	w.trace(w.now, int64(p.id), int64(e.Kind))
+	w.Trace(w.Now, int64(p.id), int64(e.Kind))
 	for _, a := range p.m.Step(e.At(time.UnixMicro(w.clock(p)), w.mono(), p.used())) {
 		w.act(p, a)
 	}
@@ -212,16 +211,15 @@ func (w *world) step(p *member, e grant.Event) {
 
 // act does what a Keeper does.
 func (w *world) act(p *member, a grant.Action) {
-	w.trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
+	w.Trace(int64(a.Kind), int64(a.Node), a.From, a.Until)
 	for _, c := range []byte(a.Key) {
-		w.trace(int64(c))
+		w.Trace(int64(c))
 	}
 	switch {
 	case a.IsRequest():
 		w.ask(p, a)
 	case a.Kind == grant.Timer:
-		w.seq++
-		p.timer = w.seq
+		p.timer = w.Token()
 		mine := p.timer
 		w.alive(p, a.At*ms-w.mono().Microseconds(), func() {
 			if p.timer == mine {
@@ -234,8 +232,8 @@ func (w *world) act(p *member, a grant.Action) {
 		w.extend(p, a)
 	case a.Kind == grant.Seal:
 		d := int64(0)
-		if !w.byHand && w.chance(0.2) {
-			w.fault(LateSeal)
+		if !w.byHand && w.Chance(0.2) {
+			w.fault(lateSeal)
 			d = w.upTo(2 * second)
 		}
 		w.alive(p, d, func() {
@@ -248,7 +246,7 @@ func (w *world) act(p *member, a grant.Action) {
 		// Its configuration is that of an earlier life of the sequencer, and so an
 		// operator starts it anew.
 		late := w.upTo(2 * minute)
-		p.disturbed = max(p.disturbed, w.now+late)
+		p.disturbed = max(p.disturbed, w.Now+late)
 		w.alive(p, late, func() { w.crash(p, w.upTo(second)) })
 	}
 }
@@ -257,8 +255,8 @@ func (w *world) act(p *member, a grant.Action) {
 func (w *world) alarm(p *member, i grant.AlarmInfo) {
 	w.res.Alarms++
 	if i.Kind == grant.RolledBack && !w.byHand {
-		at := w.now
-		w.after(w.upTo(minute), func() {
+		at := w.Now
+		w.After(w.upTo(minute), func() {
 			if w.fenced < at {
 				w.fence()
 			}
@@ -319,7 +317,7 @@ func (w *world) extend(p *member, a grant.Action) {
 		return
 	}
 	if err := p.g.Extend(until); err != nil {
-		w.fail("extend: %v", err)
+		w.Fail("extend: %v", err)
 	}
 }
 
@@ -337,8 +335,7 @@ func (w *world) seal(p *member) {
 
 // ask sends a request to the store.
 func (w *world) ask(p *member, a grant.Action) {
-	w.seq++
-	token, life, epoch := w.seq, p.life, w.store.epoch
+	token, life, epoch := w.Token(), p.life, w.store.epoch
 	p.request = token
 	if a.Kind == grant.CAS {
 		x := w.of(a.Next)
@@ -363,42 +360,42 @@ func (w *world) ask(p *member, a grant.Action) {
 		p.waiting, p.answer = &a, answer
 		return
 	}
-	w.after(min(timeout, w.window()/6), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
+	w.After(min(timeout, w.window()/6), func() { answer(grant.Event{Err: context.DeadlineExceeded}) })
 	there, back := w.upTo(20*ms), w.upTo(20*ms)
-	if w.chance(w.focus.Slow) {
-		w.fault(SlowRequest)
-		there, p.shaky = w.upTo(w.focus.Delay), w.now
+	if w.Chance(w.focus.Slow) {
+		w.fault(slowRequest)
+		there, p.shaky = w.upTo(w.focus.Delay), w.Now
 	}
-	if w.chance(0.02) {
-		w.fault(LostRequest)
-		p.shaky = w.now
+	if w.Chance(0.02) {
+		w.fault(lostRequest)
+		p.shaky = w.Now
 		return
 	}
-	lost := w.chance(0.02)
-	w.after(there, func() {
-		if w.store.epoch != epoch || w.store.down > w.now || p.cut > w.now && p.life == life {
+	lost := w.Chance(0.02)
+	w.After(there, func() {
+		if w.store.epoch != epoch || w.store.down > w.Now || p.cut > w.Now && p.life == life {
 			return
 		}
 		if e, ok := w.whereIsIt(p, a); !ok {
 			if p.life == life && p.request == token && e.Kind == grant.WentBack {
 				w.step(p, e)
 			}
-			w.after(back, func() { answer(grant.Event{Err: grant.ErrNotSent}) })
+			w.After(back, func() { answer(grant.Event{Err: grant.ErrNotSent}) })
 			return
 		}
 		if a.Kind == grant.CAS && (p.request != token || p.life != life) {
-			w.fault(LateCAS)
+			w.fault(lateCAS)
 		}
 		e, answered := w.store.do(a, p)
 		if !answered {
 			return
 		}
 		if lost {
-			w.fault(LostAnswer)
-			p.shaky = w.now
+			w.fault(lostAnswer)
+			p.shaky = w.Now
 			return
 		}
-		w.after(back, func() { answer(e) })
+		w.After(back, func() { answer(e) })
 	})
 }
 
@@ -408,15 +405,15 @@ func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
 	switch {
 	case !w.lineage || a.Kind != grant.CAS && !readsConfig(a):
 		return e, true
-	case p.revised != never && w.now-p.revised < second:
+	case p.revised != never && w.Now-p.revised < second:
 		return e, true // it has just said so
-	case w.chance(0.01), w.unfenced && w.chance(w.focus.Silent):
-		w.fault(LineageFailed)
-		p.shaky = w.now
+	case w.Chance(0.01), w.unfenced && w.Chance(w.focus.Silent):
+		w.fault(lineageFailed)
+		p.shaky = w.Now
 		return e, mutant.On(mutant.LineageIgnored)
 	}
 	back := w.store.revision < p.revision
-	p.revision, p.revised = w.store.revision, w.now
+	p.revision, p.revised = w.store.revision, w.Now
 	if back {
 		e.Kind = grant.WentBack
 	}
@@ -436,11 +433,11 @@ func (w *world) fine(p *member) bool {
 	switch {
 	case !p.attached || p.loops:
 		return false
-	case max(w.closing, w.store.down, p.cut, p.began, p.shaky) >= w.now-a || p.disturbed >= w.now-2*minute:
+	case max(w.closing, w.store.down, p.cut, p.began, p.shaky) >= w.Now-a || p.disturbed >= w.Now-2*minute:
 		return false
 	case clock/ms < w.floor()+60_000:
 		return false // numbers are of no use yet
-	case clock < w.now-9*second || clock > w.now+9*second || p.used().UnixMicro() > clock+2*w.window():
+	case clock < w.Now-9*second || clock > w.Now+9*second || p.used().UnixMicro() > clock+2*w.window():
 		return false // or it was wrong, and the process has used times that are to come
 	case w.clockOff != 0 && (w.wild || p.numbers[0] == p.numbers[1]):
 		return false // it sees no clocks, or not enough, that say that the store's is wrong

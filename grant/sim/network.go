@@ -48,7 +48,7 @@ func (w *world) listen(p *member) {
 		}
 	}
 	if len(idle) > 0 {
-		p.address = idle[w.r.IntN(len(idle))]
+		p.address = idle[w.Rand.IntN(len(idle))]
 	} else {
 		p.address = len(n.hosts)
 		n.hosts = append(n.hosts, host{})
@@ -59,11 +59,11 @@ func (w *world) listen(p *member) {
 
 // announce writes a process's record.
 func (w *world) announce(p *member) {
-	if p.self == 0 || p.cut > w.now || w.store.down > w.now {
+	if p.self == 0 || p.cut > w.Now || w.store.down > w.Now {
 		return
 	}
-	w.net.entries = slices.DeleteFunc(w.net.entries, func(e entry) bool { return e.member == p.self || e.at < w.now-entryLife })
-	w.net.entries = append(w.net.entries, entry{p.self, p.address, w.now})
+	w.net.entries = slices.DeleteFunc(w.net.entries, func(e entry) bool { return e.member == p.self || e.at < w.Now-entryLife })
+	w.net.entries = append(w.net.entries, entry{p.self, p.address, w.Now})
 }
 
 // hangUp ends a process's server. A server of another store may come to be there.
@@ -73,28 +73,28 @@ func (w *world) hangUp(p *member) {
 	}
 	address := p.address
 	w.net.hosts[address] = host{}
-	if !w.chance(0.3) {
+	if !w.Chance(0.3) {
 		return
 	}
 	f := formatFor(w.config.Layout)
-	g, err := firn.NewGenerator(f.layout, firn.StaticGrant(uint64(w.r.IntN(int(f.nodes())))), &firn.Options{Now: w.time})
+	g, err := firn.NewGenerator(f.layout, firn.StaticGrant(uint64(w.Rand.IntN(int(f.nodes())))), &firn.Options{Now: w.time})
 	if err != nil {
-		w.fail("foreign server: %v", err)
+		w.Fail("foreign server: %v", err)
 		return
 	}
 	w.net.hosts[address] = host{foreign: g, of: f}
-	w.after(w.upTo(minute), func() { w.net.hosts[address] = host{} })
+	w.After(w.upTo(minute), func() { w.net.hosts[address] = host{} })
 }
 
 // forward has a process ask others for IDs.
 func (w *world) forward(p *member) {
 	var all []entry
 	for _, e := range w.net.entries {
-		if e.member != p.self && e.at >= w.now-entryLife {
+		if e.member != p.self && e.at >= w.Now-entryLife {
 			all = append(all, e)
 		}
 	}
-	w.r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	w.Rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	const targets = 3
 	w.hop(p, all[:min(targets, len(all))], int(w.upTo(100)))
 }
@@ -106,11 +106,11 @@ func (w *world) hop(p *member, all []entry, n int) {
 	}
 	to := all[0]
 	next := func() { w.alive(p, w.upTo(10*ms), func() { w.hop(p, all[1:], n) }) }
-	w.after(w.upTo(10*ms), func() {
+	w.After(w.upTo(10*ms), func() {
 		h := w.net.hosts[to.address]
 		switch {
 		case h.foreign != nil:
-			w.fault(ForeignAddress)
+			w.fault(foreignAddress)
 			if !mutant.On(mutant.TargetUnchecked) {
 				next()
 				return
@@ -132,7 +132,7 @@ func (w *world) hop(p *member, all []entry, n int) {
 // answerHop has a member make IDs for another one. It does not ask a third.
 func (w *world) answerHop(p, q *member, to entry, n int, next func()) {
 	if q.self != to.member {
-		w.fault(ReusedAddress)
+		w.fault(reusedAddress)
 		if !mutant.On(mutant.TargetUnchecked) {
 			next()
 			return
@@ -149,12 +149,12 @@ func (w *world) answerHop(p, q *member, to entry, n int, next func()) {
 	}
 	x := w.takeBatch(q, b, n)
 	back := w.upTo(20 * ms)
-	if w.chance(w.focus.Slow) {
-		w.fault(SlowRequest)
+	if w.Chance(w.focus.Slow) {
+		w.fault(slowRequest)
 		back = w.upTo(w.focus.Delay)
 	}
 	w.alive(p, back, func() {
-		w.called(CallForward)
+		w.called(callForward)
 		w.giveTaken(p, x)
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-func (w *world) time() time.Time { return time.UnixMicro(w.now) }
+func (w *world) time() time.Time { return time.UnixMicro(w.Now) }
 
 // admin are the options of an operator, whose clock is right.
 func (w *world) admin() *grant.AdminOptions { return &grant.AdminOptions{Now: w.time} }
@@ -20,11 +20,11 @@ func (w *world) admin() *grant.AdminOptions { return &grant.AdminOptions{Now: w.
 func (w *world) create() {
 	w.announced(w.config)
 	at := w.time()
-	if w.chance(0.5) {
+	if w.Chance(0.5) {
 		at = at.Add(-48 * time.Hour) // a fence takes what is younger for too young to know
 	}
 	if _, err := grant.Create(done, operator{w, true}, name, w.config, at); err != nil {
-		w.fail("create: %v", err)
+		w.Fail("create: %v", err)
 	}
 	w.created(w.config)
 	if w.old {
@@ -42,7 +42,7 @@ func (w *world) age() {
 }
 
 func (w *world) created(c grant.Config) {
-	w.called(CallCreate)
+	w.called(callCreate)
 	w.config = c
 	w.known = max(w.known, c.Window)
 }
@@ -61,16 +61,16 @@ func unclear(err error) bool {
 // insist does something as an operator does: again, a little later, while the
 // answer is not clear. then gets the last error.
 func (w *world) insist(do func() error, then func(error)) {
-	w.operating = w.now + 10*minute
+	w.operating = w.Now + 10*minute
 	var again func()
 	again = func() {
 		err := do()
 		if unclear(err) {
-			w.operating = w.now + 10*minute
-			w.after(w.upTo(5*second), again)
+			w.operating = w.Now + 10*minute
+			w.After(w.upTo(5*second), again)
 			return
 		}
-		w.operating = w.now
+		w.operating = w.Now
 		then(err)
 	}
 	again()
@@ -78,13 +78,13 @@ func (w *world) insist(do func() error, then func(error)) {
 
 // empty has all members give their numbers back, and lets them go on a little later,
 // after a change perhaps.
-func (w *world) empty(f Fault) {
+func (w *world) empty(f fault) {
 	for k, v := range w.store.values {
-		if strings.HasPrefix(k, prefix) && w.of(v).Until*ms > w.now+2*w.window()+2*second {
+		if strings.HasPrefix(k, prefix) && w.of(v).Until*ms > w.Now+2*w.window()+2*second {
 			return // a clock in 2050 wrote it: it would wait until then
 		}
 	}
-	if w.closing > w.now || w.operating > w.now || w.unfenced {
+	if w.closing > w.Now || w.operating > w.Now || w.unfenced {
 		return
 	}
 	w.fault(f)
@@ -92,14 +92,14 @@ func (w *world) empty(f Fault) {
 }
 
 // finish takes the sequencer to its end: detached, or destroyed.
-func (w *world) finish(f Fault) {
-	w.closing = w.now + year
+func (w *world) finish(f fault) {
+	w.closing = w.Now + year
 	w.insist(func() error {
 		if w.unfenced {
 			return grant.ErrNotSent
 		}
 		call := grant.Destroy
-		if f == DetachedAll {
+		if f == detachedAll {
 			call = grant.DetachAll
 		}
 		_, err := call(done, operator{w: w}, name, w.admin()) // one step at a time: what waits is called again
@@ -112,27 +112,27 @@ func (w *world) finish(f Fault) {
 		case errors.Is(err, grant.ErrDestroyed), errors.Is(err, grant.ErrNotFound):
 			return // the store went back, and what it has now is seen by attend
 		case err != nil:
-			w.fail("%v: %v", f, err)
+			w.Fail("%v: %v", f, err)
 			return
 		}
-		w.called(map[bool]Call{true: CallDetach, false: CallDestroy}[f == DetachedAll])
-		w.ended, w.closing = true, w.now+20*second
-		w.operating = w.now + 10*minute
-		w.after(w.upTo(10*second), func() { w.revive(f) })
+		w.called(map[bool]call{true: callDetach, false: callDestroy}[f == detachedAll])
+		w.ended, w.closing = true, w.Now+20*second
+		w.operating = w.Now + 10*minute
+		w.After(w.upTo(10*second), func() { w.revive(f) })
 	})
 }
 
 // revive makes a sequencer usable again that was detached or destroyed.
-func (w *world) revive(f Fault) {
+func (w *world) revive(f fault) {
 	w.ended = false
-	if f == DetachedAll {
+	if f == detachedAll {
 		w.insist(func() error { return w.attachAll() }, func(error) {})
 		return
 	}
 	c := w.config
 	purge := false
-	if f == Changed {
-		if c = w.anyConfig(formatFor(c.Layout)); w.chance(0.3) {
+	if f == changed {
+		if c = w.anyConfig(formatFor(c.Layout)); w.Chance(0.3) {
 			purge = true
 			c = w.anyConfig(w.anyFormat())
 		}
@@ -150,7 +150,7 @@ func (w *world) revive(f Fault) {
 			if _, err := grant.Purge(done, operator{w: w}, name); err != nil {
 				return err
 			}
-			w.called(CallPurge)
+			w.called(callPurge)
 		}
 		_, err := grant.Create(done, operator{w: w}, name, c, w.time())
 		return err
@@ -167,7 +167,7 @@ func (w *world) attachAll() error {
 	}
 	_, err := grant.AttachAll(done, operator{w: w}, name)
 	if err == nil {
-		w.called(CallAttach)
+		w.called(callAttach)
 	}
 	return err
 }
@@ -175,31 +175,31 @@ func (w *world) attachAll() error {
 // attend looks after the sequencer: where the store went back, it is in a state that
 // no operator works on.
 func (w *world) attend() {
-	w.after(minute, w.attend)
-	if s := w.store; w.operating > w.now || w.unfenced || s.down > w.now || s.standby != nil || s.old != nil {
+	w.After(minute, w.attend)
+	if s := w.store; w.operating > w.Now || w.unfenced || s.down > w.Now || s.standby != nil || s.old != nil {
 		return
 	}
 	info, err := grant.Lookup(done, operator{w, true}, name)
 	if err != nil {
-		w.fail("lookup: %v", err)
+		w.Fail("lookup: %v", err)
 		return
 	}
 	w.config = info.Config
-	if info.Version == 1 && w.chance(0.02) {
+	if info.Version == 1 && w.Chance(0.02) {
 		w.upgrade()
 	}
-	if (w.besieged || w.wild) && w.chance(0.3) {
+	if (w.besieged || w.wild) && w.Chance(0.3) {
 		w.repair()
 	}
 	switch info.State {
 	case grant.Attached:
-		w.closing = min(w.closing, w.now)
+		w.closing = min(w.closing, w.Now)
 	case grant.Detaching, grant.Detached:
-		w.revive(DetachedAll)
+		w.revive(detachedAll)
 	case grant.Destroying:
-		w.finish(DestroyedAll)
+		w.finish(destroyedAll)
 	default:
-		w.revive(DestroyedAll)
+		w.revive(destroyedAll)
 	}
 }
 
@@ -213,7 +213,7 @@ func (w *world) upgrade() {
 		return err
 	}, func(err error) {
 		if err == nil {
-			w.called(CallUpgrade)
+			w.called(callUpgrade)
 		}
 	})
 }
@@ -226,12 +226,12 @@ func (w *world) repair() {
 		}
 		report, err := grant.Repair(done, operator{w: w}, name, &grant.RepairOptions{Now: w.time})
 		if err == nil && len(report.Nodes) > 0 {
-			w.called(CallRepair)
+			w.called(callRepair)
 		}
 		return err
 	}, func(err error) {
 		if err != nil {
-			w.fail("repair: %v", err)
+			w.Fail("repair: %v", err)
 		}
 	})
 }
@@ -241,9 +241,9 @@ func (w *world) disturbStore() {
 	if w.wild || w.besieged || w.unfenced {
 		return
 	}
-	if w.store.backup == nil || w.chance(0.3) && !w.focus.Brief {
+	if w.store.backup == nil || w.Chance(0.3) && !w.focus.Brief {
 		if w.focus.Brief { // the restore comes soon
-			w.after(w.upTo(3*w.window()), w.restore)
+			w.After(w.upTo(3*w.window()), w.restore)
 		}
 		w.store.save()
 		return
@@ -260,10 +260,10 @@ func (w *world) restore() {
 	if w.unfenced || s.backup == nil {
 		return
 	}
-	w.fault(Restore)
+	w.fault(restore)
 	w.ended = false // as it may not have been when the backup was made
 	b := s.backup
-	if !w.byHand && !w.focus.Brief && w.chance(0.5) {
+	if !w.byHand && !w.focus.Brief && w.Chance(0.5) {
 		b = s.first
 	}
 	s.restore(b)
@@ -276,29 +276,29 @@ func (w *world) restore() {
 		away = w.upTo(200 * ms)
 	}
 	late := int64(0)
-	s.down = w.now + year
+	s.down = w.Now + year
 	if w.allKnow(b) {
-		w.fault(LateFence)
+		w.fault(lateFence)
 		late, away = w.upTo(2*minute), 0
-		s.down = w.now + 2*second
+		s.down = w.Now + 2*second
 	}
 	for _, p := range w.members {
-		p.disturbed = w.now + 4*w.window() + minute
+		p.disturbed = w.Now + 4*w.window() + minute
 	}
 	if w.byHand {
 		w.fenceNow()
-		s.down = w.now + away
+		s.down = w.Now + away
 		return
 	}
-	w.after(late, func() {
+	w.After(late, func() {
 		w.insist(w.fenceNow, func(err error) {
 			if err != nil {
-				w.fail("fence: %v", err)
+				w.Fail("fence: %v", err)
 			}
-			s.down = min(s.down, w.now+away)
-			w.fenced = max(s.down, w.now)
+			s.down = min(s.down, w.Now+away)
+			w.fenced = max(s.down, w.Now)
 			for _, p := range w.members {
-				p.disturbed = w.now + 4*w.window() + minute
+				p.disturbed = w.Now + 4*w.window() + minute
 			}
 		})
 	})
@@ -321,7 +321,7 @@ func (w *world) fence() {
 		return
 	}
 	for _, p := range w.members {
-		p.disturbed = w.now + 4*w.window() + minute
+		p.disturbed = w.Now + 4*w.window() + minute
 	}
 	w.insist(func() error {
 		if w.unfenced {
@@ -330,7 +330,7 @@ func (w *world) fence() {
 		return w.fenceNow()
 	}, func(err error) {
 		if err != nil {
-			w.fail("fence: %v", err)
+			w.Fail("fence: %v", err)
 		}
 	})
 }
@@ -345,7 +345,7 @@ func (w *world) fenceNow() error {
 	s := operator{w, w.byHand}
 	report, err := grant.Fence(done, s, name, o)
 	if errors.Is(err, grant.ErrNotFound) {
-		w.fault(Younger)
+		w.fault(younger)
 		c := w.anyConfig(formatFor(w.config.Layout))
 		w.announced(c)
 		if _, err = grant.Create(done, s, name, c, w.time()); err == nil {
@@ -357,20 +357,20 @@ func (w *world) fenceNow() error {
 		o.DryRun = false
 		switch {
 		case w.known >= w.widest:
-		case report.Unsure, w.chance(0.3):
+		case report.Unsure, w.Chance(0.3):
 			o.LongestWindow = w.widest // only people know it
 		default:
-			w.fault(ShortFence)
+			w.fault(shortFence)
 		}
 		_, err = grant.Fence(done, s, name, o)
 	}
 	if err != nil {
-		w.fault(HalfFence)
+		w.fault(halfFence)
 		return err
 	}
-	w.called(CallFence)
+	w.called(callFence)
 	w.checkFence(max(w.known, o.LongestWindow) >= w.widest)
 	w.known = max(w.known, o.LongestWindow)
-	w.unfenced, w.fenced = false, w.now
+	w.unfenced, w.fenced = false, w.Now
 	return nil
 }

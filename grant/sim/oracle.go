@@ -145,7 +145,7 @@ func (w *world) of(value []byte) *written {
 			x.Until = w.integer(value, `"until":`)
 			if i := bytes.Index(value, []byte(`"spoiled":[`)); i >= 0 {
 				if n, err := fmt.Sscanf(string(value[i:]), `"spoiled":[%d,%d]`, &x.Spoiled[0], &x.Spoiled[1]); n != 2 {
-					w.fail("record %s: %v", value, err)
+					w.Fail("record %s: %v", value, err)
 				}
 			}
 		}
@@ -157,7 +157,7 @@ func (w *world) of(value []byte) *written {
 func (w *world) integer(value []byte, name string) int64 {
 	n, err := strconv.ParseInt(field(value, name), 10, 64)
 	if err != nil {
-		w.fail("record %s: %v", value, err)
+		w.Fail("record %s: %v", value, err)
 	}
 	return n
 }
@@ -198,7 +198,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	if same := was.held() && was.Owner == is.Owner; same {
 		is.base = was.base
 		if is.Until < was.base {
-			w.fail("windows: the mark of %s becomes %d, below %d, where the grant of its owner began", k, is.Until, was.base)
+			w.Fail("windows: the mark of %s becomes %d, below %d, where the grant of its owner began", k, is.Until, was.base)
 		}
 	} else if is.held() {
 		is.floor = w.floor()
@@ -206,7 +206,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	if w.ended && is.State == "held" {
 		is.late = true
 		if was.State == "held" && !was.late { // a late claim may settle itself, and is then dropped
-			w.fail("ended: the window of %s is renewed, and detach or destroy had returned", k)
+			w.Fail("ended: the window of %s is renewed, and detach or destroy had returned", k)
 		}
 	}
 	n.repaired = n.repaired || is.Spoiled != [2]int64{}
@@ -216,7 +216,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 		n.most = max(n.most, is.Until)
 	}
 	if most := is.clock + w.longest/ms; by != nil && is.held() && is.Until > max(was.Until, most) {
-		w.fail("cap: member %d raises the mark of %s from %d to %d, and its clock and a window end at %d", by.id, k, was.Until, is.Until, most)
+		w.Fail("cap: member %d raises the mark of %s from %d to %d, and its clock and a window end at %d", by.id, k, was.Until, is.Until, most)
 	}
 	if n.taken > is.Until*ms && len(w.cloned) == 0 && !w.unfenced {
 		w.checkMark(n, is.record, w.floor())
@@ -228,7 +228,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 func (w *world) checkMark(n *number, r record, floor int64) {
 	for _, s := range n.spans {
 		if s.hi > max(r.Until, floor)*ms && (s.lo < r.Spoiled[0]*ms || s.hi > r.Spoiled[1]*ms) && !n.excuses(s.hi-1) {
-			w.fail("windows: the mark of %s becomes %d, and member %d has taken what is from %d to %d µs", n.key, r.Until, s.member, s.lo, s.hi)
+			w.Fail("windows: the mark of %s becomes %d, and member %d has taken what is from %d to %d µs", n.key, r.Until, s.member, s.lo, s.hi)
 		}
 	}
 }
@@ -244,23 +244,23 @@ func floorDiv(a, b int64) int64 {
 // store by this member, and above the mark that it replaced.
 func (w *world) checkBegin(p *member, a grant.Action) {
 	if p.asked == nil {
-		w.fail("windows: member %d begins node %d and never asked for it", p.id, a.Node)
+		w.Fail("windows: member %d begins node %d and never asked for it", p.id, a.Node)
 		return
 	}
 	claim := w.of(p.asked.Next)
 	switch {
 	case !claim.applied:
-		w.fail("windows: member %d begins node %d, and its claim was never applied", p.id, a.Node)
+		w.Fail("windows: member %d begins node %d, and its claim was never applied", p.id, a.Node)
 	case a.From < claim.base:
-		w.fail("windows: member %d begins node %d at %d, below the mark %d of the one before", p.id, a.Node, a.From, claim.base)
+		w.Fail("windows: member %d begins node %d at %d, below the mark %d of the one before", p.id, a.Node, a.From, claim.base)
 	case a.From < claim.floor:
-		w.fail("floor: member %d begins node %d at %d, below the floor %d", p.id, a.Node, a.From, claim.floor)
+		w.Fail("floor: member %d begins node %d at %d, below the floor %d", p.id, a.Node, a.From, claim.floor)
 	case a.Node < p.numbers[0] || a.Node > p.numbers[1]:
-		w.fail("range: member %d has node %d, and may have %v", p.id, a.Node, p.numbers)
+		w.Fail("range: member %d has node %d, and may have %v", p.id, a.Node, p.numbers)
 	}
 	n := w.number(p.asked.Key)
 	p.owner, p.late = claim.Owner, claim.late
-	p.t = &term{node: a.Node, number: n, from: a.From * ms, began: w.now, granted: n.grant(claim.Owner)}
+	p.t = &term{node: a.Node, number: n, from: a.From * ms, began: w.Now, granted: n.grant(claim.Owner)}
 }
 
 // took checks the IDs from first to last, which a member has just taken.
@@ -270,25 +270,25 @@ func (w *world) took(p *member, first, last firn.ID, count int) piece {
 	hi++
 	x := piece{p.t.number, p.f, lo, hi}
 	if node != other || node != p.t.node || hi-lo != uint64(count) {
-		w.fail("batch: member %d takes %d IDs from %v to %v, with node %d", p.id, count, first, last, p.t.node)
+		w.Fail("batch: member %d takes %d IDs from %v to %v, with node %d", p.id, count, first, last, p.t.node)
 	}
 	if p.lastOf == p.f && lo <= p.last {
-		w.fail("order: member %d takes %v, and was at %d before", p.id, first, p.last)
+		w.Fail("order: member %d takes %v, and was at %d before", p.id, first, p.last)
 	}
 	p.last, p.lastOf = hi-1, p.f
 	if len(w.cloned) == 0 {
 		if until := p.t.granted.until; x.ends() > until*ms {
-			w.fail("until: member %d makes an ID of node %d for %d µs, and was granted what is before %d", p.id, node, x.ends()-p.f.unit, until)
+			w.Fail("until: member %d makes an ID of node %d for %d µs, and was granted what is before %d", p.id, node, x.ends()-p.f.unit, until)
 		}
 		w.checkHeard(p, x)
 		if x.begins() < p.t.from {
-			w.fail("from: member %d makes an ID of node %d for %d µs, and was granted what begins at %d µs", p.id, node, x.begins(), p.t.from)
+			w.Fail("from: member %d makes an ID of node %d for %d µs, and was granted what begins at %d µs", p.id, node, x.begins(), p.t.from)
 		}
 	}
 	x.n.taken = max(x.n.taken, x.ends())
 	w.note(p, x)
 	if w.ended && p.late {
-		w.fail("ended: member %d makes an ID of node %d, acquired after detach or destroy had returned", p.id, node)
+		w.Fail("ended: member %d makes an ID of node %d, acquired after detach or destroy had returned", p.id, node)
 	}
 	return x
 }
@@ -312,7 +312,7 @@ func (w *world) note(p *member, x piece) {
 	}
 	for _, s := range all {
 		if s != t.span && s.lo < t.span.hi && t.span.lo < s.hi && !x.n.excuses(max(s.lo, t.span.lo)) {
-			w.fail("windows: member %d takes what is from %d to %d µs of %s in one term, and member %d what is from %d to %d",
+			w.Fail("windows: member %d takes what is from %d to %d µs of %s in one term, and member %d what is from %d to %d",
 				p.id, t.span.lo, t.span.hi, x.n.key, s.member, s.lo, s.hi)
 		}
 	}
@@ -336,7 +336,7 @@ func (w *world) give(p *member, x piece) {
 		x.n.given[x.f] = given
 	}
 	if again, twice := given.add(x.lo, x.hi); twice && !w.mayRepeat(piece{x.n, x.f, again, again + 1}) {
-		w.fail("repeated: member %d gives slot %d of %s again, at %d µs", p.id, again, x.n.key, x.f.time(again))
+		w.Fail("repeated: member %d gives slot %d of %s again, at %d µs", p.id, again, x.n.key, x.f.time(again))
 	}
 }
 
@@ -364,7 +364,7 @@ func (w *world) checkFence(knew bool) {
 		switch {
 		case n.most <= bound:
 		case knew:
-			w.fail("fence: %s was granted up to %d, and after the fence begins at %d", key, n.most, bound)
+			w.Fail("fence: %s was granted up to %d, and after the fence begins at %d", key, n.most, bound)
 		default:
 			n.excused = append(n.excused, interval64{bound * ms, n.most * ms})
 		}
@@ -377,7 +377,7 @@ func (w *world) heard(p *member, a grant.Action, e grant.Event) {
 		return
 	}
 	if n := floorIn(e.Values[len(e.Values)-1]); n > p.floor {
-		p.floor, p.floorRead = n, w.now
+		p.floor, p.floorRead = n, w.Now
 	}
 }
 
@@ -386,23 +386,23 @@ func (w *world) heard(p *member, a grant.Action, e grant.Event) {
 func (w *world) checkHeard(p *member, x piece) {
 	cut := max(p.cut, p.stopped, p.shaky, w.store.down, w.stale)
 	switch above := func(floor int64) bool { return x.ends() > floor*ms }; {
-	case cut > w.now-10*second:
-	case p.floor != never && p.t.began < p.floorRead && p.floorRead < w.now-5*second && above(p.floor):
-		w.fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d that it read %d s ago",
-			p.id, p.t.node, x.ends(), p.floor, (w.now-p.floorRead)/second)
+	case cut > w.Now-10*second:
+	case p.floor != never && p.t.began < p.floorRead && p.floorRead < w.Now-5*second && above(p.floor):
+		w.Fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d that it read %d s ago",
+			p.id, p.t.node, x.ends(), p.floor, (w.Now-p.floorRead)/second)
 	case w.wild || w.unfenced || w.fenced == never || w.store.standby != nil:
-	case p.t.began < w.fenced && max(w.fenced, cut) < w.now-45*second && above(w.floor()):
-		w.fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d of a fence that was %d s ago",
-			p.id, p.t.node, x.ends(), w.floor(), (w.now-w.fenced)/second)
+	case p.t.began < w.fenced && max(w.fenced, cut) < w.Now-45*second && above(w.floor()):
+		w.Fail("unheard: member %d makes an ID of node %d for %d µs, above the floor %d of a fence that was %d s ago",
+			p.id, p.t.node, x.ends(), w.floor(), (w.Now-w.fenced)/second)
 	}
 }
 
 // stalled checks that members had their IDs.
 func (w *world) stalled() {
 	if r := w.res; r.Failed > 100 && r.Failed > r.Tries/4 {
-		w.fail("stalled: %d of %d IDs that were wanted while nothing was amiss were not had", r.Failed, r.Tries)
+		w.Fail("stalled: %d of %d IDs that were wanted while nothing was amiss were not had", r.Failed, r.Tries)
 	}
 	if r := w.res; r.BesiegedFailed > 100 && r.BesiegedFailed > r.BesiegedTries/20 {
-		w.fail("stalled: beside a host whose clock is a year ahead, %d of %d IDs were not had", r.BesiegedFailed, r.BesiegedTries)
+		w.Fail("stalled: beside a host whose clock is a year ahead, %d of %d IDs were not had", r.BesiegedFailed, r.BesiegedTries)
 	}
 }

@@ -73,10 +73,10 @@ func inTime(n uint64, limit time.Duration, do func(seed uint64)) (done uint64) {
 func TestSimulator(t *testing.T) {
 	seeds, hours := runs()
 	var mu sync.Mutex
-	var sum Result
+	var sum result
 	began := time.Now()
 	seeds = inTime(seeds, soakTime(), func(seed uint64) {
-		r := Run(seed, hours)
+		r := run(seed, hours)
 		mu.Lock()
 		defer mu.Unlock()
 		if r.Violation != "" {
@@ -86,15 +86,15 @@ func TestSimulator(t *testing.T) {
 	})
 	var kinds, made []string
 	for f, n := range sum.Faults {
-		kinds = append(kinds, fmt.Sprintf("%v %d", Fault(f), n))
+		kinds = append(kinds, fmt.Sprintf("%v %d", fault(f), n))
 		if n == 0 && seeds >= usualRuns { // fewer need not have them all
-			t.Errorf("the fault %v never happened", Fault(f))
+			t.Errorf("the fault %v never happened", fault(f))
 		}
 	}
 	for c, n := range sum.Calls {
-		made = append(made, fmt.Sprintf("%v %d", Call(c), n))
+		made = append(made, fmt.Sprintf("%v %d", call(c), n))
 		if n == 0 && seeds >= usualRuns {
-			t.Errorf("the call %v was never made", Call(c))
+			t.Errorf("the call %v was never made", call(c))
 		}
 	}
 	t.Logf("report: sim: %d runs, %.0f hours, %d IDs and %d more in large reservations, %d node IDs acquired, %d renewals, %d alarms; %.0f hours in a second",
@@ -120,7 +120,7 @@ func TestSimulator(t *testing.T) {
 }
 
 // add adds what another run has shown.
-func (r *Result) add(other Result) {
+func (r *result) add(other result) {
 	r.Hours += other.Hours
 	for _, n := range []struct {
 		to *int
@@ -145,7 +145,7 @@ func percent(part, of int) float64 { return 100 * float64(part) / float64(max(of
 // TestDeterminism: a seed does the same every time.
 func TestDeterminism(t *testing.T) {
 	inParallel(20, func(seed uint64) {
-		if a, b := Run(seed, 2), Run(seed, 2); a != b {
+		if a, b := run(seed, 2), run(seed, 2); a != b {
 			t.Errorf("seed %d: %+v, and then %+v", seed, a, b)
 		}
 	})
@@ -157,7 +157,7 @@ func TestSeed(t *testing.T) {
 		*seedFlag = 1
 	}
 	_, hours := runs()
-	r := Run(*seedFlag, hours)
+	r := run(*seedFlag, hours)
 	t.Logf("%+v", r)
 	if r.Violation != "" {
 		t.Error(r.Violation)
@@ -169,7 +169,7 @@ func TestSeed(t *testing.T) {
 // is made outside of the Machine, names the test that does.
 type mistake struct {
 	breaks    string
-	focus     Focus
+	focus     focus
 	elsewhere string
 }
 
@@ -182,85 +182,85 @@ type mistake struct {
 // and of a Keeper, the second in the Keeper too.
 var mistakes = map[mutant.Mutant]mistake{
 	mutant.StartAtClock:     {breaks: "lemma 2: from is the clock, not max(clock, mark, floor)"},
-	mutant.SealLate:         {breaks: "lemma 2: a release's mark is from before the seal", focus: Focus{Faults: []Fault{Released, LateSeal}}},
+	mutant.SealLate:         {breaks: "lemma 2: a release's mark is from before the seal", focus: focus{Faults: []fault{released, lateSeal}}},
 	mutant.TimeoutIsSuccess: {breaks: "lemmas 1, 4: a CAS without an answer counts as applied"},
 	mutant.BlindRenewal:     {breaks: "lemma 1: a renewal overwrites what is there"},
 	mutant.StaleMemory:      {breaks: "lemma 5: a number held before goes on where its memory ended"},
 	mutant.CompareRevision: {
 		breaks: "lemmas 5, 7: a CAS compares revisions, not contents",
-		focus:  Focus{Faults: []Fault{Restore, Crashed, Released, ClockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
+		focus:  focus{Faults: []fault{restore, crashed, released, clockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
 	},
 	mutant.NoFence: {
 		breaks: "lemma 7: nothing is fenced after a restore",
-		focus:  Focus{Faults: []Fault{Restore, Released, Crashed}, Window: 60_000, Every: 10_000, Brief: true},
+		focus:  focus{Faults: []fault{restore, released, crashed}, Window: 60_000, Every: 10_000, Brief: true},
 	},
 	mutant.FloorOnly: {
 		breaks: "lemma 7: a fence sets the floor and leaves the records",
-		focus:  Focus{Faults: []Fault{Restore, Stopped, ClockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
+		focus:  focus{Faults: []fault{restore, stopped, clockStep}, Window: 5000, Every: 5000, Step: 5000, Brief: true},
 	},
 	mutant.TickAtUntil: {breaks: "lemma 3: the limit's own tick is used too"},
 	mutant.CursorBack:  {breaks: "lemma 3: a renewal puts the word back to the clock"},
 	mutant.NoConfigReread: {
 		breaks: "lemma 6: a claim is used without another look at the configuration",
-		focus:  Focus{Faults: []Fault{DetachedAll, DestroyedAll, Crashed, Crashed, Released}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800},
+		focus:  focus{Faults: []fault{detachedAll, destroyedAll, crashed, crashed, released}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800},
 	},
 	mutant.ReleaseForeign: {
 		breaks: "lemma 2: a release overwrites what is there",
-		focus:  Focus{Faults: []Fault{Released, Stopped, Partition}, Window: 5000, Every: 20_000},
+		focus:  focus{Faults: []fault{released, stopped, partition}, Window: 5000, Every: 20_000},
 	},
 	mutant.SlotAcrossTerms: {
 		breaks: "lemma 3: a slot of one term, the node ID of the next",
-		focus:  Focus{Faults: []Fault{Released, Partition}, Window: 5000, Every: 10_000, Paused: 0.05},
+		focus:  focus{Faults: []fault{released, partition}, Window: 5000, Every: 10_000, Paused: 0.05},
 	},
 	mutant.TakeoverHeld: {breaks: "lemma 2: a held number is taken at the clock, below its mark"},
 	mutant.RangeIgnored: {breaks: "the range of a member"},
 	mutant.AdoptOnRead: {
 		breaks: "lemma 1: an attempt that a read shows counts as applied",
-		focus:  Focus{World: "standby", Faults: []Fault{Lag, Crashed, Released}, Window: 5000, Every: 5000},
+		focus:  focus{World: "standby", Faults: []fault{lag, crashed, released}, Window: 5000, Every: 5000},
 	},
 	mutant.MarkUncapped: {
 		breaks: "lemma 7: a mark grows however far it is ahead of the clock",
-		focus:  Focus{Faults: []Fault{Restore}, Calls: []Call{CallReserve}, Window: 30_000, Every: 20_000},
+		focus:  focus{Faults: []fault{restore}, Calls: []call{callReserve}, Window: 30_000, Every: 20_000},
 	},
 	mutant.FenceShortWindow: {
 		breaks: "lemma 7: a fence knows no window but that of the configuration it finds",
-		focus:  Focus{World: "skewed", Faults: []Fault{Changed, Restore}, Every: 20_000},
+		focus:  focus{World: "skewed", Faults: []fault{changed, restore}, Every: 20_000},
 	},
 	mutant.FenceLowersMark: {
 		breaks: "lemma 7: a fence lowers a mark that lies above its floor",
-		focus:  Focus{World: "wild", Faults: []Fault{Fenced, ClockSet, Released}, Window: 5000, Every: 5000},
+		focus:  focus{World: "wild", Faults: []fault{fenced, clockSet, released}, Window: 5000, Every: 5000},
 	},
 	mutant.FenceUnheard: {
 		breaks: "lemma 7: a window that ends above a new floor is used on",
-		focus:  Focus{World: "skewed", Faults: []Fault{Changed, Restore}, Calls: []Call{CallReserve}, Window: 5000, Every: 300_000, Busy: 5000},
+		focus:  focus{World: "skewed", Faults: []fault{changed, restore}, Calls: []call{callReserve}, Window: 5000, Every: 300_000, Busy: 5000},
 	},
 	mutant.ZeroIsNoTime: {
 		breaks: "lemma 2: a window that begins or ends at Unix 0 has no beginning or end",
-		focus:  Focus{World: "skewed", Format: "1960", Begin: -5 * second, Window: 5000, Coarse: true},
+		focus:  focus{World: "skewed", Format: "1960", Begin: -5 * second, Window: 5000, Coarse: true},
 	},
 	mutant.DropToClock: {
 		breaks: "lemma 2: a claim that is dropped returns to the clock",
-		focus:  Focus{World: "wild", Faults: []Fault{Released, DetachedAll, ClockStep}, Calls: []Call{CallReserve}, Window: 5000, Every: 1000, Busy: 500, Slow: 0.3, Delay: 800},
+		focus:  focus{World: "wild", Faults: []fault{released, detachedAll, clockStep}, Calls: []call{callReserve}, Window: 5000, Every: 1000, Busy: 500, Slow: 0.3, Delay: 800},
 	},
 	mutant.RoundDown: {
 		breaks: "lemma 2: the mark of a release is rounded down to a millisecond",
-		focus:  Focus{Format: "100us", Faults: []Fault{Released}, Every: 20_000, Busy: 500},
+		focus:  focus{Format: "100us", Faults: []fault{released}, Every: 20_000, Busy: 500},
 	},
 	mutant.RecheckState: {
 		breaks: "lemma 6: after a claim the state is compared and not the bytes",
-		focus:  Focus{World: "skewed", Faults: []Fault{Fenced, Released, Crashed}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800},
+		focus:  focus{World: "skewed", Faults: []fault{fenced, released, crashed}, Window: 5000, Every: 2000, Slow: 0.5, Delay: 800},
 	},
 	mutant.ShrunkRecord: {breaks: "freeze: a member whose record shrank goes on", elsewhere: "grant.TestKeeperMistakes"},
 	mutant.SealAsync:    {breaks: "lemma 2: a Keeper goes on before the seal has returned", elsewhere: "grant.TestKeeperMistakes"},
 	mutant.GapCrossed: {
 		breaks: "lemma 8: a window reaches into a span that a repair set apart",
-		focus:  Focus{World: "wild", Faults: []Fault{ClockSet, Crashed, Released}, Window: 5000, Every: 20_000},
+		focus:  focus{World: "wild", Faults: []fault{clockSet, crashed, released}, Window: 5000, Every: 20_000},
 	},
 	mutant.LineageIgnored: {
 		breaks: "freeze: a store that does not say where it is is written to",
-		focus:  Focus{World: "lineage", Faults: []Fault{Restore}, Window: 5000, Every: 120_000, Silent: 0.7},
+		focus:  focus{World: "lineage", Faults: []fault{restore}, Window: 5000, Every: 120_000, Silent: 0.7},
 	},
-	mutant.ClaimAhead:       {breaks: "stalls: a clock that is ahead of the store's claims numbers", focus: Focus{World: "besieged, clock"}},
+	mutant.ClaimAhead:       {breaks: "stalls: a clock that is ahead of the store's claims numbers", focus: focus{World: "besieged, clock"}},
 	mutant.CursorKeepsBlock: {breaks: "lemma 3: a cursor goes on with its block after a wait in line", elsewhere: "firn.TestCursorForgetsItsBlockInLine"},
 	mutant.TargetUnchecked:  {breaks: "forwarding: a server answers a hop that is for another"},
 }
@@ -276,7 +276,7 @@ func TestFocuses(t *testing.T) {
 			continue // as in TestSimulator
 		}
 		inParallel(seeds, func(seed uint64) {
-			if r := RunWith(seed, hours, mistake.focus); r.Violation != "" {
+			if r := runWith(seed, hours, mistake.focus); r.Violation != "" {
 				t.Errorf("the focus for %q, seed %d: %s", m, seed, r.Violation)
 			}
 		})
@@ -343,7 +343,7 @@ func testMutants(t *testing.T) {
 		}
 		mutant.Set(m)
 		var mu sync.Mutex
-		first := Result{Seed: most + 1}
+		first := result{Seed: most + 1}
 		tried := 0.0
 		inParallel(most, func(seed uint64) {
 			mu.Lock()
@@ -352,7 +352,7 @@ func testMutants(t *testing.T) {
 			if done {
 				return
 			}
-			r := RunWith(seed, hours, mistake.focus)
+			r := runWith(seed, hours, mistake.focus)
 			mu.Lock()
 			defer mu.Unlock()
 			tried += r.Hours
@@ -377,7 +377,7 @@ func testMutants(t *testing.T) {
 	passed := 0
 	for m, seeds := range needed {
 		inParallel(seeds, func(seed uint64) {
-			if r := RunWith(seed, hours, mistakes[m].focus); r.Violation != "" {
+			if r := runWith(seed, hours, mistakes[m].focus); r.Violation != "" {
 				t.Errorf("without a mistake, seed %d of %q: %s", seed, m, r.Violation)
 			}
 		})

@@ -57,12 +57,12 @@ func newStore(w *world) *store {
 // not answered where a write waits for a standby that does not have it.
 func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
 	values := s.values
-	isOld := s.old != nil && s.w.chance(0.3)
+	isOld := s.old != nil && s.w.Chance(0.3)
 	if isOld {
-		s.w.fault(OldPrimary)
+		s.w.fault(oldPrimary)
 		values = s.old
 		if by != nil {
-			by.disturbed = s.w.now
+			by.disturbed = s.w.Now
 		}
 	}
 	switch a.Kind {
@@ -80,7 +80,7 @@ func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
 			}
 		}
 	case grant.Time:
-		e.Time, e.Within = floorDiv(s.w.now+s.w.clockOff, ms), 50
+		e.Time, e.Within = floorDiv(s.w.Now+s.w.clockOff, ms), 50
 	case grant.CAS:
 		if isOld {
 			if !bytes.Equal(values[a.Key], a.Old) {
@@ -91,7 +91,7 @@ func (s *store) do(a grant.Action, by *member) (e grant.Event, answered bool) {
 		}
 		e.Applied = s.cas(a.Key, a.Old, a.Next, by)
 		if e.Applied && s.standby != nil {
-			s.w.fault(NotDurable)
+			s.w.fault(notDurable)
 			return e, false
 		}
 	}
@@ -130,20 +130,20 @@ func (s *store) lag() {
 	if s.standby != nil || s.old != nil {
 		return
 	}
-	s.w.fault(Lag)
+	s.w.fault(lag)
 	s.standby, s.durable = maps.Clone(s.values), s.revision
 	epoch := s.epoch
-	s.w.after(s.w.upTo(minute), func() {
+	s.w.After(s.w.upTo(minute), func() {
 		switch {
 		case s.epoch != epoch:
-		case s.w.chance(0.5):
+		case s.w.Chance(0.5):
 			s.failOver()
 		default:
 			s.catchUp()
 		}
 	})
 	for _, p := range s.w.members {
-		p.disturbed = max(p.disturbed, s.w.now+minute)
+		p.disturbed = max(p.disturbed, s.w.Now+minute)
 	}
 }
 
@@ -160,19 +160,19 @@ func (s *store) catchUp() {
 // old primary may run for a while, and be reached by some.
 func (s *store) failOver() {
 	w := s.w
-	w.fault(Failover)
+	w.fault(failover)
 	s.epoch++
 	old := s.values
 	s.values, s.revision, s.standby, s.lagging = s.standby, s.durable, nil, nil
-	s.down = w.now + w.upTo(5*second)
+	s.down = w.Now + w.upTo(5*second)
 	for _, p := range w.members {
-		p.disturbed = max(p.disturbed, w.now+2*w.window()+30*second)
+		p.disturbed = max(p.disturbed, w.Now+2*w.window()+30*second)
 	}
-	if w.chance(0.5) {
+	if w.Chance(0.5) {
 		epoch := s.epoch
 		s.old = old
-		w.stale = w.now + 2*minute
-		w.after(w.upTo(minute), func() {
+		w.stale = w.Now + 2*minute
+		w.After(w.upTo(minute), func() {
 			if s.epoch == epoch {
 				s.old = nil
 			}
@@ -215,19 +215,19 @@ func (o operator) do(a grant.Action) (grant.Event, error) {
 		e, _ := s.do(a, nil)
 		return e, nil
 	}
-	if s.down > o.w.now && !o.w.unfenced {
+	if s.down > o.w.Now && !o.w.unfenced {
 		return grant.Event{}, grant.ErrNotSent
 	}
-	if o.w.chance(0.005) {
-		o.w.fault(OperatorLost)
+	if o.w.Chance(0.005) {
+		o.w.fault(operatorLost)
 		return grant.Event{}, errLost
 	}
 	e, answered := s.do(a, nil)
 	if !answered {
 		return e, context.DeadlineExceeded
 	}
-	if o.w.chance(0.005) {
-		o.w.fault(OperatorLost)
+	if o.w.Chance(0.005) {
+		o.w.fault(operatorLost)
 		return e, errLost
 	}
 	return e, nil

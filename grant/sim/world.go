@@ -1,16 +1,15 @@
 package sim
 
 import (
-	"container/heap"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/simkit"
 )
 
-// A Result is what a run has shown.
-type Result struct {
+// A result is what a run has shown.
+type result struct {
 	Seed     uint64
 	World    string // what was fixed for the run, in words
 	Hours    float64
@@ -19,8 +18,8 @@ type Result struct {
 	Renewals int
 	Acquired int
 	Alarms   int
-	Faults   [Faults]int
-	Calls    [Calls]int
+	Faults   [faults]int
+	Calls    [calls]int
 
 	Tries  int // to make an ID while the store was reachable, the clock sane and nothing else amiss
 	Failed int // of these
@@ -53,20 +52,16 @@ const (
 
 // A world is a run.
 type world struct {
-	r      *rand.Rand
+	simkit.World
 	begins int64
-	now    int64 // true time in µs since 1970
-	q      queue
-	seq    int
-	res    Result
-	hash   uint64 // of all that happened
+	res    result
 
 	// byHand says that requests wait until a test answers them, and that nothing
 	// happens by chance: see TestHistoric.
 	byHand bool
 
 	shape
-	focus Focus
+	focus focus
 
 	store   *store
 	config  grant.Config  // of the sequencer, as it was created last
@@ -99,11 +94,11 @@ type shape struct {
 	clockOff int64 // by how much that is wrong
 }
 
-// A Focus makes some faults frequent, and others close to each other, so that what
+// A focus makes some faults frequent, and others close to each other, so that what
 // needs several of them happens soon. What must hold is the same.
-type Focus struct {
-	Faults []Fault // half of all are of these; none means that all are as frequent
-	Calls  []Call  // half of all are of these
+type focus struct {
+	Faults []fault // half of all are of these; none means that all are as frequent
+	Calls  []call  // half of all are of these
 	World  string  // a shape, see shapes; "" means one of several
 	Format string  // a layout, see formats; "" means one of several
 	Begin  int64   // in µs; 0 means one of several
@@ -119,7 +114,7 @@ type Focus struct {
 	Brief  bool    // a restore is fast, and its backup is of a moment before
 }
 
-func (f Focus) fill() Focus {
+func (f focus) fill() focus {
 	for _, d := range []struct {
 		field *int64
 		usual int64
@@ -139,7 +134,7 @@ func (f Focus) fill() Focus {
 	return f
 }
 
-// shapes are the worlds that a Focus can ask for.
+// shapes are the worlds that a focus can ask for.
 var shapes = map[string]shape{
 	"":                {},
 	"wild":            {wild: true},
@@ -158,7 +153,7 @@ func (w *world) choose() {
 	if w.focus.World != "" {
 		w.shape = shapes[w.focus.World]
 	}
-	w.old = w.focus.World == "" && w.chance(0.2)
+	w.old = w.focus.World == "" && w.Chance(0.2)
 	w.begins = begins
 	switch seed % 8 {
 	case 5:
@@ -174,14 +169,14 @@ func (w *world) choose() {
 	if w.besieged {
 		w.begins = begins
 	}
-	if w.focus.World == "" && w.chance(0.5) {
+	if w.focus.World == "" && w.Chance(0.5) {
 		w.shape.clock = true
-		if w.chance(0.3) {
-			w.fault(StoreClock)
-			w.clockOff = []int64{-year, -hour, -20 * second, 20 * second, hour, year}[w.r.IntN(6)]
+		if w.Chance(0.3) {
+			w.fault(storeClock)
+			w.clockOff = []int64{-year, -hour, -20 * second, 20 * second, hour, year}[w.Rand.IntN(6)]
 		}
 	}
-	w.now = w.begins
+	w.Now = w.begins
 	w.format = w.anyFormat()
 	if w.focus.Format != "" {
 		w.format = formatOf(w.focus.Format)
@@ -211,7 +206,7 @@ func stamp(at int64) string { return time.UnixMicro(at).UTC().Format("2006-01-02
 func (w *world) anyConfig(f *format) grant.Config {
 	c := grant.Config{Layout: f.layout, MaxAhead: f.ahead}
 	windows := []time.Duration{5 * time.Second, 30 * time.Second, time.Minute, 10 * time.Minute}
-	c.Window = max(windows[w.r.IntN(len(windows))], c.MinWindow())
+	c.Window = max(windows[w.Rand.IntN(len(windows))], c.MinWindow())
 	return c
 }
 
@@ -221,14 +216,14 @@ func (w *world) window() int64 { return w.config.Window.Microseconds() }
 // begins is when most worlds do: in 2001.
 const begins = 1_000_000_000 * second
 
-// Run does the run of a seed.
-func Run(seed uint64, hours int) Result { return RunWith(seed, hours, Focus{}) }
+// run does the run of a seed.
+func run(seed uint64, hours int) result { return runWith(seed, hours, focus{}) }
 
-// RunWith is Run with a focus.
-func RunWith(seed uint64, hours int, focus Focus) Result {
+// runWith is run with a focus.
+func runWith(seed uint64, hours int, focus focus) result {
 	w := newWorld(seed, focus)
 	w.choose()
-	if w.chance(0.3) {
+	if w.Chance(0.3) {
 		w.store.save() // and so a restore may be to a time before there was a sequencer
 	}
 	w.create()
@@ -236,7 +231,7 @@ func RunWith(seed uint64, hours int, focus Focus) Result {
 		p := newMember(i)
 		p.pinned, p.upper = i == 0, i == 1
 		w.members = append(w.members, p)
-		w.after(w.upTo(2*second), func() { w.start(p) })
+		w.After(w.upTo(2*second), func() { w.start(p) })
 	}
 	if w.besieged || w.spoiled {
 		p := newMember(processes)
@@ -244,29 +239,23 @@ func RunWith(seed uint64, hours int, focus Focus) Result {
 		w.members = append(w.members, p)
 		w.loop(p)
 	}
-	w.after(w.upTo(min(minute, w.focus.Every)), w.disturb)
-	w.after(minute, w.attend)
-	end := w.now + int64(hours)*hour
-	for len(w.q) > 0 && w.res.Violation == "" {
-		e := heap.Pop(&w.q).(event)
-		if e.at > end {
-			break
-		}
-		w.now = max(w.now, e.at)
-		e.do()
+	w.After(w.upTo(min(minute, w.focus.Every)), w.disturb)
+	w.After(minute, w.attend)
+	end := w.Now + int64(hours)*hour
+	for w.Violation == "" && w.Next(end) {
 	}
 	w.stalled()
 	w.res.Hours = float64(hours)
-	if w.res.Violation != "" {
-		w.res.Hours = float64(w.now-w.begins) / float64(hour)
+	if w.Violation != "" {
+		w.res.Hours = float64(w.Now-w.begins) / float64(hour)
 	}
-	w.res.Trace = w.hash
+	w.res.Trace, w.res.Violation = w.Hash, w.Violation
 	return w.res
 }
 
-func newWorld(seed uint64, focus Focus) *world {
+func newWorld(seed uint64, focus focus) *world {
 	w := &world{
-		r: rand.New(rand.NewPCG(seed, 0x5eed)), begins: begins, now: begins,
+		World: simkit.NewWorld(seed, 0x5eed, begins), begins: begins,
 		focus: focus.fill(), records: newRecords(), operating: never, closing: never, fenced: never,
 	}
 	w.store = newStore(w)
@@ -274,47 +263,7 @@ func newWorld(seed uint64, focus Focus) *world {
 	return w
 }
 
-type event struct {
-	at  int64
-	seq int
-	do  func()
-}
+func (w *world) upTo(n int64) int64 { return w.Rand.Int64N(n) + 1 }
 
-type queue []event
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
-}
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(event)) }
-func (q *queue) Pop() any {
-	old := *q
-	e := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return e
-}
-
-func (w *world) after(d int64, do func()) {
-	w.seq++
-	heap.Push(&w.q, event{w.now + max(d, 0), w.seq, do})
-}
-
-func (w *world) chance(p float64) bool { return w.r.Float64() < p }
-func (w *world) upTo(n int64) int64    { return w.r.Int64N(n) + 1 }
-
-func (w *world) fault(f Fault) { w.res.Faults[f]++ }
-func (w *world) called(c Call) { w.res.Calls[c]++ }
-
-func (w *world) fail(format string, a ...any) {
-	if w.res.Violation == "" {
-		w.res.Violation = fmt.Sprintf(format, a...)
-	}
-}
-
-func (w *world) trace(values ...int64) {
-	for _, v := range values {
-		w.hash = (w.hash ^ uint64(v)) * 0x100000001b3
-		w.hash ^= w.hash >> 29
-	}
-}
+func (w *world) fault(f fault) { w.res.Faults[f]++ }
+func (w *world) called(c call) { w.res.Calls[c]++ }

@@ -219,7 +219,7 @@ func (s *subject) wantClosed(soon time.Duration) {
 		return false
 	})
 	notSent(s.t, "List after Close", err, nil)
-	if m, ok := s.Store.(grant.MultiGetter); ok {
+	if m, ok := grant.As[grant.MultiGetter](s.Store); ok {
 		_, err := m.GetMany(ctx, []string{"a", "b"})
 		notSent(s.t, "GetMany after Close", err, nil)
 	}

@@ -15,7 +15,7 @@ import (
 
 func testGetMany(t tb, su suite) {
 	s := su.new(t)
-	m, ok := s.Store.(grant.MultiGetter)
+	m, ok := grant.As[grant.MultiGetter](s.Store)
 	if !ok {
 		t.Skip("the store is no grant.MultiGetter")
 	}
@@ -74,7 +74,7 @@ func testGetMany(t tb, su suite) {
 // those that follow it have the same.
 func testGetManyInOrder(t tb, su suite) {
 	s := su.new(t)
-	m, ok := s.Store.(grant.MultiGetter)
+	m, ok := grant.As[grant.MultiGetter](s.Store)
 	if !ok {
 		t.Skip("the store is no grant.MultiGetter")
 	}
@@ -127,7 +127,7 @@ func testGetManyInOrder(t tb, su suite) {
 
 func testWatch(t tb, su suite) {
 	s := su.new(t)
-	w, ok := s.Store.(grant.Watcher)
+	w, ok := grant.As[grant.Watcher](s.Store)
 	if !ok {
 		t.Skip("the store is no grant.Watcher")
 	}
@@ -185,7 +185,7 @@ func (su suite) wantDone(t tb, what string, c <-chan struct{}) {
 
 func testLineage(t tb, su suite) {
 	s := su.new(t)
-	l, ok := s.Store.(grant.Lineage)
+	l, ok := grant.As[grant.Lineage](s.Store)
 	if !ok {
 		t.Skip("the store is no grant.Lineage")
 	}
@@ -225,7 +225,7 @@ func testLineage(t tb, su suite) {
 
 func testClock(t tb, su suite) {
 	s := su.new(t)
-	c, ok := s.Store.(grant.Clock)
+	c, ok := grant.As[grant.Clock](s.Store)
 	if !ok {
 		t.Skip("the store is no grant.Clock")
 	}

@@ -34,12 +34,14 @@ var imports = []importLine{
 		tests:   []string{"grant/storetest", "grant/memstore"},
 	},
 	{pattern: "grant/storetest", imports: []string{".", "grant"}, tests: []string{"grant/memstore"}},
-	{pattern: "grant/sim", imports: []string{".", "grant", "grant/memstore", "internal/mutant"}, tests: []string{"grant/storetest"}},
+	{pattern: "grant/simkit"},
+	{pattern: "grant/sim", imports: []string{".", "grant", "grant/simkit", "internal/mutant"}},
+	{pattern: "grant/fleet", imports: []string{".", "grant", "grant/simkit"}},
 	{pattern: "grant/*", imports: []string{".", "grant"}, tests: []string{"grant/storetest"}},
 	{
 		pattern: "sequencer",
 		imports: []string{".", "grant"},
-		tests:   []string{"grant/storetest", "grant/memstore", "grant/dirstore", "grant/sim"},
+		tests:   []string{"grant/storetest", "grant/memstore", "grant/dirstore"},
 	},
 
 	// The client speaks HTTP and knows nothing of grants.
@@ -53,23 +55,23 @@ var imports = []importLine{
 	// another. Assembled they are by the command.
 	{
 		pattern: "server/service",
-		imports: []string{".", "grant", "sequencer", "server/inspect", "server/members", "server/settings"},
+		imports: []string{".", "grant", "sequencer", "server/config", "server/inspect", "server/members"},
 		tests:   []string{"grant/memstore", "server/stores"},
 	},
 	{
 		pattern: "server/httpapi",
 		imports: []string{".", "grant", "server/auth", "server/inspect", "server/members", "server/requestid", "server/service", "server/textfmt"},
-		tests:   []string{"grant/memstore", "sequencer", "server/stores"},
+		tests:   []string{"grant/memstore", "sequencer", "server/nettest", "server/stores"},
 	},
 	{
 		pattern: "server/respapi",
 		imports: []string{".", "grant", "server/auth", "server/inspect", "server/requestid", "server/service"},
-		tests:   []string{"grant/memstore", "sequencer"},
+		tests:   []string{"grant/memstore", "sequencer", "server/nettest"},
 	},
 	{
 		pattern: "server/rpcapi",
 		imports: []string{".", "grant", "server/auth", "server/members", "server/requestid", "server/rpcapi/firnv1", "server/service"},
-		tests:   []string{"grant/memstore", "sequencer", "server/forwarding"},
+		tests:   []string{"grant/memstore", "sequencer", "server/forwarding", "server/nettest"},
 	},
 	{pattern: "server/rpcapi/firnv1"},
 	{
@@ -89,18 +91,18 @@ var imports = []importLine{
 	},
 	// What protocols and service are made with.
 	{pattern: "server/auth", imports: []string{"server/config"}},
-	{pattern: "server/config", imports: []string{"grant"}},
-	{pattern: "server/settings", imports: []string{".", "grant", "server/config"}},
+	{pattern: "server/config", imports: []string{".", "grant"}},
 	{pattern: "server/inspect", imports: []string{"."}},
 	{pattern: "server/textfmt", imports: []string{"grant"}},
 	{pattern: "server/requestid"},
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore"}},
 	{pattern: "server/metrics"},
-	{pattern: "server/listen"},
-	{pattern: "server/tlsconf"},
+	{pattern: "server/listen", tests: []string{"server/nettest"}},
+	{pattern: "server/tlsconf", tests: []string{"server/nettest"}},
+	{pattern: "server/nettest"},
 	{
 		pattern: "server/tracing",
-		imports: []string{"grant", "server/requestid", "server/respapi", "server/stores"},
+		imports: []string{"grant", "server/requestid", "server/respapi"},
 		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest"},
 	},
 	{pattern: "server/tracing/tracingtest"},

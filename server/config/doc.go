@@ -1,4 +1,5 @@
-// Package config finds what is configured for a sequencer by its name.
+// Package config reads firn.yaml, and what Hazelcast's configuration has of Flake ID
+// generators, and finds the template of a sequencer by its name.
 //
-// It is not for reading files: nothing here does I/O.
+// It does no I/O, and knows no flags: the caller says which settings there are.
 package config

@@ -119,15 +119,13 @@ func left(t, now time.Time) string {
 	if s <= 0 {
 		return "over"
 	}
-	if years := s / yearSeconds; years >= 2 && years < 1000 {
+	if years := s / inspect.Year; years >= 2 && years < 1000 {
 		return strconv.FormatFloat(math.Floor(years*10)/10, 'f', 1, 64) + " years"
 	} else if years >= 1000 {
 		return count(math.Floor(years)) + " years"
 	}
 	return inspect.Span(s)
 }
-
-const yearSeconds = 365.2425 * 86400
 
 // length writes a duration with its unit: 200 ms, 1 s, 1 min.
 func length(d time.Duration) string {

@@ -268,7 +268,7 @@ func BenchmarkStore(b *testing.B) {
 					return err
 				})
 			})
-			many, ok := s.(grant.MultiGetter)
+			many, ok := grant.As[grant.MultiGetter](s)
 			for _, keys := range []int{8, 128} {
 				b.Run(fmt.Sprintf("read %d", keys), func(b *testing.B) {
 					each(b, func(_, i int) error {

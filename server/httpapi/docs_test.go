@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -48,7 +49,7 @@ func TestDocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := NewServer(NewHandler(Config{Backend: s, NewRequestID: func() string { return "9s2m7kq0v4xh1t3c" }}))
-		listener := newPipeListener()
+		listener := nettest.NewPipes()
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()
 
@@ -98,7 +99,7 @@ func TestDocs(t *testing.T) {
 }
 
 // runCurl does what curl would, with the flags that the page uses.
-func runCurl(listener *pipeListener, command string) (string, error) {
+func runCurl(listener *nettest.Pipes, command string) (string, error) {
 	command, isOctal := strings.CutSuffix(command, " | od -An -tx1")
 	words, err := shellWords(command)
 	if err != nil || words[0] != "curl" {
@@ -147,7 +148,7 @@ func runCurl(listener *pipeListener, command string) (string, error) {
 	if host != "" {
 		r.Host = host
 	}
-	conn := listener.dial()
+	conn := listener.Dial()
 	defer conn.Close()
 	go r.Write(conn)
 	var raw bytes.Buffer

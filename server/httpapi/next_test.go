@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -352,7 +353,7 @@ func TestNextBadBody(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Until(day))
 				server := NewServer(NewHandler(Config{Backend: newStatic(t, "default")}))
-				listener := newPipeListener()
+				listener := nettest.NewPipes()
 				served := make(chan error)
 				go func() { served <- server.Serve(listener) }()
 
@@ -360,7 +361,7 @@ func TestNextBadBody(t *testing.T) {
 				if target == "/healthz" {
 					want, closes = 405, true // no path but next looks at a body
 				}
-				conn := listener.dial()
+				conn := listener.Dial()
 				begin := time.Now()
 				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\n%s", target, row.rest)
 				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -399,10 +400,10 @@ func TestNextBodyDeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := NewServer(NewHandler(Config{Backend: s, Limit: time.Hour}))
-		listener := newPipeListener()
+		listener := nettest.NewPipes()
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()
-		conn := listener.dial()
+		conn := listener.Dial()
 		r := bufio.NewReader(conn)
 		for i := range 4 { // some of them wait for a minute
 			fmt.Fprint(conn, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
@@ -683,11 +684,11 @@ func TestNextClientGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := slowStatic(t)
 		server := NewServer(NewHandler(Config{Backend: s, Limit: time.Hour}))
-		listener := newPipeListener()
+		listener := nettest.NewPipes()
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()
 
-		client := listener.dial()
+		client := listener.Dial()
 		fmt.Fprintf(client, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		synctest.Wait()
 		if got := stats(t, s, "orders"); got.IDs != 0 || got.Waits != 0 {
@@ -702,7 +703,7 @@ func TestNextClientGone(t *testing.T) {
 
 		// Somebody else, who has the patience, gets the first ID. It waits longer
 		// than a header may take to be read.
-		client = listener.dial()
+		client = listener.Dial()
 		fmt.Fprintf(client, "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(client), nil)
 		if err != nil || resp.StatusCode != 200 {
@@ -722,10 +723,10 @@ func TestNextClientGone(t *testing.T) {
 func TestSlowHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := NewServer(NewHandler(Config{Backend: slowStatic(t)}))
-		listener := newPipeListener()
+		listener := nettest.NewPipes()
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()
-		client := listener.dial()
+		client := listener.Dial()
 		begin := time.Now()
 		fmt.Fprintf(client, "POST /v1/sequencers/orders/next HTTP/1.1\r\n")
 		io.Copy(io.Discard, client)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/service"
@@ -35,7 +36,7 @@ func TestOneKeyFails(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)
 		m := new(partial)
 		answers := new(stores.Answers)
-		c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(stores.Wrap(m, answers.Begin), answers.Silent), Config: sequencer.Config{Window: 30 * time.Second}})
+		c := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(grant.Observe(m, answers.Observe), answers.Silent), Config: sequencer.Config{Window: 30 * time.Second}})
 		h := NewHandler(Config{Backend: c})
 		for _, name := range []string{"orders", "users"} {
 			if w := do(h, "POST", "/v1/sequencers/"+name+"/next"); w.Code != 200 {

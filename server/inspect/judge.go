@@ -119,12 +119,14 @@ func (j *judge) encoding(own firn.Format) {
 	}
 }
 
+// Year is the mean length of a year in seconds.
+const Year = 365.2425 * 86400
+
 // What times are probable, as seconds before now.
 const (
 	minute  = 60.0
-	year    = 365.2425 * 86400
-	usual   = 20 * year // most IDs are younger
-	longAgo = 60 * year
+	usual   = 20 * Year // most IDs are younger
+	longAgo = 60 * Year
 )
 
 // time weighs the time of the reading. One half of the IDs that people ask about
@@ -135,23 +137,23 @@ func (j *judge) time(l firn.Layout) {
 	age := Age(t, j.now)
 	var density float64 // per second
 	switch {
-	case age < -100*year:
-		density = 1e-6 / (1e6 * year)
-	case age < -year:
-		density = 1e-5 / (100 * year)
+	case age < -100*Year:
+		density = 1e-6 / (1e6 * Year)
+	case age < -Year:
+		density = 1e-5 / (100 * Year)
 	case age < -minute:
-		density = 1e-3 / year
+		density = 1e-3 / Year
 	case age < usual:
 		old := max(age, 0)
 		density = 0.5/((old+minute)*math.Log(usual/minute)) + 0.5/usual
 	case age < longAgo:
 		density = 0.01 / (longAgo - usual)
 	default:
-		density = 1e-6 / (1e6 * year)
+		density = 1e-6 / (1e6 * Year)
 	}
 	j.weigh(math.Log2(density * l.Unit().Seconds()))
 
-	j.r.Plausible = age >= -minute && age < 40*year
+	j.r.Plausible = age >= -minute && age < 40*Year
 	stamp := Stamp(t, l.Unit())
 	switch {
 	case age < -minute:

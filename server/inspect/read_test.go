@@ -359,7 +359,7 @@ func TestSpan(t *testing.T) {
 	}{
 		{0, "0 ms"}, {0.057, "57 ms"}, {1, "1 second"}, {59.9, "59 seconds"}, {119, "119 seconds"}, {180, "3 minutes"},
 		{2 * 3600, "2 hours"}, {47 * 3600, "47 hours"}, {3 * 86400, "3 days"}, {100 * 86400, "3 months"},
-		{800 * 86400, "2 years"}, {41.5 * year, "41 years"}, {5845 * year, "5845 years"}, {584.9e6 * year, "585 million years"},
+		{800 * 86400, "2 years"}, {41.5 * Year, "41 years"}, {5845 * Year, "5845 years"}, {584.9e6 * Year, "585 million years"},
 	} {
 		if got := Span(tt.seconds); got != tt.want {
 			t.Errorf("Span(%g) = %q, want %q", tt.seconds, got, tt.want)

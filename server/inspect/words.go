@@ -30,8 +30,8 @@ func Span(seconds float64) string {
 		size float64
 		from float64 // the least number of it that is said
 	}{
-		{"year", year, 2},
-		{"month", year / 12, 2},
+		{"year", Year, 2},
+		{"month", Year / 12, 2},
 		{"day", 86400, 2},
 		{"hour", 3600, 2},
 		{"minute", 60, 2},

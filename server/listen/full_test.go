@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // get asks over a connection that stays.
@@ -130,8 +132,8 @@ func secured(conn net.Conn, pool *x509.CertPool) net.Conn {
 
 // TestFullWithTLS: the refusal is as private as all else, and says the same.
 func TestFullWithTLS(t *testing.T) {
-	config, pool := certificate(t)
-	config.NextProtos = []string{"http/1.1", "h2"}
+	cert, pool := nettest.Certificate(t)
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1", "h2"}}
 	s := serve(t, Config{TLS: config, MaxConns: 1})
 	inside := secured(s.dial(t), pool)
 	defer inside.Close()

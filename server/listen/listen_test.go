@@ -2,15 +2,10 @@ package listen
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"strings"
@@ -18,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/nettest"
 )
 
 // A service is a Mux with servers that say what they are, and how their
@@ -29,10 +26,7 @@ type service struct {
 
 func serve(t *testing.T, c Config) *service {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := nettest.Listen(t)
 	m := New(l, c)
 	var all sync.WaitGroup
 	web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -157,8 +151,8 @@ func TestProtocols(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	config, pool := certificate(t)
-	config.NextProtos = []string{"http/1.1", "h2"}
+	cert, pool := nettest.Certificate(t)
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"http/1.1", "h2"}}
 	s := serve(t, Config{TLS: config})
 	for _, d := range dialects {
 		offer := []string(nil)
@@ -229,25 +223,4 @@ func FuzzProtocolOf(f *testing.F) {
 			t.Fatalf("%q is nothing", text)
 		}
 	})
-}
-
-// certificate makes one for localhost, and the pool that trusts it.
-func certificate(t *testing.T) (*tls.Config, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, pool
 }

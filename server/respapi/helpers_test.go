@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -267,41 +268,6 @@ func values(t testing.TB, text string) []value {
 	}
 }
 
-// A pipeListener is a listener in memory, whose connections a synctest bubble
-// can see.
-type pipeListener struct {
-	conns chan net.Conn
-	once  sync.Once
-	done  chan struct{}
-}
-
-func newPipeListener() *pipeListener {
-	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipeListener) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return nil
-}
-
-func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3476} }
-
-// dial returns the client's end of a new connection.
-func (l *pipeListener) dial() *client {
-	near, far := net.Pipe()
-	l.conns <- far
-	return newClient(near)
-}
-
 // A client is a connection to a server.
 type client struct {
 	net.Conn
@@ -330,10 +296,7 @@ func (c *client) read() string {
 // serveTCP serves on loopback until the test ends, and returns the address.
 func serveTCP(t testing.TB, s *Server) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := nettest.Listen(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {

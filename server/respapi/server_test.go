@@ -3,15 +3,10 @@ package respapi
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"runtime"
 	"strings"
@@ -21,6 +16,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -207,10 +203,10 @@ func TestRefusalArrives(t *testing.T) {
 }
 
 // A serving is a server in a bubble, with a listener.
-func serving(t *testing.T, c Config, f func(s *Server, l *pipeListener)) {
+func serving(t *testing.T, c Config, f func(s *Server, l *nettest.Pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(c)
-		l := newPipeListener()
+		l := nettest.NewPipes()
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(l) }()
 		f(s, l)
@@ -226,8 +222,8 @@ func serving(t *testing.T, c Config, f func(s *Server, l *pipeListener)) {
 
 func TestTimeouts(t *testing.T) {
 	t.Run("idle", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), IdleTimeout: time.Minute}, func(s *Server, l *pipeListener) {
-			c := l.dial()
+		serving(t, Config{Backend: counting(), IdleTimeout: time.Minute}, func(s *Server, l *nettest.Pipes) {
+			c := newClient(l.Dial())
 			for range 3 {
 				time.Sleep(time.Minute - 1)
 				if got := c.do("PING"); got != "+PONG" {
@@ -241,8 +237,8 @@ func TestTimeouts(t *testing.T) {
 		})
 	})
 	t.Run("none", func(t *testing.T) {
-		serving(t, Config{Backend: counting()}, func(s *Server, l *pipeListener) {
-			c := l.dial()
+		serving(t, Config{Backend: counting()}, func(s *Server, l *nettest.Pipes) {
+			c := newClient(l.Dial())
 			time.Sleep(1000 * time.Hour)
 			if _, err := io.WriteString(c, "PI"); err != nil { // sets a deadline
 				t.Fatal(err)
@@ -261,8 +257,8 @@ func TestTimeouts(t *testing.T) {
 		})
 	})
 	t.Run("stranger", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), Auth: guard{}}, func(s *Server, l *pipeListener) {
-			known, stranger := l.dial(), l.dial()
+		serving(t, Config{Backend: counting(), Auth: guard{}}, func(s *Server, l *nettest.Pipes) {
+			known, stranger := newClient(l.Dial()), newClient(l.Dial())
 			if got := known.do("AUTH right"); got != "+OK" {
 				t.Fatalf("AUTH = %s", got)
 			}
@@ -277,8 +273,8 @@ func TestTimeouts(t *testing.T) {
 		})
 	})
 	t.Run("drip", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), ReadTimeout: 5 * time.Second}, func(s *Server, l *pipeListener) {
-			c := l.dial()
+		serving(t, Config{Backend: counting(), ReadTimeout: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+			c := newClient(l.Dial())
 			began := time.Now()
 			dripped := make(chan struct{})
 			go func() {
@@ -303,8 +299,8 @@ func TestTimeouts(t *testing.T) {
 		})
 	})
 	t.Run("write", func(t *testing.T) {
-		serving(t, Config{Backend: counting(), WriteTimeout: 7 * time.Second}, func(s *Server, l *pipeListener) {
-			c := l.dial()
+		serving(t, Config{Backend: counting(), WriteTimeout: 7 * time.Second}, func(s *Server, l *nettest.Pipes) {
+			c := newClient(l.Dial())
 			if _, err := io.WriteString(c, line("NEXT orders 100000")); err != nil {
 				t.Fatal(err)
 			}
@@ -338,8 +334,8 @@ func waiting(d time.Duration) sourceFunc {
 // What comes before a command that waits is answered first, and one that waits too
 // long is an error.
 func TestWaits(t *testing.T) {
-	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *pipeListener) {
-		c := l.dial()
+	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+		c := newClient(l.Dial())
 		began := time.Now()
 		if _, err := io.WriteString(c, line("PING")+line("NEXT orders")+line("PING")+strings.Repeat(line("NEXT orders"), 8)); err != nil {
 			t.Fatal(err)
@@ -352,8 +348,8 @@ func TestWaits(t *testing.T) {
 			}
 		}
 	})
-	serving(t, Config{Backend: oneSource(waiting(time.Minute)), Limit: 5 * time.Second}, func(s *Server, l *pipeListener) {
-		c := l.dial()
+	serving(t, Config{Backend: oneSource(waiting(time.Minute)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
+		c := newClient(l.Dial())
 		began := time.Now()
 		want := "-TRYAGAIN busy: the limit of 5s for a request has passed: context deadline exceeded"
 		if got := c.do("NEXT orders 5"); got != want || time.Since(began) != 5*time.Second {
@@ -366,10 +362,10 @@ func TestWaits(t *testing.T) {
 }
 
 func TestMaxConns(t *testing.T) {
-	serving(t, Config{Backend: counting(), MaxConns: 2}, func(s *Server, l *pipeListener) {
-		a, b := l.dial(), l.dial()
+	serving(t, Config{Backend: counting(), MaxConns: 2}, func(s *Server, l *nettest.Pipes) {
+		a, b := newClient(l.Dial()), newClient(l.Dial())
 		synctest.Wait()
-		c := l.dial()
+		c := newClient(l.Dial())
 		if got := c.read(); got != "-ERR max number of clients reached" {
 			t.Errorf("the third has %s", got)
 		}
@@ -381,7 +377,7 @@ func TestMaxConns(t *testing.T) {
 		}
 		a.Close()
 		synctest.Wait()
-		if got := l.dial().do("PING"); got != "+PONG" {
+		if got := newClient(l.Dial()).do("PING"); got != "+PONG" {
 			t.Errorf("when one has gone PING = %s", got)
 		}
 	})
@@ -389,8 +385,8 @@ func TestMaxConns(t *testing.T) {
 
 // Shutdown ends what is idle at once, and lets a command finish.
 func TestShutdown(t *testing.T) {
-	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *pipeListener) {
-		idle, half, busy := l.dial(), l.dial(), l.dial()
+	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
+		idle, half, busy := newClient(l.Dial()), newClient(l.Dial()), newClient(l.Dial())
 		if _, err := io.WriteString(half, "*1\r\n$4\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -414,7 +410,7 @@ func TestShutdown(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("Shutdown = %v", err)
 		}
-		if err := s.Serve(newPipeListener()); !errors.Is(err, net.ErrClosed) {
+		if err := s.Serve(nettest.NewPipes()); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Serve after Shutdown = %v", err)
 		}
 		near, far := net.Pipe()
@@ -423,8 +419,8 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("ServeConn after Shutdown: %s", got)
 		}
 	})
-	serving(t, Config{Backend: oneSource(waiting(time.Hour)), Limit: time.Hour}, func(s *Server, l *pipeListener) {
-		c := l.dial()
+	serving(t, Config{Backend: oneSource(waiting(time.Hour)), Limit: time.Hour}, func(s *Server, l *nettest.Pipes) {
+		c := newClient(l.Dial())
 		if _, err := io.WriteString(c, line("NEXT orders")); err != nil {
 			t.Fatal(err)
 		}
@@ -444,7 +440,7 @@ func TestShutdown(t *testing.T) {
 
 // With TLS, a certificate says who a client is.
 func TestPeerAccess(t *testing.T) {
-	cert := newCertificate(t)
+	cert, _ := nettest.Certificate(t)
 	for _, tt := range []struct {
 		name  string
 		known bool // by its certificate
@@ -480,20 +476,6 @@ func TestPeerAccess(t *testing.T) {
 		near.Close()
 		<-done
 	}
-}
-
-func newCertificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // Many connections at once get IDs of their own, also from a real generator that

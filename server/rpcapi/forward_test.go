@@ -2,15 +2,9 @@ package rpcapi
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"strings"
 	"sync"
@@ -30,6 +24,7 @@ import (
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
@@ -39,7 +34,7 @@ import (
 func start(t *testing.T, c Config, l net.Listener) forwarding.Target {
 	t.Helper()
 	if l == nil {
-		l = newListener(t)
+		l = nettest.Listen(t)
 	}
 	s := NewServer(c)
 	done := make(chan error, 1)
@@ -55,15 +50,6 @@ func start(t *testing.T, c Config, l net.Listener) forwarding.Target {
 		}
 	})
 	return forwarding.Target{Address: l.Addr().String()}
-}
-
-func newListener(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }
 
 func newForwarder(t *testing.T, c forwarding.ForwarderConfig) *forwarding.Forwarder {
@@ -293,7 +279,7 @@ func TestForwardErrors(t *testing.T) {
 
 // TestForwardUnreachable: nobody there, somebody else there, and one that says nothing.
 func TestForwardUnreachable(t *testing.T) {
-	silent, gone := newListener(t), newListener(t)
+	silent, gone := nettest.Listen(t), nettest.Listen(t)
 	defer silent.Close()
 	_ = gone.Close()
 	f := newForwarder(t, forwarding.ForwarderConfig{Limit: 300 * time.Millisecond})
@@ -340,7 +326,7 @@ func TestForwardDistrusts(t *testing.T) {
 	lies := new(liar)
 	s := grpc.NewServer()
 	firnv1.RegisterForwardingServer(s, lies)
-	l := newListener(t)
+	l := nettest.Listen(t)
 	go s.Serve(l)
 	defer s.Stop()
 	f := newForwarder(t, forwarding.ForwarderConfig{})
@@ -481,7 +467,7 @@ func TestForwardMetadata(t *testing.T) {
 
 // TestForwardTLS: certificates of both ends, as between servers with mTLS.
 func TestForwardTLS(t *testing.T) {
-	pair, pool := certificate(t)
+	pair, pool := nettest.Certificate(t)
 	peers := make(chan string, 1)
 	secure := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"}}
 	at := start(t, Config{
@@ -500,7 +486,7 @@ func TestForwardTLS(t *testing.T) {
 			peers <- state.PeerCertificates[0].Subject.CommonName + token
 			return nil
 		}),
-	}, tls.NewListener(newListener(t), secure))
+	}, tls.NewListener(nettest.Listen(t), secure))
 	at.TLS = true
 	f := newForwarder(t, forwarding.ForwarderConfig{TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{pair}}, Token: func() string { return "+token" }})
 	if _, err := f.Forward(t.Context(), at, proof, "orders", firn.Default(), 3); err != nil {
@@ -519,30 +505,4 @@ type guardFunc func(token string, state *tls.ConnectionState) error
 
 func (g guardFunc) Allow(c *auth.Credentials, _ auth.Action, _ string) error {
 	return g(c.Token, c.TLS)
-}
-
-// certificate makes a certificate of 127.0.0.1 that is its own authority.
-func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "member"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(c)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }

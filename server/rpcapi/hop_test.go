@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -103,7 +104,7 @@ func TestForwardRefused(t *testing.T) {
 	mine := service.Hop{Member: "me", Proof: proof}
 	older := grpc.NewServer()
 	firnv1.RegisterIDsServer(older, NewServer(Config{Backend: static(t, "default")}))
-	l := newListener(t)
+	l := nettest.Listen(t)
 	go older.Serve(l)
 	defer older.Stop()
 	for what, at := range map[string]forwarding.Target{

@@ -19,6 +19,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/forwarding"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -27,7 +28,7 @@ import (
 // and its client is told to go elsewhere.
 func TestShutdownEndsStreams(t *testing.T) {
 	s := NewServer(Config{Backend: static(t, "default")})
-	l := newListener(t)
+	l := nettest.Listen(t)
 	go s.Serve(l)
 	stream, err := firnv1.NewIDsClient(dialTo(t, forwarding.Target{Address: l.Addr().String()})).Stream(t.Context())
 	if err != nil {
@@ -63,7 +64,7 @@ func TestShutdownWaits(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 		running.Add(-1)
 	})})
-	l := newListener(t)
+	l := nettest.Listen(t)
 	go s.Serve(l)
 	conn := dialTo(t, forwarding.Target{Address: l.Addr().String()})
 	go firnv1.NewIDsClient(conn).Next(context.WithoutCancel(t.Context()), &firnv1.NextRequest{})
@@ -247,7 +248,7 @@ func (r *readying) Ready(context.Context) error {
 func TestHealth(t *testing.T) {
 	b := &readying{Backend: static(t, "default")}
 	s := NewServer(Config{Backend: b})
-	l := newListener(t)
+	l := nettest.Listen(t)
 	go s.Serve(l)
 	defer s.Shutdown(context.Background())
 	h := healthpb.NewHealthClient(dialTo(t, forwarding.Target{Address: l.Addr().String()}))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,6 +25,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
 )
@@ -38,10 +38,7 @@ func serve(t *testing.T, c Config) *grpc.ClientConn {
 		t.Cleanup(func() { _ = cluster.Close(context.Background()) })
 		c.Backend = cluster
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := nettest.Listen(t)
 	s := NewServer(c)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()

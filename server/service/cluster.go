@@ -11,7 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/settings"
+	"github.com/firnid/firn/server/config"
 )
 
 // A Cluster is a Backend whose node numbers are kept in a store, so that any
@@ -359,7 +359,7 @@ func (c *Cluster) noSequencer(ctx context.Context, name string) error {
 		names = append(names, name)
 		return len(names) < 10_000
 	})
-	if near := settings.Nearest(name, names); near != "" {
+	if near := config.Nearest(name, names); near != "" {
 		return fmt.Errorf("%w %s: did you mean %s? One that is not there must be created first, as this server creates none", ErrNoSequencer, name, near)
 	}
 	return fmt.Errorf("%w %s: it must be created first, as this server creates none", ErrNoSequencer, name)

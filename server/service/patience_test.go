@@ -35,7 +35,7 @@ func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(mute)
 		answers := new(stores.Answers)
-		p := newPatience(stores.Wrap(m, answers.Begin), answers.Silent)
+		p := newPatience(grant.Observe(m, answers.Observe), answers.Silent)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		err := p.during(ctx, need{}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })

@@ -6,18 +6,20 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/firnid/firn/grant"
 )
 
-// Tell returns a Begin that tells the log when a Store stops answering, with the reason, and
+// Tell returns an Observer that tells the log when a Store stops answering, with the reason, and
 // when it answers again, with for how long it did not and how many calls failed meanwhile.
 // In between, single calls are for the level debug. It passes all on to next.
 //
 // A Store that comes and goes is told of once in tellEvery. Calls that their caller has given
 // up, or gave no time to speak of, say nothing about the Store. Nor does Time, which a Store
 // may not answer although it is up.
-func Tell(log *slog.Logger, next Begin) Begin {
+func Tell(log *slog.Logger, next grant.Observer) grant.Observer {
 	t := &teller{log: log, next: next}
-	return t.begin
+	return t.observe
 }
 
 const (
@@ -27,7 +29,7 @@ const (
 
 type teller struct {
 	log  *slog.Logger
-	next Begin
+	next grant.Observer
 
 	mu     sync.Mutex // guards what follows
 	since  time.Time  // when it stopped answering; zero while it answers
@@ -36,9 +38,9 @@ type teller struct {
 	last   time.Time  // when the log was told that it does not answer
 }
 
-func (t *teller) begin(ctx context.Context, what, key string) (context.Context, func(bool, error)) {
+func (t *teller) observe(ctx context.Context, what grant.Request, key string) (context.Context, func(bool, error)) {
 	call, end := t.next(ctx, what, key)
-	if what == Time {
+	if what == grant.RequestTime {
 		return call, end
 	}
 	begin := time.Now()
@@ -56,7 +58,7 @@ func (t *teller) begin(ctx context.Context, what, key string) (context.Context, 
 }
 
 // silent notes a call that failed.
-func (t *teller) silent(begin, now time.Time, what string, err error) {
+func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.since.IsZero() {
@@ -67,7 +69,7 @@ func (t *teller) silent(begin, now time.Time, what string, err error) {
 	if !t.said && (t.last.IsZero() || now.Sub(t.last) >= tellEvery) {
 		t.said, t.last, level = true, now, slog.LevelWarn
 	}
-	t.log.Log(context.Background(), level, "the store does not answer", "call", what, "error", err)
+	t.log.Log(context.Background(), level, "the store does not answer", "call", string(what), "error", err)
 }
 
 // answered notes a call that did not.

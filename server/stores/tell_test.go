@@ -47,7 +47,7 @@ func TestTell(t *testing.T) {
 		var log bytes.Buffer
 		inner := new(cutStore)
 		var answers Answers
-		s := Wrap(inner, Tell(slog.New(slog.NewTextHandler(&log, nil)), answers.Begin))
+		s := grant.Observe(inner, Tell(slog.New(slog.NewTextHandler(&log, nil)), answers.Observe))
 		get := func(n int) {
 			for range n {
 				_, _, _ = s.(grant.Clock).Time(t.Context()) // says nothing about the store

@@ -1,62 +1,17 @@
 package tlsconf
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/nettest"
 )
-
-// An authority signs certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := new(authority)
-	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "CA"}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.cert, _ = x509.ParseCertificate(der)
-	return a
-}
-
-func (a *authority) pool() *x509.CertPool {
-	p := x509.NewCertPool()
-	p.AddCert(a.cert)
-	return p
-}
-
-// issue makes a certificate and its key, in PEM.
-func (a *authority) issue(t *testing.T, serial int64, valid time.Duration) (cert, key []byte) {
-	t.Helper()
-	k, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid), DNSNames: []string{"localhost"}, Subject: pkix.Name{CommonName: "client"},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &k.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, _ := x509.MarshalPKCS8PrivateKey(k)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
-}
 
 func write(t *testing.T, path string, content []byte) string {
 	t.Helper()
@@ -112,8 +67,8 @@ func connectTo(t *testing.T, serverConfig, c *tls.Config) (tls.ConnectionState, 
 
 func TestReload(t *testing.T) {
 	dir := t.TempDir()
-	ca := newAuthority(t)
-	cert, key := ca.issue(t, 10, 24*30*time.Hour)
+	ca := nettest.NewAuthority(t)
+	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, 24*30*time.Hour))
 	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
 	var warned []string
 	l, err := Load(f, func(text string) { warned = append(warned, text) })
@@ -122,7 +77,7 @@ func TestReload(t *testing.T) {
 	}
 	serial := func(want int64) {
 		t.Helper()
-		state, _, err := connect(t, l, &tls.Config{RootCAs: ca.pool(), ServerName: "localhost"})
+		state, _, err := connect(t, l, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"})
 		if err != nil || state.PeerCertificates[0].SerialNumber.Int64() != want {
 			t.Errorf("%v, want the certificate %d", err, want)
 		}
@@ -131,7 +86,7 @@ func TestReload(t *testing.T) {
 	if changed, err := l.Reload(); changed || err != nil {
 		t.Errorf("Reload() = %t, %v", changed, err)
 	}
-	cert, key = ca.issue(t, 11, time.Hour)
+	cert, key = nettest.PEM(t, ca.Issue(t, "client", 11, time.Hour))
 	write(t, f.Cert, append(cert, '\n')) // the key is of the other one
 	if changed, err := l.Reload(); !changed || err == nil || !strings.Contains(err.Error(), "private key") {
 		t.Errorf("Reload() = %t, %v", changed, err)
@@ -153,8 +108,8 @@ func TestReload(t *testing.T) {
 
 func TestProtocols(t *testing.T) {
 	dir := t.TempDir()
-	ca := newAuthority(t)
-	cert, key := ca.issue(t, 10, time.Hour)
+	ca := nettest.NewAuthority(t)
+	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, time.Hour))
 	l, err := Load(Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +120,7 @@ func TestProtocols(t *testing.T) {
 	}{
 		{nil, ""}, {[]string{"h2", "http/1.1"}, "http/1.1"}, {[]string{"http/1.1"}, "http/1.1"}, {[]string{"h2"}, "h2"}, {[]string{"redis"}, ""},
 	} {
-		state, _, err := connect(t, l, &tls.Config{RootCAs: ca.pool(), ServerName: "localhost", NextProtos: test.offer})
+		state, _, err := connect(t, l, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", NextProtos: test.offer})
 		if err != nil || state.NegotiatedProtocol != test.want {
 			t.Errorf("%q: %q, %v, want %q", test.offer, state.NegotiatedProtocol, err, test.want)
 		}
@@ -174,12 +129,12 @@ func TestProtocols(t *testing.T) {
 
 func TestClients(t *testing.T) {
 	dir := t.TempDir()
-	ca, other := newAuthority(t), newAuthority(t)
-	cert, key := ca.issue(t, 10, time.Hour)
+	ca, other := nettest.NewAuthority(t), nettest.NewAuthority(t)
+	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, time.Hour))
 	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
-	f.ClientCA = write(t, filepath.Join(dir, "ca"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.cert.Raw}))
-	pair := func(a *authority) []tls.Certificate {
-		cert, key := a.issue(t, 20, time.Hour)
+	f.ClientCA = write(t, filepath.Join(dir, "ca"), ca.PEM(t))
+	pair := func(a *nettest.Authority) []tls.Certificate {
+		cert, key := nettest.PEM(t, a.Issue(t, "client", 20, time.Hour))
 		p, err := tls.X509KeyPair(cert, key)
 		if err != nil {
 			t.Fatal(err)
@@ -201,7 +156,7 @@ func TestClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		certs := test.certs
-		c := &tls.Config{RootCAs: ca.pool(), ServerName: "localhost", GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		c := &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost", GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if certs == nil {
 				return new(tls.Certificate), nil
 			}
@@ -219,11 +174,11 @@ func TestClients(t *testing.T) {
 func TestResumeAfterReload(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		dir := t.TempDir()
-		ca, other := newAuthority(t), newAuthority(t)
-		cert, key := ca.issue(t, 10, time.Hour)
+		ca, other := nettest.NewAuthority(t), nettest.NewAuthority(t)
+		cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, time.Hour))
 		f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key), Require: true}
-		inPEM := func(a *authority) []byte {
-			return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+		inPEM := func(a *nettest.Authority) []byte {
+			return a.PEM(t)
 		}
 		f.ClientCA = write(t, filepath.Join(dir, "ca"), inPEM(ca))
 		l, err := Load(f, nil)
@@ -231,13 +186,13 @@ func TestResumeAfterReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := l.Config() // one for all, as a listener has it: it has the keys of sessions
-		clientCert, clientKey := ca.issue(t, 20, time.Hour)
+		clientCert, clientKey := nettest.PEM(t, ca.Issue(t, "client", 20, time.Hour))
 		pair, err := tls.X509KeyPair(clientCert, clientKey)
 		if err != nil {
 			t.Fatal(err)
 		}
 		client := &tls.Config{
-			RootCAs: ca.pool(), ServerName: "localhost", MaxVersion: version, ClientSessionCache: tls.NewLRUClientSessionCache(4),
+			RootCAs: ca.Pool(), ServerName: "localhost", MaxVersion: version, ClientSessionCache: tls.NewLRUClientSessionCache(4),
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil },
 		}
 		for i, want := range []bool{false, true} {
@@ -259,8 +214,8 @@ func TestResumeAfterReload(t *testing.T) {
 // TestGone: that a file is gone is said once, and what was read goes on.
 func TestGone(t *testing.T) {
 	dir := t.TempDir()
-	ca := newAuthority(t)
-	cert, key := ca.issue(t, 10, 24*30*time.Hour)
+	ca := nettest.NewAuthority(t)
+	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, 24*30*time.Hour))
 	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
 	l, err := Load(f, nil)
 	if err != nil {
@@ -274,7 +229,7 @@ func TestGone(t *testing.T) {
 			t.Errorf("Reload() %d = %t, %v, want %t", i, changed, err, want)
 		}
 	}
-	if _, _, err := connect(t, l, &tls.Config{RootCAs: ca.pool(), ServerName: "localhost"}); err != nil {
+	if _, _, err := connect(t, l, &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost"}); err != nil {
 		t.Error(err)
 	}
 	write(t, f.Key, key)
@@ -287,8 +242,8 @@ func TestGone(t *testing.T) {
 // comes later.
 func TestWarnings(t *testing.T) {
 	dir := t.TempDir()
-	ca := newAuthority(t)
-	cert, key := ca.issue(t, 10, 24*30*time.Hour)
+	ca := nettest.NewAuthority(t)
+	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, 24*30*time.Hour))
 	f := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
 	var warned []string
 	l, err := Load(f, func(text string) { warned = append(warned, text) })
@@ -302,7 +257,7 @@ func TestWarnings(t *testing.T) {
 		{-time.Minute, "has expired, at "}, {time.Hour, "is valid until "}, {24 * 30 * time.Hour, ""},
 	} {
 		warned = nil
-		cert, key := ca.issue(t, int64(20+i), test.valid)
+		cert, key := nettest.PEM(t, ca.Issue(t, "client", int64(20+i), test.valid))
 		write(t, f.Cert, append(cert, make([]byte, i+1)...)) // each of another size
 		write(t, f.Key, key)
 		if changed, err := l.Reload(); !changed || err != nil {
@@ -321,8 +276,8 @@ func TestWarnings(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	dir := t.TempDir()
-	ca := newAuthority(t)
-	cert, key := ca.issue(t, 10, time.Hour)
+	ca := nettest.NewAuthority(t)
+	cert, key := nettest.PEM(t, ca.Issue(t, "client", 10, time.Hour))
 	good := Files{Cert: write(t, filepath.Join(dir, "cert"), cert), Key: write(t, filepath.Join(dir, "key"), key)}
 	junk := write(t, filepath.Join(dir, "junk"), []byte("junk"))
 	half := write(t, filepath.Join(dir, "half"), append(cert, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...))

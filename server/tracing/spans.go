@@ -19,7 +19,6 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/respapi"
-	"github.com/firnid/firn/server/stores"
 )
 
 // Keys of attributes of Firn's own.
@@ -134,13 +133,13 @@ func (t *Tracer) Store(s grant.Store) grant.Store {
 	if t == nil {
 		return s
 	}
-	return stores.Wrap(s, func(ctx context.Context, what, key string) (context.Context, func(bool, error)) {
-		ctx, span := t.tracer.Start(ctx, "store "+what, api.WithSpanKind(api.SpanKindClient))
+	return grant.Observe(s, func(ctx context.Context, what grant.Request, key string) (context.Context, func(bool, error)) {
+		ctx, span := t.tracer.Start(ctx, "store "+string(what), api.WithSpanKind(api.SpanKindClient))
 		if span.IsRecording() && key != "" {
 			span.SetAttributes(keyStoreKey.String(key))
 		}
 		return ctx, func(applied bool, err error) {
-			if span.IsRecording() && what == stores.CAS {
+			if span.IsRecording() && what == grant.RequestCAS {
 				span.SetAttributes(keyCASResult.String(casResult(applied, err)))
 			}
 			if err != nil {

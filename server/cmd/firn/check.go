@@ -19,6 +19,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 func newCheck(a *app) *cobra.Command {
@@ -26,7 +27,7 @@ func newCheck(a *app) *cobra.Command {
 		layout firn.Layout
 		from   inspect.Encoding
 		size   = "auto"
-		memory = byteSize(1 << 30)
+		memory = uint64(1 << 30)
 		asJSON bool
 	)
 	cmd := &cobra.Command{
@@ -75,7 +76,7 @@ inversion on, up to --memory.`,
 			if memory == 0 {
 				return misuse("write a size such as 512MiB or 2GiB", "--memory 0: nothing can be sorted in no memory")
 			}
-			c.order.limit = uint64(memory)
+			c.order.limit = memory
 			// The collector would else let the heap grow to twice of what is kept.
 			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
 			if len(args) == 0 {
@@ -91,59 +92,10 @@ inversion on, up to --memory.`,
 	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
 	encodingVar(cmd, &from)
 	cmd.Flags().StringVar(&size, "bits", size, "`SIZE` of the IDs: auto, 64 or 128; --from raw needs it")
-	cmd.Flags().Var(&memory, "memory", "most memory that sorting may take")
+	sizeVar(cmd, &memory, "memory", "most memory that sorting may take")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
 	return cmd
-}
-
-// A byteSize is a flag such as 512MiB or 2GiB.
-type byteSize uint64
-
-var byteUnits = []struct {
-	name string
-	size uint64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}}
-
-func (b *byteSize) String() string { return byteFlag(uint64(*b)) }
-func (b *byteSize) Type() string   { return "SIZE" }
-
-func (b *byteSize) Set(s string) error {
-	unit := uint64(1)
-	digits := s
-	for _, u := range byteUnits {
-		if rest, ok := strings.CutSuffix(s, u.name); ok {
-			digits, unit = rest, u.size
-			break
-		}
-	}
-	n, err := strconv.ParseUint(strings.TrimSpace(digits), 10, 64)
-	hi, total := bits.Mul64(n, unit)
-	if err != nil || hi != 0 || total >= 1<<62 {
-		return errors.New("it is no size such as 512MiB or 2GiB")
-	}
-	*b = byteSize(total)
-	return nil
-}
-
-// bytesText writes a number of bytes as people say it.
-func bytesText(n uint64) string {
-	for _, u := range byteUnits[:3] {
-		if n >= u.size {
-			return strconv.FormatFloat(float64(n)/float64(u.size), 'g', 4, 64) + " " + u.name
-		}
-	}
-	return fmt.Sprintf("%d B", n)
-}
-
-// byteFlag writes a number of bytes as byteSize reads it.
-func byteFlag(n uint64) string {
-	for _, u := range byteUnits[:3] {
-		if n >= u.size && n%u.size == 0 {
-			return strconv.FormatUint(n/u.size, 10) + u.name
-		}
-	}
-	return strconv.FormatUint(n, 10)
 }
 
 // A checker reads IDs and reports what it found.
@@ -202,7 +154,7 @@ func (c *checker) run(ctx context.Context, args []string) error {
 			c.clear()
 			var m *memoryError
 			if errors.As(err, &m) {
-				return failed(fmt.Sprintf("--memory %s allows twice as much; IDs that are sorted before take none", byteFlag(2*m.limit)), "%w", m)
+				return failed(fmt.Sprintf("--memory %s allows twice as much; IDs that are sorted before take none", textfmt.Size(2*m.limit)), "%w", m)
 			}
 			return err
 		}
@@ -547,7 +499,7 @@ func (c *checker) progress(what string, done, all uint64) {
 	if what != "" {
 		text = fmt.Sprintf("%s %.0f %%", what, 100*float64(done)/float64(max(all, 1)))
 	} else if c.late > 0 {
-		text += fmt.Sprintf(", %s inversions, %s in use", group(c.late), bytesText(c.order.used))
+		text += fmt.Sprintf(", %s inversions, %s in use", group(c.late), textfmt.AboutSize(c.order.used))
 	}
 	fmt.Fprintf(c.a.stderr, "\r\x1b[K%s", text)
 }

@@ -42,7 +42,7 @@ func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration)
 // below 0 it is behind. It is 0 if the clocks may agree or the store does not tell
 // its time.
 func (a *app) storeLead(ctx context.Context, s grant.Store) (by time.Duration, now time.Time) {
-	c, ok := s.(grant.Clock)
+	c, ok := grant.As[grant.Clock](s)
 	if !ok {
 		return 0, a.now()
 	}

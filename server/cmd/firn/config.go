@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/service"
-	"github.com/firnid/firn/server/settings"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -103,7 +103,7 @@ func unknownVars(environ []string, node string) (all []unknownVar) {
 		for i, k := range known {
 			short[i] = strings.TrimPrefix(k, "FIRN_")
 		}
-		if near := settings.Nearest(rest, short); near != "" {
+		if near := config.Nearest(rest, short); near != "" {
 			s.near = "FIRN_" + near
 		}
 		all = append(all, s)
@@ -144,13 +144,13 @@ then default. Two patterns that fit equally well are an error.
       nodes: 0..511       # which node numbers this server may take`
 
 // readConfig reads a file. The error says why nothing of it could be read.
-func readConfig(path string) (f *settings.File, all faults, err error) {
+func readConfig(path string) (f *config.File, all faults, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, failed("--config, or "+configEnv+", names the file", "%w", err)
 	}
-	f, err = settings.Parse(data, path, knownKeys())
-	var wrong *settings.Faults
+	f, err = config.Parse(data, path, knownKeys())
+	var wrong *config.Faults
 	switch {
 	case errors.As(err, &wrong):
 		all.file(wrong.All)
@@ -165,7 +165,7 @@ func readConfig(path string) (f *settings.File, all faults, err error) {
 const configHint = "firn config print lists all keys; firn config check FILE tells whether a file is right"
 
 // applyConfig sets flags from the environment and a file, where they were not given.
-func applyConfig(flags *pflag.FlagSet, f *settings.File, getenv func(string) string) (origin, faults) {
+func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) string) (origin, faults) {
 	from := make(origin)
 	var all faults
 	set := func(key, flag string, values []string, o source) {
@@ -184,9 +184,9 @@ func applyConfig(flags *pflag.FlagSet, f *settings.File, getenv func(string) str
 	}
 	for _, k := range configKeys {
 		flag := flags.Lookup(k.flag)
-		var file *settings.Setting
+		var file *config.Setting
 		if f != nil {
-			if i := slices.IndexFunc(f.Settings, func(s settings.Setting) bool { return s.Key == k.key }); i >= 0 {
+			if i := slices.IndexFunc(f.Settings, func(s config.Setting) bool { return s.Key == k.key }); i >= 0 {
 				file = &f.Settings[i]
 			}
 		}
@@ -218,7 +218,7 @@ func (s *serving) load(a *app, flags *pflag.FlagSet) (all faults, err error) {
 	if path == "" {
 		path = a.getenv(configEnv)
 	}
-	var f *settings.File
+	var f *config.File
 	if path != "" {
 		if f, all, err = readConfig(path); err != nil {
 			return nil, err
@@ -269,7 +269,7 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 	if err := all.error(from); err != nil {
 		return false, nil, err
 	}
-	text := func(f *settings.File, key string) string {
+	text := func(f *config.File, key string) string {
 		for _, v := range f.Settings {
 			if v.Key == key {
 				return strings.Join(v.Values, ",")
@@ -410,7 +410,7 @@ func newConfigPrint(a *app) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, flags := servingFlags()
-			var f *settings.File
+			var f *config.File
 			var all faults
 			if len(args) == 1 {
 				var err error
@@ -435,7 +435,7 @@ func newConfigPrint(a *app) *cobra.Command {
 }
 
 // printConfig prints all keys.
-func printConfig(w io.Writer, flags *pflag.FlagSet, f *settings.File, from origin) {
+func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin) {
 	fmt.Fprintln(w, "# The configuration of firn serve. What is commented out has its default.")
 	group := ""
 	for _, k := range configKeys {
@@ -504,7 +504,7 @@ stderr.`,
 			if err != nil {
 				return failed("", "%w", err)
 			}
-			i, err := settings.ImportHazelcast(data, args[0])
+			i, err := config.ImportHazelcast(data, args[0])
 			if err != nil {
 				return &exitError{exitNo, err, ""}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn"
-	"github.com/firnid/firn/server/settings"
+	"github.com/firnid/firn/server/config"
 )
 
 // A fault is what is wrong with the value of a flag of serve, wherever that value comes
@@ -23,7 +23,7 @@ type fault struct {
 	hint  string // how to do better, or ""
 	code  int    // how the program ends; 0 is exitMisuse
 
-	in *settings.Fault // where what is wrong is no value of a flag, but a line of a file
+	in *config.Fault // where what is wrong is no value of a flag, but a line of a file
 }
 
 type faults []fault
@@ -49,7 +49,7 @@ func (f *faults) exit(flag, value string, err error) {
 }
 
 // file notes what is wrong in lines of a file.
-func (f *faults) file(all []*settings.Fault) {
+func (f *faults) file(all []*config.Fault) {
 	for _, one := range all {
 		*f = append(*f, fault{in: one, err: one})
 	}

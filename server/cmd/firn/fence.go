@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,7 +55,7 @@ time, and with the records.
 			o.DryRun = false
 			r, err = grant.Fence(ctx, s, name, &o)
 		}
-		if err != nil && strings.Contains(err.Error(), "allow it explicitly") {
+		if errors.Is(err, grant.ErrClockBehind) || errors.Is(err, grant.ErrClockAhead) {
 			err = failed(anyClockHint, "%w", err)
 		}
 		if err != nil {

@@ -1,16 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 // A limiting is what serve lets requests and connections bring and take.
@@ -45,38 +43,15 @@ func (l *limiting) flags(cmd *cobra.Command) {
 }
 
 // sizeVar adds a flag for a number of bytes.
-func sizeVar(cmd *cobra.Command, n *int, name, usage string) {
-	cmd.Flags().Var(&value[int]{n, parseSize, showSize, "SIZE"}, name, usage)
+func sizeVar[T int | uint64](cmd *cobra.Command, n *T, name, usage string) {
+	parse := func(s string) (T, error) {
+		v, err := textfmt.ParseSize(s)
+		return T(v), err
+	}
+	cmd.Flags().Var(&value[T]{n, parse, showSize[T], "SIZE"}, name, usage)
 }
 
-// parseSize reads a number with its unit, such as 64KiB.
-func parseSize(s string) (int, error) {
-	for _, u := range [...]struct {
-		name  string
-		bytes int
-	}{{"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}} {
-		digits, ok := strings.CutSuffix(s, u.name)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseUint(digits, 10, 31)
-		if err != nil || n > uint64(math.MaxInt32/u.bytes) {
-			break
-		}
-		return int(n) * u.bytes, nil
-	}
-	return 0, errors.New("it is a whole number and B, KiB or MiB, such as 64KiB")
-}
-
-func showSize(n int) string {
-	switch {
-	case n >= 1<<20 && n%(1<<20) == 0:
-		return strconv.Itoa(n>>20) + "MiB"
-	case n >= 1<<10 && n%(1<<10) == 0:
-		return strconv.Itoa(n>>10) + "KiB"
-	}
-	return strconv.Itoa(n) + "B"
-}
+func showSize[T int | uint64](n T) string { return textfmt.Size(uint64(n)) }
 
 // checkLimits finds what is wrong with the flags of limits.
 func (l *limiting) checkLimits() (all faults) {

@@ -41,7 +41,10 @@ func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 		node, err = firn.NodeFromHostname(name)
 	case "if":
 		node, err = firn.NodeFromInterface(name, allowLocal)
-		if err != nil && strings.Contains(err.Error(), "locally administered") {
+		if err == nil || allowLocal {
+			break
+		}
+		if _, e := firn.NodeFromInterface(name, true); e == nil {
 			return 0, misuse("--allow-local-mac takes such an address; make sure that no other host has it", "%w", err)
 		}
 	default:

@@ -8,6 +8,8 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+
+	"github.com/firnid/firn/server/textfmt"
 )
 
 // A key is an ID of up to 128 bits as a number.
@@ -96,7 +98,7 @@ type memoryError struct{ limit, inOrder, count uint64 }
 
 func (e *memoryError) Error() string {
 	return fmt.Sprintf("sorting needs more than %s: %s of the %s IDs so far came after the first that was not in order",
-		bytesText(e.limit), group(e.count-e.inOrder), group(e.count))
+		textfmt.AboutSize(e.limit), group(e.count-e.inOrder), group(e.count))
 }
 
 // close frees what add has taken.

@@ -18,8 +18,6 @@ type plan struct {
 	now                time.Time
 }
 
-const yearSeconds = 365.2425 * 86400
-
 // A split is how many bits each field has; a tick is a millisecond.
 type split struct{ time, node, seq int }
 
@@ -36,7 +34,7 @@ func (p *plan) least() split {
 	}
 	elapsed := p.now.Sub(firn.Default().Epoch()).Seconds()
 	return split{
-		time: bitsFor((max(elapsed, 0) + years*yearSeconds) * 1000),
+		time: bitsFor((max(elapsed, 0) + years*inspect.Year) * 1000),
 		node: bitsFor(max(nodes, 1)),
 		seq:  bitsFor(max(rate/1000, 1)),
 	}

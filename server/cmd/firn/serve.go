@@ -22,6 +22,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/forwarding"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/listen"
@@ -30,7 +31,6 @@ import (
 	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/service"
-	"github.com/firnid/firn/server/settings"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/tlsconf"
 	"github.com/firnid/firn/server/tracing"
@@ -48,9 +48,9 @@ type serving struct {
 	maxConns       uint64
 	advertise      string
 	config         string
-	file           atomic.Pointer[settings.File] // what it says; nil without one
-	from           origin                        // of values that no flag says
-	said           map[string]bool               // flags that the command line or a variable says
+	file           atomic.Pointer[config.File] // what it says; nil without one
+	from           origin                      // of values that no flag says
+	said           map[string]bool             // flags that the command line or a variable says
 	create         bool
 	forward        bool
 	memberToken    string             // the file
@@ -322,7 +322,7 @@ func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *
 	if err != nil {
 		return b, nil, err
 	}
-	store = stores.Wrap(s.tracer.Store(store), stores.Tell(log, s.answers.Begin))
+	store = grant.Observe(s.tracer.Store(store), stores.Tell(log, s.answers.Observe))
 	s.announcer = members.New(store, members.Options{Log: log})
 	config := service.ClusterConfig{Fleet: service.NewFleet(store, s.answers.Silent), Config: c, MaxNames: int(s.maxNames), Template: s.template}
 	var forwarder *forwarding.Forwarder
@@ -432,7 +432,7 @@ func isHostPort(text string) bool {
 // checkNodes finds what does not go with the layouts of the server and of its templates: node
 // numbers, and max-ahead.
 func (s *serving) checkNodes(lookUp bool) (all faults) {
-	template := settings.Template{Layout: s.layout}
+	template := config.Template{Layout: s.layout}
 	if s.anyLayout || s.layout.ReadOnly() { // which was said
 		template.Layout = firn.Layout{}
 		if s.givenAhead && s.maxAhead >= 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/stores"
 )
 
@@ -199,21 +200,8 @@ func orDefault(preset string) string {
 
 // parseNodes reads --nodes.
 func parseNodes(s string) (*sequencer.Range, error) {
-	lo, hi, ok := strings.Cut(s, "..")
-	r := new(sequencer.Range)
-	var err error
-	if r.Lo, err = parseNumber(lo); err == nil && ok {
-		r.Hi, err = parseNumber(hi)
-	}
-	switch {
-	case !ok:
-		return nil, errors.New("it is LO..HI, such as 0..511: both ends are needed, so that two clusters cannot overlap unseen")
-	case err != nil:
-		return nil, err
-	case r.Lo > r.Hi:
-		return nil, fmt.Errorf("%d is above %d", r.Lo, r.Hi)
-	}
-	return r, nil
+	lo, hi, err := config.ParseNodes(s)
+	return &sequencer.Range{Lo: lo, Hi: hi}, err
 }
 
 // nodesVar adds --nodes.

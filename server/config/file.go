@@ -1,8 +1,9 @@
-package settings
+package config
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/server/config"
 )
 
 // A Setting is the value of a key as it was written.
@@ -85,7 +85,7 @@ func Parse(data []byte, name string, known []string) (*File, error) {
 	}
 	d := yaml.NewDecoder(strings.NewReader(string(data)))
 	var doc yaml.Node
-	if err := d.Decode(&doc); err != nil && err.Error() != "EOF" {
+	if err := d.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	p := &parser{f: &File{Name: name}, known: known}
@@ -142,11 +142,7 @@ func (p *parser) mapping(n *yaml.Node, path string) {
 		case slices.ContainsFunc(p.known, func(known string) bool { return strings.HasPrefix(known, key+".") }):
 			p.mapping(v, key)
 		default:
-			hint := ""
-			if near := Nearest(key, append(slices.Clone(p.known), "sequencers")); near != "" {
-				hint = ": did you mean " + near + "?"
-			}
-			p.fault(k, "there is no key %q%s", key, hint)
+			p.fault(k, "there is no key %q%s", key, didYouMean(key, append(slices.Clone(p.known), "sequencers")))
 		}
 	}
 }
@@ -190,7 +186,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		t := Template{Pattern: k.Value, Line: k.Line, lines: make(map[string]int)}
-		if !config.IsPattern(k.Value) {
+		if !IsPattern(k.Value) {
 			p.fault(k, "sequencers: %q is no name of a sequencer, and no pattern with one *", k.Value)
 		}
 		for _, other := range p.f.Templates {
@@ -244,14 +240,10 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 				err = errors.New("it is more than 0; leave it out for what is usual")
 			}
 		case "nodes":
-			t.Lo, t.Hi, err = nodes(v.Value)
+			t.Lo, t.Hi, err = ParseNodes(v.Value)
 			t.HasNodes = err == nil
 		default:
-			hint := ""
-			if near := Nearest(k.Value, templateKeys[:]); near != "" {
-				hint = ": did you mean " + near + "?"
-			}
-			fault(k, "there is no key %q in a sequencer%s", k.Value, hint)
+			fault(k, "there is no key %q in a sequencer%s", k.Value, didYouMean(k.Value, templateKeys[:]))
 			continue
 		}
 		if err != nil {
@@ -323,12 +315,16 @@ func duration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-func nodes(text string) (lo, hi uint64, err error) {
+// ParseNodes reads a range of node IDs, LO..HI, both inclusive.
+func ParseNodes(text string) (lo, hi uint64, err error) {
 	a, b, ok := strings.Cut(text, "..")
 	lo, e1 := strconv.ParseUint(a, 10, 64)
 	hi, e2 := strconv.ParseUint(b, 10, 64)
-	if !ok || e1 != nil || e2 != nil || lo > hi {
+	switch {
+	case !ok || e1 != nil || e2 != nil:
 		return 0, 0, fmt.Errorf("%q is not LO..HI, such as 0..511: both ends are needed, so that two clusters cannot overlap unseen", text)
+	case lo > hi:
+		return 0, 0, fmt.Errorf("%q is not LO..HI: %d is above %d", text, lo, hi)
 	}
 	return lo, hi, nil
 }
@@ -340,7 +336,7 @@ func (f *File) Template(name string) (Template, error) {
 	for _, t := range f.Templates {
 		patterns = append(patterns, t.Pattern)
 	}
-	pattern, ok, err := config.Match(patterns, name)
+	pattern, ok, err := Match(patterns, name)
 	if err != nil {
 		return Template{}, err
 	}
@@ -353,43 +349,4 @@ func (f *File) Template(name string) (Template, error) {
 		}
 	}
 	return Template{}, nil
-}
-
-// Nearest returns which of the words is most like one that is not among them, or "" if
-// none is.
-func Nearest(word string, words []string) string {
-	best, distance := "", max(2, len(word)/3)+1
-	for _, w := range words {
-		if d := edits(strings.ToLower(word), strings.ToLower(w), distance); d < distance {
-			best, distance = w, d
-		}
-	}
-	return best
-}
-
-// edits counts the letters that must be changed, added, left out or swapped with the next
-// one to make b of a, as far as it is less than most.
-func edits(a, b string, most int) int {
-	if d := len(a) - len(b); d >= most || -d >= most {
-		return most
-	}
-	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range len(a) {
-		now[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			now[j+1] = min(last[j+1]+1, now[j]+1, last[j]+cost)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				now[j+1] = min(now[j+1], before[j-1]+1)
-			}
-		}
-		before, last, now = last, now, before
-	}
-	return last[len(b)]
 }

@@ -1,0 +1,122 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A Request names a method of a Store, or of one of its optional interfaces.
+type Request string
+
+// The requests that an Observer is told of.
+const (
+	RequestGet     Request = "get"
+	RequestGetMany Request = "get many"
+	RequestCAS     Request = "cas"
+	RequestList    Request = "list"
+	RequestLineage Request = "lineage"
+	RequestTime    Request = "time"
+)
+
+// An Observer is told of every request before it is made, with its key or
+// prefix if it has one. It returns the context for the request and a function
+// that is called with the result: whether a CAS was applied, and the error. It
+// must be safe for use by many goroutines at once.
+type Observer func(ctx context.Context, r Request, key string) (_ context.Context, end func(applied bool, err error))
+
+// Observe returns a Store that is s and tells o of its requests; o does not
+// hear of Watch. The result has the methods of all optional interfaces, so As
+// says which of them s has. The others return errors.ErrUnsupported, or a
+// closed channel.
+func Observe(s Store, o Observer) Store { return &observed{s, o} }
+
+// As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
+// Lineage, Clock). Use it instead of a type assertion, which is always true of
+// a Store from Observe.
+func As[T any](s Store) (t T, ok bool) {
+	t, ok = s.(T)
+	if o, is := s.(*observed); is && ok {
+		_, ok = As[T](o.Store)
+	}
+	return t, ok
+}
+
+type observed struct {
+	Store
+	observe Observer
+}
+
+func (o *observed) Get(ctx context.Context, key string) ([]byte, error) {
+	ctx, end := o.observe(ctx, RequestGet, key)
+	value, err := o.Store.Get(ctx, key)
+	end(false, err)
+	return value, err
+}
+
+func (o *observed) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	ctx, end := o.observe(ctx, RequestCAS, key)
+	applied, err := o.Store.CAS(ctx, key, old, next)
+	end(applied, err)
+	return applied, err
+}
+
+func (o *observed) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	ctx, end := o.observe(ctx, RequestList, prefix)
+	err := o.Store.List(ctx, prefix, yield)
+	end(false, err)
+	return err
+}
+
+func (o *observed) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	s, ok := As[MultiGetter](o.Store)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	ctx, end := o.observe(ctx, RequestGetMany, "")
+	values, err := s.GetMany(ctx, keys)
+	end(false, err)
+	return values, err
+}
+
+func (o *observed) Watch(ctx context.Context, key string) <-chan struct{} {
+	if s, ok := As[Watcher](o.Store); ok {
+		return s.Watch(ctx, key)
+	}
+	nothing := make(chan struct{})
+	close(nothing)
+	return nothing
+}
+
+func (o *observed) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+	s, ok := As[Lineage](o.Store)
+	if !ok {
+		return "", 0, errors.ErrUnsupported
+	}
+	ctx, end := o.observe(ctx, RequestLineage, "")
+	identity, revision, err = s.Lineage(ctx)
+	end(false, err)
+	return identity, revision, err
+}
+
+func (o *observed) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
+	s, ok := As[Clock](o.Store)
+	if !ok {
+		return now, 0, errors.ErrUnsupported
+	}
+	ctx, end := o.observe(ctx, RequestTime, "")
+	now, resolution, err = s.Time(ctx)
+	end(false, err)
+	return now, resolution, err
+}
+
+// Window is the default window of the store; 0 if it has none.
+func (o *observed) Window() time.Duration { return windowOf(o.Store) }
+
+// windowOf is the default window of a store; 0 if it has none.
+func windowOf(s Store) time.Duration {
+	if w, ok := s.(interface{ Window() time.Duration }); ok {
+		return w.Window()
+	}
+	return 0
+}

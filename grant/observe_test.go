@@ -1,0 +1,152 @@
+package grant_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/grant/storetest"
+)
+
+// optional are the interfaces that a Store may have, in the order of abilities.
+var optional = [...]string{"MultiGetter", "Watcher", "Lineage", "Clock"}
+
+// abilities says which of these a Store has.
+func abilities(s grant.Store) [len(optional)]bool {
+	_, many := grant.As[grant.MultiGetter](s)
+	_, watch := grant.As[grant.Watcher](s)
+	_, line := grant.As[grant.Lineage](s)
+	_, time := grant.As[grant.Clock](s)
+	return [...]bool{many, watch, line, time}
+}
+
+// TestOptional: these are all interfaces that store.go declares beside Store.
+// Observe must pass on one more, or what rests on it ends unseen.
+func TestOptional(t *testing.T) {
+	f, err := parser.ParseFile(token.NewFileSet(), "store.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.TypeSpec); ok {
+			if _, ok := s.Type.(*ast.InterfaceType); ok && s.Name.Name != "Store" {
+				found = append(found, s.Name.Name)
+			}
+		}
+		return true
+	})
+	if !slices.Equal(found, optional[:]) {
+		t.Errorf("store.go declares %q, and the test knows %q", found, optional)
+	}
+}
+
+// A plain Store has no ability; a fixed one has a lineage and a clock that stand
+// still, and a short window.
+type (
+	plain struct{ grant.Store }
+	fixed struct{ grant.Store }
+)
+
+func (fixed) Lineage(context.Context) (string, int64, error) { return "here", 7, nil }
+
+func (fixed) Time(context.Context) (time.Time, time.Duration, error) {
+	return time.Unix(1, 0), time.Second, nil
+}
+
+func (fixed) Window() time.Duration { return 30 * time.Second }
+
+// TestObserve: a Store that is observed, also twice, has the abilities and the
+// window that it had, and its observers are told of all requests.
+func TestObserve(t *testing.T) {
+	m := new(memstore.Store)
+	for i, inner := range []grant.Store{m, plain{m}, fixed{m}} {
+		t.Run(fmt.Sprintf("%T", inner), func(t *testing.T) {
+			ctx := t.Context()
+			key := fmt.Sprint("k", i)
+			var told []string
+			outer := 0
+			s := grant.Observe(inner, func(ctx context.Context, r grant.Request, k string) (context.Context, func(bool, error)) {
+				return ctx, func(applied bool, err error) {
+					told = append(told, fmt.Sprintf("%s %s %t %v", r, k, applied, err))
+				}
+			})
+			s = grant.Observe(s, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
+				return ctx, func(bool, error) { outer++ }
+			})
+			has := abilities(inner)
+			if got := abilities(s); got != has {
+				t.Errorf("it has the abilities %v, want %v", got, has)
+			}
+			want, err := grant.DefaultConfig(inner, firn.Default(), nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := grant.DefaultConfig(s, firn.Default(), nil, nil); got != want || err != nil {
+				t.Errorf("DefaultConfig = %v, %v, want %v", got, err, want)
+			}
+
+			_, _ = s.CAS(ctx, key, nil, []byte("a"))
+			_, _ = s.CAS(ctx, key, nil, []byte("a"))
+			if v, err := s.Get(ctx, key); string(v) != "a" || err != nil {
+				t.Errorf("Get = %q, %v", v, err)
+			}
+			_ = s.List(ctx, key, func(string, []byte) bool { return true })
+			wantTold := []string{"cas " + key + " true <nil>", "cas " + key + " false <nil>", "get " + key + " false <nil>", "list " + key + " false <nil>"}
+			ability := func(i int, what string, err error, good bool) {
+				t.Helper()
+				switch {
+				case has[i] && (err != nil || !good):
+					t.Errorf("%s = %v, or a wrong answer", what, err)
+				case has[i]:
+					wantTold = append(wantTold, what+"  false <nil>")
+				case !errors.Is(err, errors.ErrUnsupported):
+					t.Errorf("%s = %v, want errors.ErrUnsupported", what, err)
+				}
+			}
+			v, err := s.(grant.MultiGetter).GetMany(ctx, []string{key, "absent"})
+			ability(0, "get many", err, len(v) == 2 && string(v[0]) == "a" && v[1] == nil)
+			identity, revision, err := s.(grant.Lineage).Lineage(ctx)
+			ability(2, "lineage", err, identity == "here" && revision == 7)
+			now, resolution, err := s.(grant.Clock).Time(ctx)
+			ability(3, "time", err, now.Equal(time.Unix(1, 0)) && resolution == time.Second)
+			if !slices.Equal(told, wantTold) || outer != len(wantTold) {
+				t.Errorf("told %q and %d times, want %q", told, outer, wantTold)
+			}
+
+			watching, stop := context.WithCancel(ctx)
+			defer stop()
+			changed := s.(grant.Watcher).Watch(watching, key)
+			if _, err := s.CAS(ctx, key, []byte("a"), []byte("b")); err != nil {
+				t.Fatal(err)
+			}
+			if _, told := <-changed; told != has[1] {
+				t.Errorf("Watch tells of a change: %t, want %t", told, has[1])
+			}
+		})
+	}
+}
+
+// TestObserveSuite: the conformance suite of stores.
+func TestObserveSuite(t *testing.T) {
+	var mu sync.Mutex
+	requests := 0
+	storetest.Run(t, func(*testing.T) grant.Store {
+		return grant.Observe(new(memstore.Store), func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
+			return ctx, func(bool, error) { mu.Lock(); requests++; mu.Unlock() }
+		})
+	})
+	if requests == 0 {
+		t.Error("no request was told")
+	}
+}

@@ -1,0 +1,148 @@
+// Package nettest has what tests of servers need of a network: listeners, over loopback and
+// over pipes, and certificates.
+package nettest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Listen listens on a port of loopback that is free.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Pipes is a listener of connections that net.Pipe makes, which work in a bubble of
+// synctest.
+type Pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+// NewPipes returns a listener without connections.
+func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+// Add has the server accept a connection, and waits until it has.
+func (p *Pipes) Add(c net.Conn) { p.conns <- c }
+
+// Dial returns the client's end of a new connection, once it is accepted.
+func (p *Pipes) Dial() net.Conn {
+	client, server := net.Pipe()
+	p.Add(server)
+	return client
+}
+
+// Accept waits for a connection.
+func (p *Pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept. Closing again does no harm.
+func (p *Pipes) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return nil
+}
+
+// Addr is an address of loopback.
+func (p *Pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 3476} }
+
+// An Authority signs certificates.
+type Authority struct {
+	pair tls.Certificate
+	pool *x509.CertPool
+}
+
+// NewAuthority returns an authority that no other knows.
+func NewAuthority(t testing.TB) *Authority {
+	t.Helper()
+	a := &Authority{pool: x509.NewCertPool()}
+	a.pair = sign(t, &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "CA"}, NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, nil)
+	a.pool.AddCert(a.pair.Leaf)
+	return a
+}
+
+// Pool trusts the authority.
+func (a *Authority) Pool() *x509.CertPool { return a.pool }
+
+// PEM is the authority's own certificate.
+func (a *Authority) PEM(t testing.TB) []byte {
+	t.Helper()
+	cert, _ := PEM(t, a.pair)
+	return cert
+}
+
+// Issue returns a certificate of localhost and 127.0.0.1, for servers and clients. It is valid
+// for so long from now on.
+func (a *Authority) Issue(t testing.TB, name string, serial int64, valid time.Duration) tls.Certificate {
+	t.Helper()
+	return sign(t, &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid),
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, &a.pair)
+}
+
+// Certificate returns one of a new authority, and the pool that trusts it.
+func Certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	a := NewAuthority(t)
+	return a.Issue(t, "member", 2, time.Hour), a.Pool()
+}
+
+// PEM is a certificate and its key as files have them.
+func PEM(t testing.TB, c tls.Certificate) (cert, key []byte) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]})
+	return cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// sign makes a certificate and its key, which signs it if there is no parent.
+func sign(t testing.TB, c *x509.Certificate, parent *tls.Certificate) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by, signer := c, any(key)
+	if parent != nil {
+		by, signer = parent.Leaf, parent.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, by, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}

@@ -1,0 +1,97 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// TestAnswers: what counts is the last call that was not given up.
+func TestAnswers(t *testing.T) {
+	var a Answers
+	fail := errors.New("away")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, stop := context.WithTimeout(t.Context(), 0)
+	defer stop()
+	for i, step := range []struct {
+		ctx       context.Context
+		err       error
+		up, known bool
+	}{
+		{cancelled, context.Canceled, false, false},
+		{t.Context(), nil, true, true}, {cancelled, context.Canceled, true, true}, {t.Context(), fail, false, true},
+		{cancelled, context.Canceled, false, true}, {t.Context(), nil, true, true}, {late, context.DeadlineExceeded, false, true}, {cancelled, nil, true, true},
+	} {
+		_, end := a.Observe(step.ctx, grant.RequestGet, "k")
+		end(false, step.err)
+		if up, known := a.Up(); up != step.up || known != step.known {
+			t.Errorf("step %d: up %t, known %t", i, up, known)
+		}
+	}
+}
+
+// TestSilent: how long a store has been silent is what calls have shown, apart for reads and
+// writes.
+func TestSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a Answers
+		fail := errors.New("away")
+		call := func(what grant.Request, took time.Duration, err error) {
+			_, end := a.Observe(t.Context(), what, "k")
+			time.Sleep(took)
+			end(false, err)
+		}
+		want := func(what string, reads, writes time.Duration) {
+			t.Helper()
+			if r, w := a.Silent(); r != reads || w != writes {
+				t.Errorf("%s: silent for %v and %v, want %v and %v", what, r, w, reads, writes)
+			}
+		}
+		want("no call", 0, 0)
+		call(grant.RequestGet, time.Second, nil)
+		want("one that was answered", 0, 0)
+		call(grant.RequestList, 5*time.Second, fail)
+		want("one that was not", 5*time.Second, 0)
+		call(grant.RequestCAS, 2*time.Second, fail)
+		call(grant.RequestLineage, time.Second, fail)
+		want("three", 8*time.Second, 2*time.Second)
+		call(grant.RequestGet, 0, nil)
+		want("it is there again, and may take writes", 0, 0)
+		call(grant.RequestCAS, 2*time.Second, fail)
+		call(grant.RequestGet, 0, nil)
+		want("it takes none", 0, 2*time.Second)
+		_, end := a.Observe(t.Context(), grant.RequestGetMany, "")
+		time.Sleep(3 * time.Second)
+		want("one is under way", 3*time.Second, 2*time.Second)
+		call(grant.RequestGet, 0, nil)
+		want("another was answered meanwhile", 0, 2*time.Second)
+		time.Sleep(2 * time.Second)
+		want("none since", 2*time.Second, 2*time.Second)
+		end(false, fail)
+		want("it has failed", 2*time.Second, 2*time.Second)
+		time.Sleep(silentFor)
+		want("nothing is known any more of writes", 2*time.Second, 0)
+		time.Sleep(time.Second)
+		want("nor of reads", 0, 0)
+		gone, cancel := context.WithCancel(t.Context())
+		_, end = a.Observe(gone, grant.RequestCAS, "k")
+		time.Sleep(time.Second)
+		cancel()
+		end(false, fail)
+		want("one that was given up", 0, 0)
+		call(grant.RequestCAS, time.Second, nil)
+		want("all well", 0, 0)
+		call(grant.RequestGet, time.Second, fail)
+		call(grant.RequestCAS, 0, nil)
+		want("what it writes it can read", 0, 0)
+		call(grant.RequestGet, time.Second, fail)
+		time.Sleep(time.Minute)
+		call(grant.RequestGet, time.Second, fail)
+		want("what failed long ago does not count", time.Second, 0)
+	})
+}

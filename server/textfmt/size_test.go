@@ -1,0 +1,24 @@
+package textfmt
+
+import "testing"
+
+func TestSize(t *testing.T) {
+	for s, want := range map[string]uint64{"0": 0, "5": 5, "5B": 5, "1K": 1 << 10, "1KiB": 1 << 10, "1536B": 1536, "512MiB": 512 << 20, "2G": 2 << 30, "2 GiB": 2 << 30} {
+		if got, err := ParseSize(s); err != nil || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v, want %d", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "GiB", "KiB", "-1", "-1B", "1.5G", "1T", "64KB", "64kib", "99999999999GiB", "0x10"} {
+		if got, err := ParseSize(s); err == nil {
+			t.Errorf("ParseSize(%q) = %d, want an error", s, got)
+		}
+	}
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1 << 30: "1 GiB", 3 << 29: "1.5 GiB", 1<<20 + 1: "1 MiB"} {
+		if got := AboutSize(n); got != want {
+			t.Errorf("AboutSize(%d) = %q, want %q", n, got, want)
+		}
+		if back, err := ParseSize(Size(n)); err != nil || back != n {
+			t.Errorf("Size(%d) = %s, which reads as %d, %v", n, Size(n), back, err)
+		}
+	}
+}
