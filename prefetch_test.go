@@ -98,8 +98,8 @@ func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 		for i := range ID(9) {
 			wantNext(t, p, i+7)
 		}
-		if waited := time.Since(start); waited != 0 || p.Waits() != 1 {
-			t.Errorf("waited %v in %d calls, want only the first", waited, p.Waits())
+		if waited := time.Since(start); waited != 0 || p.Stats().Waits != 1 {
+			t.Errorf("waited %v in %d calls, want only the first", waited, p.Stats().Waits)
 		}
 	})
 }
@@ -471,7 +471,7 @@ func TestStartPrefetcherUnique(t *testing.T) {
 			t.Fatalf("%v was handed out, or twice", id)
 		}
 	}
-	t.Logf("%d IDs, %+v, %d waits, %d failures", len(got), p.Stats(), p.Waits(), source.failures.Load())
+	t.Logf("%d IDs, %+v, %d failures", len(got), p.Stats(), source.failures.Load())
 }
 
 type shaky struct {

@@ -134,12 +134,13 @@ type Stats struct {
 
 // Stats reports what the sequencer has done.
 func (s *SequencerOf[I]) Stats() Stats {
+	p := s.prefetch.Stats()
 	return Stats{
 		Batches:   s.batches.Load(),
 		IDs:       s.ids.Load(),
 		Failures:  s.failures.Load(),
-		Discarded: s.prefetch.Stats().Discarded,
-		Waits:     s.prefetch.Waits(),
+		Discarded: p.Discarded,
+		Waits:     p.Waits,
 		Err:       s.lastError(),
 	}
 }
