@@ -1079,12 +1079,12 @@ func TestWaitersHearOfChanges(t *testing.T) {
 // TestImportersDoNotAllocate is TestNextDoesNotAllocate for a package that imports
 // firn: what escapes from a generic call is not the same there.
 func TestImportersDoNotAllocate(t *testing.T) {
-	o := &firn.Options{MaxAhead: time.Hour}
-	g, err := firn.NewGenerator(firn.Default(), firn.StaticGrant(1), o)
+	o, grant := &firn.Options{MaxAhead: time.Hour}, firn.Grant{Node: 1, From: time.Unix(1, 0)}
+	g, err := firn.NewGenerator(firn.Default(), grant, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g128, err := firn.NewGenerator128(firn.MustParseLayout("uuidv7"), firn.StaticGrant(1), o)
+	g128, err := firn.NewGenerator128(firn.MustParseLayout("uuidv7"), grant, o)
 	if err != nil {
 		t.Fatal(err)
 	}
