@@ -74,16 +74,7 @@ var ErrClosed = errors.New("firn: prefetcher is closed")
 //
 // It starts no goroutine: it fetches when a caller needs an ID that is not there.
 // StartPrefetcher makes one that fetches before that.
-func NewPrefetcher(source Source, count int, validity time.Duration) *Prefetcher {
-	return newPrefetcher[ID](source, count, validity)
-}
-
-// NewPrefetcher128 is NewPrefetcher for 128-bit IDs.
-func NewPrefetcher128(source Source128, count int, validity time.Duration) *Prefetcher128 {
-	return newPrefetcher[ID128](source, count, validity)
-}
-
-func newPrefetcher[I AnyID[I]](source SourceOf[I], count int, validity time.Duration) *PrefetcherOf[I] {
+func NewPrefetcher[I AnyID[I]](source SourceOf[I], count int, validity time.Duration) *PrefetcherOf[I] {
 	if source == nil || count < 1 {
 		panic(fmt.Sprintf("firn: NewPrefetcher needs a source and a count of at least 1, not %d", count))
 	}
@@ -152,16 +143,7 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 // the same batch and hands out the same IDs: close a Prefetcher before.
 //
 // It panics if source is nil, or the options contradict each other.
-func StartPrefetcher(source Source, o *PrefetchOptions) *Prefetcher {
-	return startPrefetcher[ID](source, o)
-}
-
-// StartPrefetcher128 is StartPrefetcher for 128-bit IDs.
-func StartPrefetcher128(source Source128, o *PrefetchOptions) *Prefetcher128 {
-	return startPrefetcher[ID128](source, o)
-}
-
-func startPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
+func StartPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
 	if source == nil {
 		panic("firn: StartPrefetcher needs a source")
 	}

@@ -496,7 +496,7 @@ func TestStartPrefetcher128(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := StartPrefetcher128(g, nil)
+	p := StartPrefetcher(g, nil)
 	defer p.Close(context.Background())
 	seen := make(map[ID128]bool)
 	for range 1000 {
@@ -590,7 +590,7 @@ func checkPrefetched[I AnyID[I]](t *testing.T, name string, batch BatchOf[I]) {
 	if n := b.copyTo(copied, 0); n != len(want) || !slices.Equal(copied[:n], want) || !slices.Equal(got, want) {
 		t.Errorf("%s: %v and %v, want %v", name, got, copied, want)
 	}
-	p := startPrefetcher[I](once[I]{batch}, &PrefetchOptions{Count: len(want)})
+	p := StartPrefetcher(once[I]{batch}, &PrefetchOptions{Count: len(want)})
 	defer p.Close(context.Background())
 	for i := range want {
 		if id, err := p.Next(t.Context()); id != want[i] || err != nil {

@@ -48,7 +48,7 @@ var (
 )
 
 // sequencerOf finds or makes a sequencer.
-func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], name string, start func(firn.SourceOf[I], *firn.PrefetchOptions) *firn.PrefetcherOf[I]) *SequencerOf[I] {
+func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], name string) *SequencerOf[I] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := all[name]; s != nil {
@@ -61,7 +61,7 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 		view:   c.roster.newView(),
 	}
 	s.most.Store(MaxCount)
-	s.prefetch = start(s, c.config.Prefetch)
+	s.prefetch = firn.StartPrefetcher(s, c.config.Prefetch)
 	s.forget = func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
