@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -184,23 +185,13 @@ func ParseFormat(s string) (Format, error) {
 	return fault(len(name), "what follows "+name+" is neither -fixed nor -short")
 }
 
+// plainNames are the names of the formats that have a constant.
+var plainNames = [...]string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "uuid", "raw"}
+
 // formatNamed returns the format of a name without a width.
 func formatNamed(name string) (Format, bool) {
-	switch name {
-	case "dec":
-		return Decimal, true
-	case "hex":
-		return Hex, true
-	case "bin":
-		return Binary, true
-	case "base32":
-		return Base32, true
-	case "base58":
-		return Base58, true
-	case "uuid":
-		return UUID, true
-	case "raw":
-		return Raw, true
+	if i := slices.Index(plainNames[:], name); i >= 0 {
+		return Format(i), true
 	}
 	digits, ok := strings.CutPrefix(name, "base")
 	if !ok {
@@ -223,38 +214,27 @@ func (f Format) String() string {
 }
 
 func (f Format) name() (string, bool) {
-	switch f {
-	case UUID:
-		return "uuid", true
-	case Raw:
-		return "raw", true
-	case Binary.short():
-		return "base2", true
-	}
 	base, ok := f.base()
-	if !ok {
-		return "", false
-	}
 	kind := f &^ otherWidth
 	var name string
-	switch kind {
-	case Decimal:
-		name = "dec"
-	case Hex:
-		name = "hex"
-	case Binary:
-		name = "bin"
-	case anyBase | 32:
-		name = "flake32"
-	case anyBase | 58:
-		name = "flake58"
+	switch {
+	case f == UUID || f == Raw:
+		return plainNames[f], true
+	case !ok:
+		return "", false
+	case f == Binary|otherWidth:
+		return "base2", true
+	case int(kind) < len(plainNames):
+		name = plainNames[kind]
+	case base.N() == 32 || base.N() == 58:
+		name = "flake" + strconv.Itoa(base.N())
 	default:
 		name = "base" + strconv.Itoa(base.N())
 	}
-	if f == kind {
+	switch {
+	case f == kind:
 		return name, true
-	}
-	if f.isFixed() {
+	case f.isFixed():
 		return name + "-fixed", true
 	}
 	return name + "-short", true

@@ -70,10 +70,7 @@ func (id ID128) Uint64s() (hi, lo uint64) {
 func (id ID128) Compare(other ID128) int {
 	hi, lo := id.Uint64s()
 	otherHi, otherLo := other.Uint64s()
-	if hi != otherHi {
-		return cmp.Compare(hi, otherHi)
-	}
-	return cmp.Compare(lo, otherLo)
+	return cmp.Or(cmp.Compare(hi, otherHi), cmp.Compare(lo, otherLo))
 }
 
 // IsZero reports whether id is the zero ID128. encoding/json calls it for
