@@ -28,9 +28,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/tlsconf"
 )
 
 // sessions are what the clients of HTTP and RESP send in a connection. None of them leaves
@@ -63,25 +63,22 @@ type stack struct {
 	end  func() error // stops it and waits
 }
 
-// newStack serves on a listener.
-func newStack(t *testing.T, l net.Listener) *stack { return newGuardedStack(t, l, new(guard)) }
-
-func newGuardedStack(t *testing.T, l net.Listener, g *guard) *stack {
+// newStack serves on a listener, with TLS if there is a loader.
+func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Loader) *stack {
 	t.Helper()
-	s := newServing()
-	a, _, logs := serveApp(t)
-	log := slog.New(slog.NewTextHandler(logs, nil))
-	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), MaxNames: 8})
-	s.announcer = members.New(cluster.Store(), members.Options{})
-	ctx, stop := context.WithCancel(t.Context())
+	logs := new(output)
+	srv, err := server.New(server.Config{
+		Store: new(memstore.Store), MaxNames: 8, TLS: certificates, Log: slog.New(slog.NewTextHandler(logs, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ended := make(chan error, 1)
-	go func() {
-		ended <- s.serve(ctx, a, log, g, backend{cluster: cluster}, []*endpoint{{text: "test", address: new(net.TCPAddr), listener: l}})
-	}()
+	go func() { ended <- srv.Serve(server.Listener{Listener: l}) }()
 	return &stack{t, logs, func() error {
-		stop()
-		err := <-ended
-		return errors.Join(err, cluster.Close(context.WithoutCancel(ctx)))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 15*time.Second)
+		defer cancel()
+		return errors.Join(srv.Shutdown(ctx), <-ended)
 	}}
 }
 
@@ -188,7 +185,7 @@ func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStack(t, l)
+	s := newStack(t, l, nil)
 	text := recorded(t, l.Addr().String(), do)
 	if err := s.end(); err != nil {
 		t.Fatal(err)
@@ -255,7 +252,7 @@ func good(t *testing.T, protocol, session string, conn net.Conn) {
 func inBubble(t *testing.T, all map[string]string, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	synctest.Test(t, func(t *testing.T) {
 		toDay()
-		inStack(t, new(guard), all, func(conn *memConn, _ string) net.Conn { return conn }, f)
+		inStack(t, nil, all, func(conn *memConn, _ string) net.Conn { return conn }, f)
 	})
 }
 
@@ -263,12 +260,12 @@ func inBubble(t *testing.T, all map[string]string, f func(t *testing.T, dial fun
 func toDay() { time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))) }
 
 // inStack serves in the bubble that the test is in. over makes a connection of one in memory.
-func inStack(t *testing.T, g *guard, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
+func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	l := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
-	s := newGuardedStack(t, l, g)
+	s := newStack(t, l, certificates)
 	dial := func(most int) *memConn {
-		client, server := newMemConn(most)
-		l.conns <- server
+		client, conn := newMemConn(most)
+		l.conns <- conn
 		return client
 	}
 	for protocol, session := range all { // whatever is begun once
@@ -355,7 +352,7 @@ func TestCutOverTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStack(t, l)
+	s := newStack(t, l, nil)
 	dial := func() *net.TCPConn {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {

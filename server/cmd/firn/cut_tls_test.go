@@ -64,7 +64,7 @@ func TestCutInsideTLS(t *testing.T) {
 			}
 			return tls.Client(conn, c)
 		}
-		inStack(t, &guard{tls: loader}, all, func(conn *memConn, protocol string) net.Conn { return over(conn, protocol) }, func(t *testing.T, dial func(int) *memConn, clean func(string)) {
+		inStack(t, loader, all, func(conn *memConn, protocol string) net.Conn { return over(conn, protocol) }, func(t *testing.T, dial func(int) *memConn, clean func(string)) {
 			for protocol, session := range all {
 				// Hellos and signatures differ in length by a few bytes.
 				for left, more := 0, true; more; left += 37 {

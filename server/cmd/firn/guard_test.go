@@ -24,7 +24,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/service"
 )
 
 // testCertificates writes a certificate for localhost and one for a client, which sign
@@ -244,11 +246,15 @@ func TestEmptiedTokens(t *testing.T) {
 	s := newServing()
 	s.tokens = path
 	log := s.logger(a)
-	g, wrong := s.openGuard(log)
+	g, wrong := s.readGuard(nil)
 	if err := wrong.error(nil); err != nil {
 		t.Fatal(err)
 	}
-	defer g.close()
+	srv, err := server.New(server.Config{Static: new(service.StaticConfig), Tokens: g.tokens, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Shutdown(t.Context())
 	for _, step := range []struct {
 		text, want string
 		knows      bool
@@ -259,7 +265,7 @@ func TestEmptiedTokens(t *testing.T) {
 	} {
 		if step.text != "" {
 			write(step.text)
-			report(log, "tokens", g.tokens.Reload, func() { g.reportTokens(log, "tokens changed: the new ones count") })
+			srv.Reload()
 		}
 		if !strings.Contains(stderr.String(), step.want) {
 			t.Errorf("the file is %q, and the log has no %s:\n%s", step.text, step.want, stderr)

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server"
 )
 
 // An output collects what a command prints while it runs.
@@ -167,7 +168,12 @@ func TestServeDrain(t *testing.T) {
 				limiting:       newLimiting(),
 				maxConns:       10,
 			}
-			backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
+			log := s.logger(a)
+			c, err := s.server(t.Context(), a, log, new(guard))
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv, err := server.New(c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,11 +181,11 @@ func TestServeDrain(t *testing.T) {
 			listener := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
 			ended := make(chan error, 1)
 			go func() {
-				ended <- s.serve(ctx, a, s.logger(a), new(guard), backend, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}})
+				ended <- s.serve(ctx, a, log, srv, false, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}}, nil)
 			}()
 
-			client, server := net.Pipe()
-			listener.conns <- server
+			client, conn := net.Pipe()
+			listener.conns <- conn
 			fmt.Fprintf(client, "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			synctest.Wait()
 			stop()
@@ -217,7 +223,12 @@ func TestServeDrainDelay(t *testing.T) {
 			limiting:       newLimiting(),
 			maxConns:       10,
 		}
-		backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
+		log := s.logger(a)
+		c, err := s.server(t.Context(), a, log, new(guard))
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv, err := server.New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,13 +236,13 @@ func TestServeDrainDelay(t *testing.T) {
 		listener := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
 		ended := make(chan error, 1)
 		go func() {
-			ended <- s.serve(ctx, a, s.logger(a), new(guard), backend, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}})
+			ended <- s.serve(ctx, a, log, srv, false, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}}, nil)
 		}()
 		want := func(path string, want int) {
 			t.Helper()
-			client, server := net.Pipe()
+			client, conn := net.Pipe()
 			defer client.Close()
-			listener.conns <- server
+			listener.conns <- conn
 			fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
 			resp, err := http.ReadResponse(bufio.NewReader(client), nil)
 			if err != nil {
