@@ -14,12 +14,14 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/firnid/firn/server/stores"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { os.Exit(execute(inContainer, "", nil)) }
+func main() { os.Exit(execute(stores.InContainer, "", nil)) }
 
 // execute is the program. container recognises a container; machine is the
 // directory of the machine, "" for the system's; clock is that of the program, nil
