@@ -92,6 +92,7 @@ var imports = []importLine{
 	{pattern: "server/config", imports: []string{"grant"}},
 	{pattern: "server/settings", imports: []string{".", "grant", "server/config"}},
 	{pattern: "server/inspect", imports: []string{"."}},
+	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
 	{pattern: "server/textfmt", imports: []string{"grant"}},
 	{pattern: "server/requestid"},
