@@ -94,7 +94,7 @@ var imports = []importLine{
 	{pattern: "server/inspect", imports: []string{"."}},
 	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
-	{pattern: "server/textfmt", imports: []string{"grant"}},
+	{pattern: "server/textfmt", imports: []string{".", "grant"}},
 	{pattern: "server/requestid"},
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore"}},
 	{pattern: "server/metrics"},

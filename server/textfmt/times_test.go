@@ -1,4 +1,4 @@
-package main
+package textfmt
 
 import (
 	"strings"
@@ -29,9 +29,9 @@ func TestParseTime(t *testing.T) {
 		"9223372036854775807":            time.UnixMilli(9223372036854775807),
 		"2026-11-20T10:00:00.000000001Z": time.Date(2026, 11, 20, 10, 0, 0, 1, time.UTC),
 	} {
-		got, err := parseTime(s, now)
+		got, err := ParseTime(s, now)
 		if err != nil || !got.Equal(want) {
-			t.Errorf("parseTime(%q) = %v, %v, want %v", s, got, err, want)
+			t.Errorf("ParseTime(%q) = %v, %v, want %v", s, got, err, want)
 		}
 	}
 	for s, want := range map[string]string{
@@ -50,8 +50,8 @@ func TestParseTime(t *testing.T) {
 		"340282366920938463463374607431768211456": "later than any layout can hold",
 		"-9223372036854775809":                    "not a whole number of Unix milliseconds",
 	} {
-		if got, err := parseTime(s, now); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("parseTime(%q) = %v, %v, want an error with %q", s, got, err, want)
+		if got, err := ParseTime(s, now); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseTime(%q) = %v, %v, want an error with %q", s, got, err, want)
 		}
 	}
 }
@@ -62,33 +62,9 @@ func FuzzParseTime(f *testing.F) {
 	}
 	now := time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
-		at, err := parseTime(s, now)
+		at, err := ParseTime(s, now)
 		if err == nil && at.UTC().Format(time.RFC3339Nano) == "" {
-			t.Errorf("parseTime(%q) = %v", s, at)
+			t.Errorf("ParseTime(%q) = %v", s, at)
 		}
 	})
-}
-
-func TestByteSize(t *testing.T) {
-	for s, want := range map[string]byteSize{"0": 0, "5": 5, "5B": 5, "1K": 1 << 10, "1KiB": 1 << 10, "512MiB": 512 << 20, "2G": 2 << 30, "2 GiB": 2 << 30} {
-		var got byteSize
-		if err := got.Set(s); err != nil || got != want {
-			t.Errorf("Set(%q) = %d, %v, want %d", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "GiB", "-1", "1.5G", "1T", "99999999999GiB", "0x10"} {
-		var got byteSize
-		if err := got.Set(s); err == nil {
-			t.Errorf("Set(%q) = %d, want an error", s, got)
-		}
-	}
-	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1 << 30: "1 GiB", 3 << 29: "1.5 GiB", 1<<20 + 1: "1 MiB"} {
-		if got := bytesText(n); got != want {
-			t.Errorf("bytesText(%d) = %q, want %q", n, got, want)
-		}
-		var back byteSize
-		if err := back.Set(byteFlag(n)); err != nil || uint64(back) != n {
-			t.Errorf("byteFlag(%d) = %s, which reads as %d, %v", n, byteFlag(n), back, err)
-		}
-	}
 }
