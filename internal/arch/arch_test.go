@@ -120,8 +120,9 @@ var imports = []importLine{
 			".", "grant", "sequencer", "server/auth", "server/console", "server/forwarding", "server/httpapi", "server/listen", "server/members",
 			"server/metrics", "server/respapi", "server/rpcapi", "server/service", "server/stores", "server/tlsconf", "server/tracing",
 		},
-		tests: []string{"grant/memstore"},
+		tests: []string{"grant/memstore", "server/rpcapi/firnv1", "server/servertest"},
 	},
+	{pattern: "server/servertest"},
 	{
 		pattern: "server/e2e",
 		tests:   []string{".", "etcdstore", "grant/...", "sequencer", "server/e2e/etcdtest", "server/stores"},

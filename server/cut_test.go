@@ -1,4 +1,4 @@
-package main
+package server_test
 
 import (
 	"bufio"
@@ -23,13 +23,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/servertest"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -59,14 +59,14 @@ var sessions = map[string]string{
 // A stack is all of firn serve in the test's own process, on a store in memory.
 type stack struct {
 	t    *testing.T
-	logs *output
+	logs *servertest.Output
 	end  func() error // stops it and waits
 }
 
 // newStack serves on a listener, with TLS if there is a loader.
 func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Loader) *stack {
 	t.Helper()
-	logs := new(output)
+	logs := new(servertest.Output)
 	srv, err := server.New(server.Config{
 		Store: new(memstore.Store), MaxNames: 8, TLS: certificates, Log: slog.New(slog.NewTextHandler(logs, nil)),
 	})
@@ -125,51 +125,6 @@ func calls(ctx context.Context, conn *grpc.ClientConn) error {
 	return err
 }
 
-// A recorder is a connection that keeps what is written into it.
-type recorder struct {
-	net.Conn
-	mu   sync.Mutex
-	sent bytes.Buffer
-}
-
-func (r *recorder) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	r.sent.Write(b)
-	r.mu.Unlock()
-	return r.Conn.Write(b)
-}
-
-// recorded is what a real client of gRPC sends that does something. It sends some of it
-// when it is answered, such as acknowledgements, so it is recorded before it is cut.
-func recorded(t *testing.T, addr string, do func(context.Context, *grpc.ClientConn) error) string {
-	t.Helper()
-	var r *recorder
-	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		// Without windows of a fixed size the client sends pings too, as often as it is
-		// answered; without the answers in between the server takes them for a flood.
-		grpc.WithInitialWindowSize(1<<20), grpc.WithInitialConnWindowSize(1<<20),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			if r != nil {
-				return nil, errors.New("a second connection")
-			}
-			c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-			r = &recorder{Conn: c}
-			return r, err
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := do(ctx, conn); err != nil {
-		t.Fatal(err)
-	}
-	_ = conn.Close()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.sent.String()
-}
-
 // recordings are all sessions.
 func recordings(t *testing.T) map[string]string {
 	t.Helper()
@@ -186,7 +141,7 @@ func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error)
 		t.Fatal(err)
 	}
 	s := newStack(t, l, nil)
-	text := recorded(t, l.Addr().String(), do)
+	text := servertest.Recorded(t, l.Addr().String(), do)
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -261,11 +216,11 @@ func toDay() { time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.U
 
 // inStack serves in the bubble that the test is in. over makes a connection of one in memory.
 func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
-	l := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
+	l := servertest.NewPipes()
 	s := newStack(t, l, certificates)
 	dial := func(most int) *memConn {
 		client, conn := newMemConn(most)
-		l.conns <- conn
+		l.Add(conn)
 		return client
 	}
 	for protocol, session := range all { // whatever is begun once
