@@ -1,7 +1,8 @@
 // Command firn makes, reads and explains unique, time-ordered IDs.
 //
-// It has one file for each subcommand; root.go ties them together. What the
-// commands say about an ID comes from the packages firn and server/inspect.
+// It has one file for each subcommand; root.go ties them together. The commands
+// read flags and print. What they say about an ID comes from the packages firn and
+// server/inspect; what serve runs is package server.
 package main
 
 import (
