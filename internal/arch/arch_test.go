@@ -79,17 +79,17 @@ var imports = []importLine{
 	{
 		pattern: "server/console",
 		imports: []string{".", "grant", "server/auth", "server/inspect", "server/members", "server/metrics", "server/service"},
-		tests:   []string{"grant/memstore", "sequencer", "server/httpapi"},
+		tests:   []string{"grant/memstore", "sequencer", "server/httpapi", "server/nettest"},
 	},
 	{
 		pattern: "server/console/e2e",
-		tests:   []string{".", "grant", "grant/memstore", "sequencer", "server/auth", "server/console", "server/httpapi", "server/members", "server/metrics", "server/service"},
+		tests:   []string{".", "grant", "grant/memstore", "sequencer", "server/auth", "server/console", "server/httpapi", "server/members", "server/metrics", "server/nettest", "server/service"},
 	},
 	// The Peers of a service, over gRPC.
 	{
 		pattern: "server/forwarding",
 		imports: []string{".", "grant", "sequencer", "server/members", "server/requestid", "server/rpcapi/firnv1", "server/service", "server/textfmt"},
-		tests:   []string{"grant/memstore", "server/auth", "server/rpcapi"},
+		tests:   []string{"grant/memstore", "server/auth", "server/nettest", "server/rpcapi"},
 	},
 	// What protocols and service are made with.
 	{pattern: "server/auth", imports: []string{"server/config"}},
@@ -99,11 +99,11 @@ var imports = []importLine{
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
 	{pattern: "server/textfmt", imports: []string{".", "grant"}},
 	{pattern: "server/requestid"},
-	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore"}},
+	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},
 	{pattern: "server/metrics"},
 	{pattern: "server/listen", tests: []string{"server/nettest"}},
 	{pattern: "server/tlsconf", tests: []string{"server/nettest"}},
-	{pattern: "server/nettest"},
+	{pattern: "server/nettest", imports: []string{"grant"}},
 	{
 		pattern: "server/tracing",
 		imports: []string{"grant", "server/requestid", "server/respapi"},
@@ -124,9 +124,8 @@ var imports = []importLine{
 			".", "grant", "sequencer", "server/auth", "server/console", "server/forwarding", "server/httpapi", "server/listen", "server/members",
 			"server/metrics", "server/respapi", "server/rpcapi", "server/service", "server/stores", "server/tlsconf", "server/tracing",
 		},
-		tests: []string{"grant/memstore", "server/rpcapi/firnv1", "server/servertest"},
+		tests: []string{"grant/memstore", "server/rpcapi/firnv1", "server/nettest"},
 	},
-	{pattern: "server/servertest"},
 	{
 		pattern: "server/e2e",
 		tests:   []string{".", "etcdstore", "grant/...", "sequencer", "server/e2e/etcdtest", "server/stores"},
