@@ -16,7 +16,7 @@ import (
 func newNode(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node COMMAND",
-		Short: "List node IDs, and fence or repair them",
+		Short: "List, fence or repair node IDs, or run a program with one",
 		Long: `Every process that makes IDs of a sequencer holds one of its node IDs, for a window
 of time that is written in the store and renewed as long as IDs are made.
 
@@ -33,7 +33,7 @@ of time that is written in the store and renewed as long as IDs are made.
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SuggestionsMinimumDistance: 2,
 	}
-	cmd.AddCommand(newNodeList(a), newNodeFence(a), newNodeRepair(a))
+	cmd.AddCommand(newNodeList(a), newNodeFence(a), newNodeRepair(a), newNodeRun(a))
 	return cmd
 }
 
