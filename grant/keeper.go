@@ -441,10 +441,11 @@ func getMany(ctx context.Context, s Store, keys []string) ([][]byte, error) {
 // lineageOf remembers how far a store has come. It is used by one goroutine at
 // a time.
 //
-// A revision may count writes that only a read has shown, and that a failover
-// loses without harm. So one counts when a write that followed it was applied,
-// which makes durable what the server had shown before; and when a later answer
-// is no smaller, since the answer and the write may have been of two servers.
+// A revision may include writes that only a read has shown, and that a failover
+// loses without harm. So a revision counts when a write that followed it was
+// applied, which makes durable what the server had shown before, and when the
+// next answer is no smaller: the first answer and the write may have come from
+// two servers.
 type lineageOf struct {
 	store    Store
 	identity string

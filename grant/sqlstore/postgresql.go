@@ -251,8 +251,8 @@ func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
 	var names, others string
 	var replicas int
-	// Whoever streams the log may count as a standby. A user without the role pg_monitor
-	// does not see sync_state.
+	// Anything that streams the log may count as a standby. A user without the role
+	// pg_monitor does not see sync_state.
 	err = db.QueryRowContext(ctx, `SELECT names,
 		(SELECT count(*) FROM pg_stat_replication) + (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical' AND NOT active),
 		(SELECT COALESCE(string_agg(DISTINCT COALESCE(r.application_name, 'a logical subscriber'), ', '), '')
