@@ -60,21 +60,64 @@ func key(n int) string { return fmt.Sprintf("%s%04d", prefix, n) }
 // most is how many members there can be.
 const most = 10_000
 
-// List returns the members that are there by the clock now, by their hosts. It costs a
+// A Lister lists the members of a store. It must be made by NewLister, and is safe for use
+// by many goroutines at once.
+//
+// The time at which a member is gone is by the clock of that member. If that was far ahead,
+// the record of a member that has crashed is good for as long, and no other member takes
+// it. So the Lister also remembers when it first saw what a member wrote last.
+type Lister struct {
+	store grant.Store
+
+	mu    sync.Mutex // guards what follows
+	wrote map[string]written
+}
+
+// A written is a member's last write, and when a Lister first saw it.
+type written struct{ seen, first time.Time }
+
+// NewLister makes a Lister.
+func NewLister(s grant.Store) *Lister { return &Lister{store: s} }
+
+// List returns the members that are there, by their hosts: those that have not ended by the
+// clock now, unless they have written nothing new for as long as a record lasts. It costs a
 // List of the store.
-func List(ctx context.Context, s grant.Store, now time.Time) ([]Member, error) {
+func (l *Lister) List(ctx context.Context, now time.Time) ([]Member, error) {
 	var all []Member
-	err := s.List(ctx, prefix, func(_ string, value []byte) bool {
+	asked := time.Now()
+	err := l.store.List(ctx, prefix, func(_ string, value []byte) bool {
 		var m Member
 		if json.Unmarshal(value, &m) == nil && m.Until.After(now) {
 			all = append(all, m)
 		}
 		return true
 	})
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, l.silent(all, asked))
 	slices.SortFunc(all, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Address, b.Address), cmp.Compare(a.ID, b.ID))
 	})
-	return all, err
+	return all, nil
+}
+
+// silent reports which of all members, as a read that began at asked found them, have written
+// nothing for as long as their records last. It forgets those that are not listed.
+func (l *Lister) silent(all []Member, asked time.Time) func(Member) bool {
+	got := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wrote := make(map[string]written, len(all))
+	for _, m := range all {
+		w, known := l.wrote[m.ID]
+		if !known || !w.seen.Equal(m.Seen) {
+			w = written{m.Seen, got}
+		}
+		wrote[m.ID] = w
+	}
+	l.wrote = wrote
+	return func(m Member) bool { return asked.Sub(wrote[m.ID].first) > m.Until.Sub(m.Seen) }
 }
 
 // Options are what an Announcer can be told. The zero Options mean the defaults.

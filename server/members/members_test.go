@@ -19,7 +19,7 @@ import (
 
 func list(t *testing.T, s grant.Store) []Member {
 	t.Helper()
-	all, err := List(t.Context(), s, time.Now())
+	all, err := NewLister(s).List(t.Context(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +158,36 @@ func TestCrash(t *testing.T) {
 		}
 		if n := len(list(t, s)); n != 13 {
 			t.Errorf("%d members, want 13", n)
+		}
+	})
+}
+
+// TestClockAhead: a member whose clock is a year ahead is listed while it writes, and not for
+// a year after it has crashed.
+func TestClockAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		l := NewLister(s)
+		ahead := New(s, Options{Now: func() time.Time { return time.Now().AddDate(1, 0, 0) }})
+		other := New(s, Options{})
+		for second := range 200 {
+			for _, a := range []*Announcer{ahead, other} {
+				if second%10 > 0 || a == ahead && second > 100 {
+					continue
+				}
+				if err := a.write(t.Context(), Member{}, 30*time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, err := l.List(t.Context(), time.Now())
+			want := 2
+			if second > 130 {
+				want = 1
+			}
+			if err != nil || len(all) != want {
+				t.Fatalf("after %d s: %d members, %v, want %d", second, len(all), err, want)
+			}
+			time.Sleep(time.Second)
 		}
 	})
 }

@@ -172,7 +172,7 @@ func TestNonceIsNotListed(t *testing.T) {
 	if err := a.write(t.Context(), Member{Host: "h"}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	all, err := List(t.Context(), store, time.Now())
+	all, err := NewLister(store).List(t.Context(), time.Now())
 	if err != nil || len(all) != 1 || all[0].Host != "h" {
 		t.Fatal(all, err)
 	}
