@@ -122,17 +122,18 @@ type Server struct {
 	rpc     *rpcapi.Server
 	resp    *respapi.Server
 
-	watching     context.Context // done when Drain is called
-	stopWatching context.CancelFunc
+	listed, reloads     context.Context // done when Drain is called, and when requests have ended
+	unlist, stopReloads context.CancelFunc
 
 	mu      sync.Mutex // guards what follows, except for calls of Wait
 	muxes   []*listen.Mux
 	closed  bool
-	running sync.WaitGroup // what accepts connections
-	watched sync.WaitGroup // what runs until watching is done
+	running sync.WaitGroup          // what accepts connections
+	watched sync.WaitGroup          // what runs until listed or reloads is done
+	cut     context.CancelCauseFunc // ends the wait of the first Shutdown; nil before it
 
-	shutdown sync.Once
-	stopped  error // what Shutdown returns
+	ended   chan struct{} // closed when that returns
+	stopped error         // what it returns
 }
 
 // New makes a Server, which does nothing before Serve. Whether or not it serves, it ends
@@ -147,7 +148,7 @@ func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{c: c}
+	s := &Server{c: c, ended: make(chan struct{})}
 	var err error
 	if s.source, err = newSource(c); err != nil {
 		return nil, err
@@ -162,7 +163,8 @@ func New(c Config) (*Server, error) {
 	s.web.ConnContext = withTLSState
 	s.web.RegisterOnShutdown(s.pages.Close) // streams of pages do not end by themselves
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
-	s.watching, s.stopWatching = context.WithCancel(context.Background())
+	s.listed, s.unlist = context.WithCancel(context.Background())
+	s.reloads, s.stopReloads = context.WithCancel(context.Background())
 	if c.Tokens != nil {
 		s.logTokens("tokens were read")
 	}
@@ -225,22 +227,28 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 		s.running.Go(func() {
 			err := f()
 			if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
-				err = nil
+				err = nil // of its Mux, which knows why
 			}
 			done <- err
 		})
 	}
 	for _, mux := range s.muxes {
-		accept(mux.Serve)
+		s.running.Go(func() {
+			err := mux.Serve()
+			if s.isClosed() {
+				err = nil
+			}
+			done <- err
+		})
 		accept(func() error { return s.web.Serve(mux.Listener(listen.HTTP)) })
 		accept(func() error { return s.rpc.Serve(mux.Listener(listen.GRPC)) })
 		accept(func() error { return s.resp.Serve(mux.Listener(listen.RESP)) })
 	}
-	s.watched.Go(func() { s.watchFiles(s.watching) })
+	s.watched.Go(func() { s.watchFiles(s.reloads) })
 	if s.source.cluster != nil {
 		describe := s.describe(listeners)
-		s.watched.Go(func() { s.source.clock.Run(s.watching) })
-		s.watched.Go(func() { s.source.announcer.Run(s.watching, describe) })
+		s.watched.Go(func() { s.source.clock.Run(s.listed) })
+		s.watched.Go(func() { s.source.announcer.Run(s.listed, describe) })
 	}
 	return done, nil
 }
@@ -260,15 +268,39 @@ func (s *Server) open(protocol listen.Protocol) (n int64) {
 func (s *Server) Drain() {
 	s.handler.Drain()
 	s.rpc.Drain()
-	s.stopWatching()
+	s.unlist()
 }
 
 // Shutdown closes the listeners, lets requests finish until ctx is done, and then ends
 // them: the error then is that of ctx. Node IDs are given back, for which there is a moment
 // after ctx is done, too. Nothing of the Server runs when Shutdown returns.
+//
+// It may be called more than once, also while another call waits: all of them return the
+// same, and the context that is done first ends the requests.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.shutdown.Do(func() { s.stopped = s.stop(ctx) })
+	s.mu.Lock()
+	cut := s.cut
+	var until context.Context
+	if cut == nil {
+		until, s.cut = context.WithCancelCause(ctx)
+		defer s.cut(nil)
+	}
+	s.mu.Unlock()
+	if cut != nil {
+		defer context.AfterFunc(ctx, func() { cut(ctx.Err()) })()
+		<-s.ended
+		return s.stopped
+	}
+	defer close(s.ended)
+	s.stopped = s.stop(until)
 	return s.stopped
+}
+
+// isClosed reports whether Shutdown was called.
+func (s *Server) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 func (s *Server) stop(ctx context.Context) error {
@@ -293,6 +325,7 @@ func (s *Server) stop(ctx context.Context) error {
 		_ = s.resp.Close()
 	}
 	s.running.Wait()
+	s.stopReloads()
 	s.watched.Wait()
 	s.pages.Close()
 	s.source.close(ctx, s.c.Log)

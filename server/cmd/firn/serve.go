@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -447,18 +448,18 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	go func() { served <- srv.Serve(listeners...) }()
 	s.greet(a, log, secure, endpoints)
 
+	over := make(chan struct{})
+	var reloading sync.WaitGroup
+	reloading.Go(func() { s.reloadAt(hup, over, log, srv) })
+	defer reloading.Wait()
+	defer close(over)
+
 	ended := false
 	var failure error
-	for running := true; running; {
-		select {
-		case <-hup:
-			s.reloadAll(log)
-			srv.Reload()
-		case failure = <-served:
-			ended, running = true, false
-		case <-ctx.Done():
-			running = false
-		}
+	select {
+	case failure = <-served:
+		ended = true
+	case <-ctx.Done():
 	}
 	srv.Drain()
 	var again []any // the first line after a signal says what a second one does
@@ -483,6 +484,19 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 		failure = <-served
 	}
 	return s.result(failure, err)
+}
+
+// reloadAt reloads files at each signal of hup, also while the server drains.
+func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
+	for {
+		select {
+		case <-hup:
+			s.reloadAll(log)
+			srv.Reload()
+		case <-over:
+			return
+		}
+	}
 }
 
 // result is the error of a server that serves no more, and of its end.
