@@ -57,7 +57,7 @@ and -short after a name ask for leading zeros or none.`,
 			if err := c.check(cmd, args); err != nil {
 				return err
 			}
-			out := bufio.NewWriterSize(a.stdout, 1<<16)
+			out := newRecordWriter(a.stdout)
 			var err error
 			if f, _ := from.Format(); f == firn.Raw {
 				err = c.bytes(out, a.stdin)
@@ -133,7 +133,7 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 }
 
 // line converts one text.
-func (c *converter) line(out *bufio.Writer, where place, text string, err error) error {
+func (c *converter) line(out *recordWriter, where place, text string, err error) error {
 	c.tally.all++
 	if err == nil && text == "" {
 		err = errEmptyLine
@@ -256,7 +256,7 @@ func (c *converter) end(bits int) {
 }
 
 // bytes converts IDs that follow each other as bytes.
-func (c *converter) bytes(out *bufio.Writer, r io.Reader) error {
+func (c *converter) bytes(out *recordWriter, r io.Reader) error {
 	in := bufio.NewReaderSize(r, chunkSize)
 	b := make([]byte, c.bits/8)
 	for n := 0; ; n++ {
