@@ -22,7 +22,7 @@ import (
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/listen"
-	"github.com/firnid/firn/server/servertest"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -214,7 +214,7 @@ func TestShutdownTwice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := servertest.NewPipes()
+		l := nettest.NewPipes()
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(server.Listener{Listener: l}) }()
 		client, conn := net.Pipe()
@@ -268,7 +268,7 @@ func TestTokenEndsWhileDraining(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := servertest.NewPipes()
+		l := nettest.NewPipes()
 		served := make(chan error, 1)
 		go func() { served <- srv.Serve(server.Listener{Listener: l}) }()
 		client, conn := net.Pipe()
