@@ -122,14 +122,14 @@ type Server struct {
 	rpc     *rpcapi.Server
 	resp    *respapi.Server
 
-	listed, reloads     context.Context // done when Drain is called, and when requests have ended
-	unlist, stopReloads context.CancelFunc
+	watching     context.Context // done when requests have ended
+	stopWatching context.CancelFunc
 
 	mu      sync.Mutex // guards what follows, except for calls of Wait
 	muxes   []*listen.Mux
 	closed  bool
 	running sync.WaitGroup          // what accepts connections
-	watched sync.WaitGroup          // what runs until listed or reloads is done
+	watched sync.WaitGroup          // what runs until watching is done
 	cut     context.CancelCauseFunc // ends the wait of the first Shutdown; nil before it
 
 	ended   chan struct{} // closed when that returns
@@ -163,8 +163,7 @@ func New(c Config) (*Server, error) {
 	s.web.ConnContext = withTLSState
 	s.web.RegisterOnShutdown(s.pages.Close) // streams of pages do not end by themselves
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
-	s.listed, s.unlist = context.WithCancel(context.Background())
-	s.reloads, s.stopReloads = context.WithCancel(context.Background())
+	s.watching, s.stopWatching = context.WithCancel(context.Background())
 	if c.Tokens != nil {
 		s.logTokens("tokens were read")
 	}
@@ -244,11 +243,11 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 		accept(func() error { return s.rpc.Serve(mux.Listener(listen.GRPC)) })
 		accept(func() error { return s.resp.Serve(mux.Listener(listen.RESP)) })
 	}
-	s.watched.Go(func() { s.watchFiles(s.reloads) })
+	s.watched.Go(func() { s.watchFiles(s.watching) })
 	if s.source.cluster != nil {
 		describe := s.describe(listeners)
-		s.watched.Go(func() { s.source.clock.Run(s.listed) })
-		s.watched.Go(func() { s.source.announcer.Run(s.listed, describe) })
+		s.watched.Go(func() { s.source.clock.Run(s.watching) })
+		s.watched.Go(func() { s.source.announcer.Run(s.watching, describe) })
 	}
 	return done, nil
 }
@@ -264,11 +263,14 @@ func (s *Server) open(protocol listen.Protocol) (n int64) {
 }
 
 // Drain makes /readyz answer 503, and removes the Server from the members of its store.
-// It still answers requests, so that a load balancer has the time to notice.
+// It still answers requests, also with IDs of other servers, so that a load balancer has
+// the time to notice.
 func (s *Server) Drain() {
 	s.handler.Drain()
 	s.rpc.Drain()
-	s.unlist()
+	if s.source.announcer != nil {
+		s.source.announcer.Leave()
+	}
 }
 
 // Shutdown closes the listeners, lets requests finish until ctx is done, and then ends
@@ -325,9 +327,9 @@ func (s *Server) stop(ctx context.Context) error {
 		_ = s.resp.Close()
 	}
 	s.running.Wait()
-	s.stopReloads()
-	s.watched.Wait()
+	s.stopWatching()
 	s.pages.Close()
 	s.source.close(ctx, s.c.Log)
+	s.watched.Wait()
 	return errors.Join(webErr, rpcErr, respErr)
 }

@@ -140,6 +140,8 @@ type Announcer struct {
 	o     Options
 	id    string
 	tried chan struct{} // closed when it has tried to write once
+	left  chan struct{} // closed by Leave
+	leave sync.Once
 
 	// Of Run alone.
 	slot   int // -1 if none
@@ -164,11 +166,16 @@ func New(s grant.Store, o Options) *Announcer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Announcer{store: s, o: o, id: rand.Text(), tried: make(chan struct{}), slot: -1}
+	return &Announcer{store: s, o: o, id: rand.Text(), tried: make(chan struct{}), left: make(chan struct{}), slot: -1}
 }
 
 // ID is what the member is listed as.
 func (a *Announcer) ID() string { return a.id }
+
+// Leave has Run write at once that the member is gone, so that no other server asks it. Run
+// goes on writing all the same: this server may still ask others, which look for its proof,
+// and no other member takes its record before Run ends.
+func (a *Announcer) Leave() { a.leave.Do(func() { close(a.left) }) }
 
 // Run writes until ctx is done, and then, within a second, that the member is gone. It
 // calls describe before it writes, and fills in ID, Seen, Until and Rate. It is called
@@ -177,9 +184,10 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
 	var failing time.Time // since when; zero where it does not
+	long, left := 3*a.o.Every, a.left
 	for first := true; ; first = false {
 		call, cancel := context.WithTimeout(ctx, a.o.Every)
-		err := a.write(call, describe(), 3*a.o.Every)
+		err := a.write(call, describe(), long, 3*a.o.Every)
 		cancel()
 		if first {
 			close(a.tried)
@@ -199,10 +207,12 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 		select {
 		case <-tick.C:
 		case <-again:
+		case <-left:
+			long, left = 0, nil
 		case <-ctx.Done():
 			if a.slot >= 0 {
 				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-				_ = a.write(last, describe(), 0) // else it is gone a little later
+				_ = a.write(last, describe(), 0, 0) // else it is gone a little later
 				cancel()
 			}
 			return
@@ -210,12 +220,15 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 	}
 }
 
-// write writes the member, which is there for so long.
-func (a *Announcer) write(ctx context.Context, described Member, long time.Duration) error {
+// write writes the member, which is there for long. Its record is its own for kept.
+func (a *Announcer) write(ctx context.Context, described Member, long, kept time.Duration) error {
 	begin := time.Now()
 	next := a.nonces.next(begin)
-	m := record{described, next.now, next.before}
+	m := record{Member: described, Nonce: next.now, Before: next.before}
 	now := a.o.Now().Truncate(time.Millisecond)
+	if kept > long {
+		m.Kept = now.Add(kept)
+	}
 	m.ID, m.Seen, m.Until = a.id, now, now.Add(long)
 	if len(m.Holds) > MaxHeld {
 		m.Holds = m.Holds[:MaxHeld]
@@ -276,8 +289,8 @@ func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error
 				return true
 			}
 			last = n
-			var m Member
-			if json.Unmarshal(old, &m) != nil || !m.Until.After(now) || m.ID == a.id {
+			var m record
+			if json.Unmarshal(old, &m) != nil || !m.Until.After(now) && !m.Kept.After(now) || m.ID == a.id {
 				found = append(found, free{n, slices.Clone(old)})
 			}
 			return true

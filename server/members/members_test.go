@@ -3,6 +3,7 @@ package members
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -116,7 +117,7 @@ func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
 		stalled := New(s, Options{})
-		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second); err != nil {
+		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second, 30*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(29 * time.Second)
@@ -129,11 +130,11 @@ func TestCrash(t *testing.T) {
 		}
 		for i := range 12 { // until one has taken its record
 			other := New(s, Options{})
-			if err := other.write(t.Context(), Member{Host: fmt.Sprint(i)}, 30*time.Second); err != nil {
+			if err := other.write(t.Context(), Member{Host: fmt.Sprint(i)}, 30*time.Second, 30*time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second); err != nil {
+		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second, 30*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(list(t, s)); n != 13 {
@@ -155,7 +156,7 @@ func TestClockAhead(t *testing.T) {
 				if second%10 > 0 || a == ahead && second > 100 {
 					continue
 				}
-				if err := a.write(t.Context(), Member{}, 30*time.Second); err != nil {
+				if err := a.write(t.Context(), Member{}, 30*time.Second, 30*time.Second); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -172,6 +173,50 @@ func TestClockAhead(t *testing.T) {
 	})
 }
 
+// TestLeave: a member that leaves is not listed, proves its store as long as it runs, and keeps
+// its record until then.
+func TestLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		a, v := New(s, Options{}), NewVerifier(s)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { a.Run(ctx, host("leaves")); close(ended) }()
+		time.Sleep(15 * time.Second)
+		if n := len(list(t, s)); n != 1 {
+			t.Fatalf("%d members, want one", n)
+		}
+		a.Leave()
+		a.Leave()
+		synctest.Wait()
+		var running sync.WaitGroup
+		for i := range 20 {
+			if n := len(list(t, s)); n != i {
+				t.Errorf("after %d s: %d members, want %d", 10*i, n, i)
+			}
+			p, err := a.Proof(t.Context())
+			if err == nil {
+				err = v.Verify(t.Context(), p)
+			}
+			if err != nil {
+				t.Fatalf("after %d s: %v", 10*i, err)
+			}
+			running.Go(func() { New(s, Options{}).Run(ctx, host("comes")) })
+			time.Sleep(10 * time.Second)
+		}
+		stop()
+		<-ended
+		running.Wait()
+		_ = s.List(t.Context(), prefix, func(k string, value []byte) bool {
+			var r record
+			if json.Unmarshal(value, &r) != nil || r.Until.After(time.Now()) || r.Kept.After(time.Now()) {
+				t.Errorf("%s is not free: %s", k, value)
+			}
+			return true
+		})
+	})
+}
+
 // TestDamage: what is no member is not listed, and its record is used again.
 func TestDamage(t *testing.T) {
 	s := new(memstore.Store)
@@ -181,7 +226,7 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	a := New(s, Options{})
-	if err := a.write(t.Context(), Member{Host: "a"}, time.Minute); err != nil {
+	if err := a.write(t.Context(), Member{Host: "a"}, time.Minute, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if all := list(t, s); len(all) != 1 || all[0].ID != a.ID() {
