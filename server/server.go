@@ -148,7 +148,7 @@ func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{c: c, ended: make(chan struct{})}
+	s := &Server{c: c}
 	var err error
 	if s.source, err = newSource(c); err != nil {
 		return nil, err
@@ -164,6 +164,7 @@ func New(c Config) (*Server, error) {
 	s.web.RegisterOnShutdown(s.pages.Close) // streams of pages do not end by themselves
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
 	s.watching, s.stopWatching = context.WithCancel(context.Background())
+	s.ended = make(chan struct{})
 	if c.Tokens != nil {
 		s.logTokens("tokens were read")
 	}

@@ -302,8 +302,8 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
 		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
-		if guard.memberToken != "" {
-			c.Forward.Token = func() string { return guard.memberToken }
+		if guard.memberToken != nil {
+			c.Forward.Token = guard.memberToken.token
 		}
 	}
 	c.Store, err = a.openStore(ctx, s.store, false, newsOf(log))
