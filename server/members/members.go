@@ -274,8 +274,15 @@ func (a *Announcer) write(ctx context.Context, described Member, long, kept time
 	return nil
 }
 
-// take finds a record that is free, and writes into it.
+// take finds a record that is free, and writes into it. Where the store tells its time, the
+// record is free by that too: a clock that is ahead would otherwise take those of members
+// that live, and other servers would refuse these until they notice.
 func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error {
+	if c, ok := grant.As[grant.Clock](a.store); ok {
+		if t, _, err := c.Time(ctx); err == nil && t.Before(now) {
+			now = t
+		}
+	}
 	type free struct {
 		slot int
 		old  []byte

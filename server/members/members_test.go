@@ -173,6 +173,45 @@ func TestClockAhead(t *testing.T) {
 	})
 }
 
+// A timed store tells its time.
+type timed struct{ *memstore.Store }
+
+func (timed) Time(context.Context) (time.Time, time.Duration, error) {
+	return time.Now(), time.Millisecond, nil
+}
+
+// TestClockAheadTakesNoRecord: a server whose clock is ahead takes no record of one that lives,
+// and those of servers that are gone.
+func TestClockAheadTakesNoRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := timed{new(memstore.Store)}
+		ahead := func() time.Time { return time.Now().Add(time.Minute) }
+		var all []*Announcer
+		for range 8 {
+			all = append(all, New(s, Options{}))
+			if err := all[len(all)-1].write(t.Context(), Member{}, 30*time.Second, 30*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second, 30*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if got := list(t, s); len(got) != 9 {
+			t.Errorf("%d members, want 9: one has lost its record", len(got))
+		}
+		time.Sleep(31 * time.Second) // all are gone, the last one by its own clock too
+		time.Sleep(time.Minute)
+		if err := New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second, 30*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		records := 0
+		_ = s.List(t.Context(), prefix, func(string, []byte) bool { records++; return true })
+		if records != 9 {
+			t.Errorf("%d records, want 9: none was used again", records)
+		}
+	})
+}
+
 // TestLeave: a member that leaves is not listed, proves its store as long as it runs, and keeps
 // its record until then.
 func TestLeave(t *testing.T) {
