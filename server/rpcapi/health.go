@@ -60,8 +60,9 @@ func (h *healthy) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*h
 // List says so of all.
 func (h *healthy) List(ctx context.Context, _ *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
 	all := make(map[string]*healthpb.HealthCheckResponse)
+	now := h.status(ctx)
 	for _, s := range services() {
-		all[s] = &healthpb.HealthCheckResponse{Status: h.status(ctx)}
+		all[s] = &healthpb.HealthCheckResponse{Status: now}
 	}
 	return &healthpb.HealthListResponse{Statuses: all}, nil
 }
