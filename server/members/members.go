@@ -142,6 +142,7 @@ type Announcer struct {
 	tried chan struct{} // closed when it has tried to write once
 	left  chan struct{} // closed by Leave
 	leave sync.Once
+	news  chan struct{} // of size 1: Update was called
 
 	// Of Run alone.
 	slot   int // -1 if none
@@ -166,7 +167,7 @@ func New(s grant.Store, o Options) *Announcer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Announcer{store: s, o: o, id: rand.Text(), tried: make(chan struct{}), left: make(chan struct{}), slot: -1}
+	return &Announcer{store: s, o: o, id: rand.Text(), tried: make(chan struct{}), left: make(chan struct{}), news: make(chan struct{}, 1), slot: -1}
 }
 
 // ID is what the member is listed as.
@@ -176,6 +177,15 @@ func (a *Announcer) ID() string { return a.id }
 // goes on writing all the same: this server may still ask others, which look for its proof,
 // and no other member takes its record before Run ends.
 func (a *Announcer) Leave() { a.leave.Do(func() { close(a.left) }) }
+
+// Update has Run write soon, as what describe says has changed: within a tenth of
+// Options.Every, so that several changes cost one write.
+func (a *Announcer) Update() {
+	select {
+	case a.news <- struct{}{}:
+	default:
+	}
+}
 
 // Run writes until ctx is done, and then, within a second, that the member is gone. It
 // calls describe before it writes, and fills in ID, Seen, Until and Rate. It is called
@@ -204,18 +214,26 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 		if !failing.IsZero() {
 			again = time.After(a.o.Every / 5) // other servers do not answer one that is not listed
 		}
-		select {
-		case <-tick.C:
-		case <-again:
-		case <-left:
-			long, left = 0, nil
-		case <-ctx.Done():
-			if a.slot >= 0 {
-				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-				_ = a.write(last, describe(), 0, 0) // else it is gone a little later
-				cancel()
+		for news, wait := a.news, true; wait; {
+			wait = false
+			select {
+			case <-tick.C:
+			case <-again:
+			case <-news:
+				news, wait = nil, true
+				if again == nil {
+					again = time.After(a.o.Every / 10)
+				}
+			case <-left:
+				long, left = 0, nil
+			case <-ctx.Done():
+				if a.slot >= 0 {
+					last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+					_ = a.write(last, describe(), 0, 0) // else it is gone a little later
+					cancel()
+				}
+				return
 			}
-			return
 		}
 	}
 }
