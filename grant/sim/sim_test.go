@@ -30,6 +30,9 @@ func runs() (seeds uint64, hours int) {
 	if soak() {
 		return 20_000, 5
 	}
+	if testing.Short() {
+		return 2, 5
+	}
 	return usualRuns, 5
 }
 
@@ -108,7 +111,7 @@ func TestSimulator(t *testing.T) {
 	if soak() {
 		wantHours, wantIDs = 100_000, 1_000_000_000
 	}
-	if soakTime() > 0 {
+	if soakTime() > 0 || testing.Short() {
 		wantHours, wantIDs = float64(hours), 1
 	}
 	if sum.Hours < wantHours || sum.IDs < wantIDs {
@@ -144,7 +147,11 @@ func percent(part, of int) float64 { return 100 * float64(part) / float64(max(of
 
 // TestDeterminism: a seed does the same every time.
 func TestDeterminism(t *testing.T) {
-	inParallel(20, func(seed uint64) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 2
+	}
+	inParallel(seeds, func(seed uint64) {
 		if a, b := run(seed, 2), run(seed, 2); a != b {
 			t.Errorf("seed %d: %+v, and then %+v", seed, a, b)
 		}
@@ -268,6 +275,9 @@ var mistakes = map[mutant.Mutant]mistake{
 // TestFocuses: what makes mistakes show soon is no mistake by itself.
 func TestFocuses(t *testing.T) {
 	seeds, hours := uint64(4), 1
+	if testing.Short() {
+		t.Skip("it runs a world for each mistake; TestSimulator has a few runs of all")
+	}
 	if soak() && soakTime() == 0 {
 		seeds, hours = 600, 2
 	}
@@ -290,6 +300,9 @@ func TestMutants(t *testing.T) {
 	if mutant.Enabled {
 		testMutants(t)
 		return
+	}
+	if testing.Short() {
+		t.Skip("it builds the tests with every mistake, which takes minutes")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
