@@ -185,8 +185,8 @@ type mistake struct {
 // Two are made on the generator's side of the simulator. "tick at until" moves the
 // limit by a tick, which is what a term does whose test is slot's tick <= until;
 // "slot across terms" composes a slot that was taken before anew. "target
-// unchecked" and "lineage ignored" are made in the simulator's model of a server
-// and of a Keeper, the second in the Keeper too.
+// unchecked", "lineage ignored" and "revision on read" are made in the simulator's
+// model of a server and of a Keeper, the latter two in the Keeper too.
 var mistakes = map[mutant.Mutant]mistake{
 	mutant.StartAtClock:     {breaks: "lemma 2: from is the clock, not max(clock, mark, floor)"},
 	mutant.SealLate:         {breaks: "lemma 2: a release's mark is from before the seal", focus: focus{Faults: []fault{released, lateSeal}}},
@@ -266,6 +266,10 @@ var mistakes = map[mutant.Mutant]mistake{
 	mutant.LineageIgnored: {
 		breaks: "freeze: a store that does not say where it is is written to",
 		focus:  focus{World: "lineage", Faults: []fault{restore}, Window: 5000, Every: 120_000, Silent: 0.7},
+	},
+	mutant.RevisionOnRead: {
+		breaks: "freeze: a revision that only a read has shown must never fall",
+		focus:  focus{World: "lineage, standby", Faults: []fault{lag}, Window: 5000, Every: 5000},
 	},
 	mutant.ClaimAhead:       {breaks: "stalls: a clock that is ahead of the store's claims numbers", focus: focus{World: "besieged, clock"}},
 	mutant.CursorKeepsBlock: {breaks: "lemma 3: a cursor goes on with its block after a wait in line", elsewhere: "firn.TestCursorForgetsItsBlockInLine"},

@@ -27,6 +27,7 @@ type nexting struct {
 	name       string
 	nodes      *sequencer.Range
 	allow      allowClock
+	noCreate   bool
 	format     firn.Format
 	ownFormat  bool // no flag says another than the layout's
 	asJSON     bool
@@ -71,6 +72,7 @@ pins the number: it is had when nobody else holds it.`,
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "the sequencer to make IDs of (default one for the layout)")
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
 	nodesVar(cmd, &n.nodes)
+	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
 	clockVars(cmd, &n.allow)
 	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
 	formatVar(cmd, &n.format, "format", "f", "how to write them (default the layout's own)")
@@ -160,6 +162,11 @@ func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
 			return err
 		}
 	}
+	if n.noCreate {
+		if _, err := grant.Lookup(ctx, s, n.name); errors.Is(err, grant.ErrNotFound) {
+			return notFound(ctx, s, n.name, err)
+		}
+	}
 	r, nodes, err := n.resolve()
 	if err != nil {
 		return err
@@ -167,7 +174,7 @@ func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
 	if nodes != nil && nodes.Hi > n.layout.MaxNode() {
 		return misuse("firn sequencer show says what a sequencer has", "the node numbers %d..%d do not fit the layout %s, which has 0..%d", nodes.Lo, nodes.Hi, n.layout, n.layout.MaxNode())
 	}
-	c := &sequencer.Config{Layout: n.layout, Nodes: nodes, AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead, Now: n.a.clock}
+	c := &sequencer.Config{Layout: n.layout, Nodes: nodes, AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead, MustExist: n.noCreate, Now: n.a.clock}
 	return n.a.sequence(ctx, s, n.name, c, n.count, r)
 }
 

@@ -352,6 +352,8 @@ func (s *serving) checkValues() (all faults) {
 	}
 	if s.layout.ReadOnly() {
 		all.add("layout", s.layout.String(), "firn layout lists what can be made", "%w", errReadOnly(s.layout))
+	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {
+		all.add("layout", s.layout.String(), "", "%w", err)
 	}
 	if s.advertise != "" && !isHostPort(s.advertise) {
 		all.add("advertise", s.advertise, "", "it is HOST:PORT, such as ids-1.example:3476, where other servers reach this one")
@@ -387,7 +389,7 @@ func (s *serving) checkNodes(lookUp bool) (all faults) {
 		}
 	}
 	if f := s.file.Load(); f != nil {
-		all.file(f.Check(template))
+		all.file(f.Check(template, time.Now()))
 	}
 	return all
 }
