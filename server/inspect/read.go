@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -182,6 +183,8 @@ func notRead(text string, size int, tried []string) error {
 		if v.SetString(text, 10); v.IsInt64() {
 			reason += fmt.Sprintf(", and as an unsigned number it is %d", uint64(v.Int64()))
 		}
+	case isFloat(text):
+		reason += ": it was written as a floating-point number, which loses the last digits of an ID; export it as text"
 	case isDigits(text):
 		reason += fmt.Sprintf(": as a decimal number it needs more than %d bits", cmp.Or(size, 128))
 	case strings.Trim(text, "0123456789abcdefABCDEF") == "":
@@ -197,6 +200,16 @@ func notRead(text string, size int, tried []string) error {
 		reason += fmt.Sprintf(": its %d characters fit no encoding of one", len(text))
 	}
 	return &Error{text, reason, tried}
+}
+
+// isFloat reports whether a text is a number as spreadsheets and data frames
+// write large ones: 1.2E+18 or 1200000000000000000.0.
+func isFloat(text string) bool {
+	if !strings.ContainsAny(text, ".") && !strings.ContainsAny(text, "+") || strings.Trim(text, "0123456789.,eE+") != "" {
+		return false
+	}
+	_, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
+	return err == nil
 }
 
 // presets are the named layouts. Parsing them takes longer than reading an ID by

@@ -26,6 +26,7 @@ func newCheck(a *app) *cobra.Command {
 		from   inspect.Encoding
 		size   = "auto"
 		memory = uint64(1 << 30)
+		csv    string
 		asJSON bool
 	)
 	cmd := &cobra.Command{
@@ -43,11 +44,16 @@ the standard input (-, or no argument), and reports exactly:
 The exit code is 0 where there are no duplicates, and 1 where there are, or
 where a line is no ID, or none of the layout.
 
+Spaces, quotes, commas at the end, blank lines, NULL, a header and the frames of
+psql and mysql tables are skipped. With --csv COLUMN files are CSV, or tables with
+tabs, ; or |, and the IDs are in that column.
+
 IDs that strictly increase take no memory, and a temporary file only where they
 are very many. Others take some 10 bytes each (18 with 128 bits) from the first
 inversion on, up to --memory.`,
 		Example: `  firn next -n 1000000 | firn check
   firn check --layout twitter ids.txt
+  firn check --csv order_id orders.csv
   psql -Atc 'select id from orders' | firn check --layout default --json
   firn check --from raw --bits 64 ids.bin`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,6 +83,7 @@ inversion on, up to --memory.`,
 			if memory == 0 {
 				return misuse("write a size such as 512MiB or 2GiB", "--memory 0: nothing can be sorted in no memory")
 			}
+			c.from, c.bits, c.csv = from, bits, csv
 			c.Checker = check.New(check.Options{Layout: layout, From: from, Bits: bits, Memory: memory})
 			// The collector would else let the heap grow to twice of what is kept.
 			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
@@ -93,6 +100,7 @@ inversion on, up to --memory.`,
 	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
 	encodingVar(cmd, &from)
 	cmd.Flags().StringVar(&size, "bits", size, "`SIZE` of the IDs: auto, 64 or 128; --from raw needs it")
+	csvVar(cmd, &csv)
 	sizeVar(cmd, &memory, "memory", "most memory that sorting may take")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
@@ -104,6 +112,9 @@ type checking struct {
 	a *app
 	*check.Checker
 	layout firn.Layout
+	from   inspect.Encoding
+	bits   int
+	csv    string
 	raw    int // bytes of an ID that is not text; 0 for text
 	asJSON bool
 
@@ -118,9 +129,8 @@ type checking struct {
 
 // A part is IDs that stand on consecutive lines of one file.
 type part struct {
-	place uint64 // of its first ID in the stream
-	file  string
-	line  int // of that ID
+	first uint64 // how many IDs came before it in the stream
+	place        // of its first ID
 }
 
 // maxParts bounds what is kept to find the lines again.
@@ -193,21 +203,10 @@ func (c *checking) file(ctx context.Context, name string) error {
 	if c.raw > 0 {
 		return c.bytes(ctx, r, name)
 	}
-	// The goroutine that reads ahead ends with this file.
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	in := newLines(ctx, r, nil)
-	inRow := false // whether the line before was an ID
-	for {
-		text, bad, ok := in.next()
-		if !ok {
-			return in.err
-		}
-		if bad == nil && text == "" {
-			inRow = false
-			continue
-		}
-		place := c.Count()
+	in := idInput{a: c.a, csv: c.csv, from: c.from, bits: c.bits}
+	last := 0 // the line of the previous ID
+	return in.lines(ctx, r, name, newRecordWriter(io.Discard), func(where place, text string, bad error) error {
+		count := c.Count()
 		if bad == nil {
 			err := c.AddText(text)
 			var no *check.IDError
@@ -221,23 +220,23 @@ func (c *checking) file(ctx context.Context, name string) error {
 		if bad != nil {
 			c.bad++
 			if len(c.badFirst) < 3 {
-				c.badFirst = append(c.badFirst, lineName(name, in.number)+": "+strings.TrimPrefix(bad.Error(), "firn: "))
+				c.badFirst = append(c.badFirst, where.String()+": "+strings.TrimPrefix(bad.Error(), "firn: "))
 			}
-			inRow = false
-			continue
+			return nil
 		}
-		if !inRow && len(c.parts) < maxParts {
-			c.parts = append(c.parts, part{place, name, in.number})
-			inRow = true
+		if (last == 0 || where.line != last+1) && len(c.parts) < maxParts {
+			c.parts = append(c.parts, part{count, where})
 		}
-		c.tick(place)
-	}
+		last = where.line
+		c.tick(count)
+		return nil
+	})
 }
 
 // bytes reads IDs that follow each other as bytes; an ID's number takes the
 // place of its line.
 func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
-	c.parts = append(c.parts, part{c.Count(), name, 1})
+	c.parts = append(c.parts, part{c.Count(), place{name, 1}})
 	return eachRaw(r, c.raw, func(n int, b []byte) error {
 		if n&(1<<16-1) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -251,23 +250,16 @@ func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
 }
 
 // where names the place of an ID in the stream.
-func (c *checking) where(place uint64) string {
+func (c *checking) where(n uint64) string {
 	i := len(c.parts) - 1
-	for i >= 0 && c.parts[i].place > place {
+	for i >= 0 && c.parts[i].first > n {
 		i--
 	}
 	if i < 0 || len(c.parts) == maxParts {
-		return fmt.Sprintf("ID %d", place+1)
+		return fmt.Sprintf("ID %d", n+1)
 	}
 	p := c.parts[i]
-	return lineName(p.file, p.line+int(place-p.place))
-}
-
-func lineName(file string, line int) string {
-	if file == "" {
-		return fmt.Sprintf("line %d", line)
-	}
-	return fmt.Sprintf("%s line %d", file, line)
+	return place{p.file, p.line + int(n-p.first)}.String()
 }
 
 // tick shows the progress now and then.

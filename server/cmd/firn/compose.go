@@ -186,7 +186,7 @@ func (c *composer) lines(cmd *cobra.Command, a *app) error {
 	out := newRecordWriter(a.stdout)
 	var t tally
 	var buf []byte
-	err := a.records(cmd.Context(), []string{"-"}, out, func(_ place, line string, err error) error {
+	err := eachLine(cmd.Context(), a.stdin, out, func(_ int, line string, err error) error {
 		t.all++
 		var n composed
 		if err == nil {

@@ -18,14 +18,17 @@ func newConvert(a *app) *cobra.Command {
 		to     = firn.Decimal
 		size   = "auto"
 		groups uint64
+		csv    string
 		asJSON bool
 	)
 	cmd := &cobra.Command{
-		Use:   "convert [--from FORMAT] [--to FORMAT] ID…",
+		Use:   "convert [--from FORMAT] [--to FORMAT] {ID|FILE|-}…",
 		Short: "Write IDs in another format",
-		Long: `Convert writes IDs in another format. With - it reads them from the standard
-input, one per line; with --from raw it reads bytes. A text that cannot be
-read is an error; the rest goes on, and the exit code is 1.
+		Long: `Convert writes IDs in another format. It takes IDs, files with a column of them,
+and - for the standard input; with --from raw it reads bytes. A text that cannot
+be read is an error; the rest continues, and the exit code is 1.
+
+` + columnHelp + `
 
 Whether an ID has 64 or 128 bits is seen from its text: uuid, 32 hexadecimal
 digits, 26 of base32 and 128 of bin have 128 bits; a text in another format
@@ -40,6 +43,7 @@ and -short after a name ask for leading zeros or none.`,
 		Example: `  firn convert --to base62 7130316800004390912
   firn convert --from base62 --to uuid AboKHPfZvePUStfgB6
   firn convert --to bin --group 8 0x8c20543b1
+  firn convert --to hex --csv order_id orders.csv
   firn next -n 3 | firn convert --from dec --to hex -`,
 		Args: needArgs("ID", "firn convert --to hex 7130316800004390912, or firn convert --to hex - for lines on the standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +65,8 @@ and -short after a name ask for leading zeros or none.`,
 			if f, _ := from.Format(); f == firn.Raw {
 				err = c.bytes(out, a.stdin)
 			} else {
-				err = a.records(cmd.Context(), args, out, func(where place, text string, bad error) error {
+				in := idInput{a: a, csv: csv, from: from, bits: c.bits}
+				err = in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
 					return c.line(out, where, text, bad)
 				})
 			}
@@ -74,6 +79,7 @@ and -short after a name ask for leading zeros or none.`,
 	encodingVar(cmd, &from)
 	formatVar(cmd, &to, "to", "", "how to write them (default dec)")
 	cmd.Flags().StringVar(&size, "bits", size, "`SIZE` of the IDs: auto, 64 or 128")
+	csvVar(cmd, &csv)
 	numberVar(cmd, &groups, "group", "", "N", "with --to bin: a space after every N bits, counted from the right")
 	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id":"…","format":"…","bits":…} per line`)
 	complete(cmd, "bits", func() []string { return []string{"auto", "64", "128"} })
@@ -145,16 +151,16 @@ func (c *converter) line(out *recordWriter, where place, text string, err error)
 		_, err = out.Write(c.buf)
 		return err
 	}
-	c.tally.bad++
 	var doubt *inspect.AmbiguousError
 	if errors.As(err, &doubt) {
 		err = fmt.Errorf("%w with --from", err)
 	}
 	if c.asJSON {
+		c.tally.bad++
 		_, err = out.Write(append(appendError(c.buf[:0], err), '\n'))
 		return err
 	}
-	return c.a.badRecord(out, where, err)
+	return c.tally.complain(c.a, out, where, err)
 }
 
 // text appends what a text is in the other format.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -19,10 +20,11 @@ func newInspect(a *app) *cobra.Command {
 		from    inspect.Encoding
 		asJSON  bool
 		all     bool
+		csv     string
 		diagram = "auto"
 	)
 	cmd := &cobra.Command{
-		Use:   "inspect [--layout LAYOUT] [--from FORMAT] ID…",
+		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
 		Short: "Read IDs: their time, node, sequence and bits",
 		Long: `Inspect takes IDs apart. Without --layout it tries all known layouts and shows
 the likeliest reading with the reasons, and the others below it.
@@ -31,15 +33,17 @@ It knows by itself how an ID is written. Digits are decimal, hexadecimal begins
 with 0x or has the whole width of 16, 24, 32 or 40 digits (where all of them
 could be decimal, with a zero in front); --from says it where that is wrong.
 
-With - it reads IDs from the standard input, one per line. With --json it
-prints one object per ID, in order:
+It also takes files with a column of IDs, and - for the standard input.
+` + columnHelp + `
+
+With --json it prints one object per ID, in order:
 
   {"layout":"default","time":"2026-11-20T22:00:00.000Z","time_ms":1795212000000,
    "node":7,"seq":3,"dec":"117383499776000003","hex":"01a107b9d0007003"}
 
 Integers above 2^53 are strings. Without --layout there are also "from",
 "score", "for", "against" and "others". A text that is no ID gives
-{"error":"…"} in its place; the rest goes on, and the exit code is 1.`,
+{"error":"…"} in its place; the rest continues, and the exit code is 1.`,
 		Example: `  firn inspect 1212092628029698048
   firn inspect --layout hazelcast 1051272366497366035
   firn inspect 0190163d-8694-739b-aea5-966c26f8ad91
@@ -60,23 +64,23 @@ Integers above 2^53 are strings. Without --layout there are also "from",
 			default:
 				return misuse("", "--diagram %q: it is auto, always or never", diagram)
 			}
+			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
 			out := newRecordWriter(a.stdout)
 			var t tally
 			var err error
 			switch {
 			case asJSON:
-				err = inspectJSON(cmd, a, args, out, o, &t)
+				err = inspectJSON(cmd.Context(), &in, args, out, o, &t)
 			default:
 				var one bytes.Buffer
-				err = a.records(cmd.Context(), args, out, func(where place, text string, bad error) error {
+				err = in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
 					t.all++
 					one.Reset()
 					if bad == nil {
 						bad = p.print(&one, text, t.all > 1)
 					}
 					if bad != nil {
-						t.bad++
-						return a.badRecord(out, where, bad)
+						return t.complain(a, out, where, bad)
 					}
 					_, err := out.Write(one.Bytes())
 					return err
@@ -90,6 +94,7 @@ Integers above 2^53 are strings. Without --layout there are also "from",
 	}
 	layoutVar(cmd, &layout, "layout of the IDs (default all that are known)")
 	encodingVar(cmd, &from)
+	csvVar(cmd, &csv)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&all, "all", false, "show also readings that are hardly possible")
 	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
@@ -97,25 +102,23 @@ Integers above 2^53 are strings. Without --layout there are also "from",
 	return cmd
 }
 
-// badRecord says on stderr what is wrong with one record. Output so far goes
-// first, so that the two stay in order on a terminal.
-func (a *app) badRecord(out *recordWriter, where place, err error) error {
-	if e := out.Flush(); e != nil {
-		return e
+// decodedBits are those of a layout that inspect.Decode knows, or 0.
+func decodedBits(l firn.Layout) int {
+	if bits := l.Bits(); bits == 64 || bits == 128 {
+		return bits
 	}
-	a.complain(where.String(), err)
-	return nil
+	return 0
 }
 
 // inspectJSON writes an object per ID. Where the layout is known, that goes
 // fast: nothing is guessed.
-func inspectJSON(cmd *cobra.Command, a *app, args []string, out *recordWriter, o inspect.Options, t *tally) error {
+func inspectJSON(ctx context.Context, in *idInput, args []string, out *recordWriter, o inspect.Options, t *tally) error {
 	var fast *inspect.Reader
 	if !o.Layout.IsZero() {
 		fast = inspect.NewReader(o.Layout, o.From)
 	}
 	var buf []byte
-	return a.records(cmd.Context(), args, out, func(_ place, text string, err error) error {
+	return in.each(ctx, args, out, func(_ place, text string, err error) error {
 		t.all++
 		buf = buf[:0]
 		switch {
@@ -123,7 +126,7 @@ func inspectJSON(cmd *cobra.Command, a *app, args []string, out *recordWriter, o
 		case fast != nil:
 			buf, err = fast.AppendJSON(buf, text)
 		default:
-			o.Now = a.now()
+			o.Now = in.a.now()
 			var r inspect.Result
 			if r, err = inspect.Read(text, o); err == nil {
 				buf = r.AppendJSON(buf)

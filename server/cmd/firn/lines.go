@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 )
@@ -152,60 +151,21 @@ func eachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
 	}
 }
 
-// A place says where a text comes from: an argument, or a line of the input.
-type place struct{ line int }
-
-func (p place) String() string {
-	if p.line == 0 {
-		return ""
-	}
-	return fmt.Sprintf("line %d", p.line)
-}
-
-// records calls do for each argument, and for each line of the standard input
-// where an argument is "-". Errors of do end it; what is wrong with a single
-// record is do's business. The output is flushed when there is no more input
-// for the moment, and at the end.
-func (a *app) records(ctx context.Context, args []string, out *recordWriter, do func(p place, text string, bad error) error) error {
-	stdin := false
-	for _, arg := range args {
-		if arg != "-" {
-			if err := do(place{}, arg, nil); err != nil {
-				return err
-			}
-			continue
-		}
-		if stdin {
-			return misuse("", "the standard input (-) can be read only once")
-		}
-		stdin = true
-		in := newLines(ctx, a.stdin, out.Flush)
-		for {
-			text, bad, ok := in.next()
-			if !ok {
-				break
-			}
-			if err := do(place{in.number}, text, bad); err != nil {
-				return err
-			}
-		}
-		if in.err != nil {
+// eachLine calls do for each line of r, with its number from 1 up. Errors of do
+// end it; what is wrong with a single line is do's business. The output is
+// flushed when there is no more input for the moment, and at the end.
+func eachLine(ctx context.Context, r io.Reader, out *recordWriter, do func(n int, text string, bad error) error) error {
+	// The goroutine that reads ahead ends with this input.
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	in := newLines(ctx, r, out.Flush)
+	for {
+		text, bad, ok := in.next()
+		if !ok {
 			return errors.Join(in.err, out.Flush())
 		}
+		if err := do(in.number, text, bad); err != nil {
+			return err
+		}
 	}
-	return out.Flush()
-}
-
-// A tally counts the records that were bad, and says so at the end.
-type tally struct{ all, bad int }
-
-// result is nil where all was well.
-func (t tally) result(a *app, what string) error {
-	if t.bad == 0 {
-		return nil
-	}
-	if t.all > 1 {
-		fmt.Fprintf(a.stderr, "firn: %d of %d %s could not be read\n", t.bad, t.all, what)
-	}
-	return answerNo()
 }

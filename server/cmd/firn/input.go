@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/server/config"
+	"github.com/firnid/firn/server/inspect"
+)
+
+// maxComplaints is how many IDs that cannot be read are shown one by one.
+const maxComplaints = 10
+
+// An idInput reads the IDs that a command takes: as arguments, from files, and
+// from the standard input.
+type idInput struct {
+	a    *app
+	csv  string // the column of the IDs; "" if lines have nothing else
+	from inspect.Encoding
+	bits int // of an ID, or 0
+
+	stdin bool // it was read
+}
+
+// columnHelp says what files of IDs may look like.
+const columnHelp = `Files and the standard input have one ID per line. Spaces, quotes, commas at the
+end, blank lines, NULL, a header and the frames of psql and mysql tables are
+skipped. With --csv COLUMN they are CSV, or a table with tabs, ; or |, and the
+IDs are in that column. An argument that is not an ID is the name of a file;
+write ./1234 for a file whose name is one.`
+
+// csvVar adds --csv.
+func csvVar(cmd *cobra.Command, column *string) {
+	show := func(s string) string { return s }
+	cmd.Flags().Var(&value[string]{column, notEmpty, show, "COLUMN"}, "csv", "read this column of a table, by its name or its number from 1 up")
+}
+
+// A place says where a text comes from: an argument, or a line of a file or of
+// the standard input.
+type place struct {
+	file string // "" for arguments and the standard input
+	line int    // 0 for arguments
+}
+
+func (p place) String() string {
+	switch {
+	case p.line == 0:
+		return ""
+	case p.file == "":
+		return fmt.Sprintf("line %d", p.line)
+	}
+	return fmt.Sprintf("%s line %d", p.file, p.line)
+}
+
+// each calls do for every ID. An argument that is not an ID and names a file is
+// that file, and - the standard input.
+func (in *idInput) each(ctx context.Context, args []string, out *recordWriter, do func(p place, text string, bad error) error) error {
+	for _, arg := range args {
+		name, isFile := arg, arg == "-"
+		if !isFile {
+			isFile = in.isFile(arg)
+		}
+		var err error
+		if isFile {
+			err = in.file(ctx, name, out, do)
+		} else {
+			err = do(place{}, arg, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// isFile reports whether an argument is a file: it is not an ID, and there is
+// one of that name, or it looks like a path.
+func (in *idInput) isFile(arg string) bool {
+	if _, _, err := inspect.Decode(arg, in.from, in.bits); err == nil || arg == "" {
+		return false
+	}
+	if info, err := os.Stat(arg); err == nil {
+		return !info.IsDir() || strings.ContainsRune(arg, os.PathSeparator)
+	}
+	ext := filepath.Ext(arg)
+	return strings.ContainsRune(arg, '/') || len(ext) > 1 && (ext[1] < '0' || ext[1] > '9')
+}
+
+// file reads the IDs of a file, or of the standard input for the name -.
+func (in *idInput) file(ctx context.Context, name string, out *recordWriter, do func(p place, text string, bad error) error) error {
+	var r io.Reader = in.a.stdin
+	if name == "-" {
+		if in.stdin {
+			return misuse("", "the standard input (-) can be read only once")
+		}
+		in.stdin, name = true, ""
+	} else {
+		f, err := os.Open(name)
+		if err != nil {
+			return failed("an argument that is not an ID is a file", "%w", err)
+		}
+		defer f.Close()
+		r = f
+	}
+	return in.lines(ctx, r, name, out, do)
+}
+
+// lines reads the IDs of r, which has that name.
+func (in *idInput) lines(ctx context.Context, r io.Reader, name string, out *recordWriter, do func(p place, text string, bad error) error) error {
+	c := inspect.Column{Name: in.csv, From: in.from, Bits: in.bits}
+	last := 0
+	err := eachLine(ctx, r, out, func(n int, line string, bad error) error {
+		last = n
+		if bad != nil {
+			return do(place{name, n}, "", bad)
+		}
+		had := c.Header != ""
+		text, ok, err := c.Find(line)
+		var no *inspect.ColumnError
+		switch {
+		case errors.As(err, &no):
+			return columnError(place{name, n}, no, in.csv)
+		case !had && c.Header != "" && in.csv == "":
+			in.a.note("%s: %s is taken as the header", place{name, n}, inspect.Quote(c.Header))
+		}
+		if !ok && err == nil {
+			return nil
+		}
+		return do(place{name, n}, text, err)
+	})
+	if text, ok := c.End(); ok && err == nil {
+		return do(place{name, last}, text, nil)
+	}
+	return err
+}
+
+// columnError is the error for a table whose columns are not as expected.
+func columnError(where place, e *inspect.ColumnError, name string) error {
+	var names []string
+	for i, cell := range e.Columns {
+		if i == 12 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, inspect.Quote(cell))
+	}
+	hint := "--csv COLUMN says which has the IDs, by name or by number: the columns are " + strings.Join(names, ", ")
+	if near := config.Nearest(name, e.Columns); near != "" {
+		hint = fmt.Sprintf("did you mean --csv %q?", near)
+	}
+	return misuse(hint, "%s: %w", where, e)
+}
+
+// A tally counts the IDs that could not be read.
+type tally struct{ all, bad int }
+
+// complain reports an ID that cannot be read, up to maxComplaints of them.
+// Output so far goes first, so that the two stay in order on a terminal.
+func (t *tally) complain(a *app, out *recordWriter, where place, err error) error {
+	t.bad++
+	if t.bad > maxComplaints {
+		if t.bad == maxComplaints+1 {
+			a.note("further IDs that cannot be read are counted and not shown")
+		}
+		return nil
+	}
+	if e := out.Flush(); e != nil {
+		return e
+	}
+	a.complain(where.String(), err)
+	return nil
+}
+
+// result is nil if all was well.
+func (t tally) result(a *app, what string) error {
+	if t.bad == 0 {
+		return nil
+	}
+	if t.all > 1 {
+		fmt.Fprintf(a.stderr, "firn: %d of %d %s could not be read\n", t.bad, t.all, what)
+	}
+	if t.bad > maxComplaints {
+		fmt.Fprintln(a.stderr, "firn: hint: --csv COLUMN reads a column of a table, and --from FORMAT names the format of the IDs")
+	}
+	return answerNo()
+}
