@@ -90,7 +90,7 @@ var pages = sync.OnceValue(func() map[string]*template.Template {
 // functions are those of the templates.
 var functions = template.FuncMap{
 	"number": number, "count": count, "utc": utc, "iso": iso, "clock": clock, "day": day, "ago": ago, "left": left,
-	"length": length, "about": about, "uptime": uptime, "percent": inspect.Percent, "plural": plural,
+	"length": length, "about": about, "uptime": uptime, "plural": plural,
 	"upper":    strings.ToUpper,
 	"split":    func(s string) []string { return strings.Split(s, "") },
 	"join":     nameSome,

@@ -155,7 +155,9 @@ type reading struct {
 	*inspect.Reading
 	ID, Text string // as it was pasted, and as its layout writes it
 	Now      time.Time
-	Asked    bool // for this layout
+	Asked    bool   // for this layout
+	Known    bool   // a known layout is likelier than none
+	Other    string // what it may be instead, if not
 	Ruler    ruler
 	Fields   []field
 	Texts    []text
@@ -219,7 +221,7 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayou
 	}
 	best := &result.Readings[0]
 	r := &reading{
-		Reading: best, ID: id, Text: plainText(best), Now: v.now, Asked: !o.Layout.IsZero(),
+		Reading: best, ID: id, Text: plainText(best), Now: v.now, Asked: !o.Layout.IsZero(), Known: result.Known(), Other: result.Other,
 		Ruler:  newRuler(best.Bits(), cutsOfReading(best), best.Bytes),
 		Fields: explain(best, v.now), Texts: textsOf(best),
 	}
@@ -292,7 +294,7 @@ func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, own []ownLayout, o inspect.Options, now time.Time) {
 	known := map[string]bool{r.Name: true}
 	add := func(x *inspect.Reading, yours string) {
-		c := candidate{Name: x.Name, Share: inspect.Percent(x.Score), Yours: yours}
+		c := candidate{Name: x.Name, Share: x.Likelihood().String(), Yours: yours}
 		if x.Encoding != r.Encoding {
 			c.As = x.Encoding.String()
 		}
@@ -322,7 +324,7 @@ func (k *Console) addOthers(r *reading, id string, readings []inspect.Reading, o
 		if known[x.Name] {
 			continue
 		}
-		if x.Score < 0.001 || !x.Plausible {
+		if x.Likelihood() == inspect.Unlikely {
 			r.Hidden++
 			continue
 		}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math/big"
@@ -90,7 +91,7 @@ func (n *number) raw() []byte { return n.bytes[:n.size/8] }
 
 func number64(e Encoding, id firn.ID) *number {
 	n := &number{encoding: e, size: 64}
-	copy(n.bytes[:], firn.Raw.Append(nil, id))
+	binary.BigEndian.PutUint64(n.bytes[:], uint64(id))
 	return n
 }
 
@@ -107,10 +108,7 @@ func numberOf(e Encoding, b []byte) *number {
 }
 
 // id64 and id128 give the number back; its size must be right.
-func (n *number) id64() firn.ID {
-	id, _ := firn.Raw.Parse(string(n.raw()))
-	return id
-}
+func (n *number) id64() firn.ID { return firn.ID(binary.BigEndian.Uint64(n.bytes[:])) }
 
 func (n *number) id128() firn.ID128 { return firn.ID128(n.raw()) }
 
@@ -124,6 +122,12 @@ func guess(text string, size int) (found []*number, tried []string) {
 		if n != nil && (size == 0 || n.size == size) {
 			n.padded = isPadded(text)
 			found = append(found, n)
+		}
+	}
+	if len(text) > 16 && text[0] != '0' && isDigits(text) && size != 128 {
+		// So many digits, and nothing but digits, are a number.
+		if n := in64(firn.Decimal, text); n != nil {
+			return []*number{n}, []string{"dec"}
 		}
 	}
 	hexText, prefixed := strings.CutPrefix(text, "0x")

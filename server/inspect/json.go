@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"math/bits"
 	"strconv"
@@ -65,11 +66,15 @@ func appendTime(b []byte, t time.Time, unit time.Duration) []byte {
 //	seq              the sequence
 //	dec, hex         the ID as strings; hex has two digits for each byte
 //	from             the encoding that the text was read in
-//	score            0 to 1, the share among all readings
+//	score            0 to 1, the share among all readings and none of them
 //	for, against     reasons, in words
+//	likelihood       likely, possible or unlikely
 //
 // Integers above 2^53 are strings. time, time_ms, node and seq are null for a
-// UUID that holds none.
+// UUID that holds none. The likeliest reading also has:
+//
+//	known            false if no known layout is likelier than this one
+//	note             what the text may be instead of an ID, if known is false
 func (r *Result) AppendJSON(b []byte) []byte {
 	b = r.Readings[0].appendFields(append(b, '{'))
 	b = append(b, `,"others":[`...)
@@ -79,13 +84,25 @@ func (r *Result) AppendJSON(b []byte) []byte {
 		}
 		b = r.Readings[1+i].AppendJSON(b)
 	}
-	return append(b, "]}"...)
+	b = r.Readings[0].appendLikelihood(append(b, ']'))
+	if !r.asked {
+		b = strconv.AppendBool(append(b, `,"known":`...), r.Known())
+	}
+	if !r.Known() && r.Other != "" {
+		b = AppendString(append(b, `,"note":`...), r.Other)
+	}
+	return append(b, '}')
 }
 
 // AppendJSON appends the reading as a JSON object, as Result.AppendJSON does
 // without the others.
 func (r *Reading) AppendJSON(b []byte) []byte {
-	return append(r.appendFields(append(b, '{')), '}')
+	return append(r.appendLikelihood(r.appendFields(append(b, '{'))), '}')
+}
+
+func (r *Reading) appendLikelihood(b []byte) []byte {
+	b = append(append(b, `,"likelihood":"`...), r.Likelihood().String()...)
+	return append(b, '"')
 }
 
 func (r *Reading) appendFields(b []byte) []byte {
@@ -95,8 +112,8 @@ func (r *Reading) appendFields(b []byte) []byte {
 	} else {
 		b = append(b, `,"time":null,"time_ms":null,"node":null,"seq":null`...)
 	}
-	b = append(append(b, `,"dec":"`...), r.Dec()...)
-	b = append(append(b, `","hex":"`...), r.Hex()...)
+	b = r.appendDec(append(b, `,"dec":"`...))
+	b = hex.AppendEncode(append(b, `","hex":"`...), r.Bytes)
 	b = append(append(b, `","from":"`...), r.Encoding.String()...)
 	b = append(b, `","score":`...)
 	b = strconv.AppendFloat(b, r.Score, 'f', 6, 64)

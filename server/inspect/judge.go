@@ -3,7 +3,6 @@ package inspect
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"net"
 	"strings"
 	"time"
@@ -19,25 +18,35 @@ import (
 // are more probable than large ones, except in formats that fill these fields
 // with hashes, addresses or counters that never start again.
 type judge struct {
-	now time.Time
-	n   *number
-	r   *Reading
+	now   time.Time
+	n     *number
+	r     *Reading
+	quiet bool // weigh only, and say nothing
 }
 
 func (j *judge) weigh(w float64) { j.r.weight += w }
 
-func (j *judge) pro(format string, a ...any) { j.r.For = append(j.r.For, fmt.Sprintf(format, a...)) }
+func (j *judge) pro(format string, a ...any) {
+	if !j.quiet {
+		j.r.For = append(j.r.For, fmt.Sprintf(format, a...))
+	}
+}
+
 func (j *judge) con(format string, a ...any) {
-	j.r.Against = append(j.r.Against, fmt.Sprintf(format, a...))
+	if !j.quiet {
+		j.r.Against = append(j.r.Against, fmt.Sprintf(format, a...))
+	}
 }
 
 // A habit is what is known of a preset's IDs beside their bits.
 type habit struct {
-	prior    float64 // how common the IDs are that people ask about
-	anyNode  bool    // all node numbers are alike
-	anySeq   bool    // all sequence numbers are alike
-	noFields bool    // others fill node and sequence with random bits
-	note     string  // what a reader of this preset should know
+	prior    float64   // how common the IDs are that people ask about
+	born     time.Time // when the format came into use; the zero time if its epoch says it
+	anyNode  bool      // all node numbers are alike
+	fewParts bool      // the pieces of the node are 0 or very few
+	anySeq   bool      // all sequence numbers are alike
+	noFields bool      // others fill node and sequence with random bits
+	note     string    // what a reader of this preset should know
 }
 
 func habitOf(preset string) habit {
@@ -46,21 +55,22 @@ func habitOf(preset string) habit {
 		return habit{prior: 1.5, anyNode: true}
 	case "hazelcast":
 		// Clients take a hundred IDs at a time, which is more than a tick has.
-		return habit{prior: -0.5, anySeq: true}
+		return habit{prior: -0.5, born: time.Date(2018, 3, 1, 0, 0, 0, 0, time.UTC), anySeq: true}
 	case "twitter":
 		return habit{prior: 2, anyNode: true}
 	case "discord":
-		return habit{prior: 2.5, anySeq: true}
+		// No other IDs of this kind are copied and pasted so often.
+		return habit{prior: 5.5, fewParts: true, anySeq: true}
 	case "instagram":
 		return habit{prior: -1, anyNode: true, anySeq: true}
 	case "sonyflake":
-		return habit{anyNode: true}
+		return habit{prior: 2.2, anyNode: true}
 	case "mastodon":
-		return habit{anySeq: true}
+		return habit{prior: 0.5, born: time.Date(2017, 5, 1, 0, 0, 0, 0, time.UTC), anySeq: true}
 	case "snowcast":
-		return habit{prior: -2, note: "snowcast's epoch and number of nodes are settings; 2014 and 8192 are taken here"}
+		return habit{prior: -3, note: "snowcast's epoch and number of nodes are settings; 2014 and 8192 are taken here"}
 	case "lable":
-		return habit{prior: -1}
+		return habit{prior: -1, born: time.Date(2014, 1, 1, 0, 0, 0, 0, time.UTC)}
 	case "js53":
 		return habit{anyNode: true}
 	case "uuidv7", "ulid":
@@ -74,20 +84,19 @@ func habitOf(preset string) habit {
 }
 
 // layout weighs a reading by a layout.
-func (j *judge) layout(l firn.Layout) {
-	h := habitOf(l.Preset())
-	j.weigh(h.prior)
-	j.encoding(l.Format())
-	j.time(l)
-	j.constants(l)
-	j.node(l, h)
-	j.sequence(l, h)
-	j.weigh(-float64(l.RandomBits()))
-	if h.noFields {
+func (j *judge) layout(c *candidate) {
+	j.weigh(c.habit.prior)
+	j.encoding(c.format)
+	j.time(c)
+	j.constants(c)
+	j.node(c)
+	j.sequence(c)
+	j.weigh(-c.random)
+	if c.habit.noFields {
 		j.con("other makers of this format put random bits where the node and the sequence are read")
 	}
-	if h.note != "" {
-		j.con("%s", h.note)
+	if c.habit.note != "" {
+		j.con("%s", c.habit.note)
 	}
 	j.rounded()
 }
@@ -106,6 +115,8 @@ func (j *judge) encoding(own firn.Format) {
 	case !ok || f == own:
 	case own == firn.UUID && f == firn.Base62 && j.n.size == 128:
 		j.weigh(-1) // Boundary's own
+	case own == firn.UUID && f == firn.Base32:
+		j.weigh(-12) // 26 such digits are a ULID
 	case f == firn.UUID || f == firn.Hex || f == firn.Decimal:
 		j.weigh(-3)
 	default:
@@ -114,7 +125,7 @@ func (j *judge) encoding(own firn.Format) {
 			j.con("the format does not write its IDs so, and a word can look like this too")
 		}
 	}
-	if f == firn.Hex && ok && strings.Trim(j.r.Hex(), "0123456789") == "" && len(j.r.Bytes) == 8 {
+	if !j.quiet && f == firn.Hex && ok && strings.Trim(j.r.Hex(), "0123456789") == "" && len(j.r.Bytes) == 8 {
 		j.con("it could also be a decimal number: hexadecimal is written with 0x where there is a doubt")
 	}
 }
@@ -129,10 +140,12 @@ const (
 	longAgo = 60 * Year
 )
 
+var logUsual = math.Log(usual / minute)
+
 // time weighs the time of the reading. One half of the IDs that people ask about
 // are spread over the last 20 years; of the other, as many are from the last
 // ten minutes as are from the last ten hours before, and so on.
-func (j *judge) time(l firn.Layout) {
+func (j *judge) time(c *candidate) {
 	t := j.r.Time
 	age := Age(t, j.now)
 	var density float64 // per second
@@ -145,17 +158,27 @@ func (j *judge) time(l firn.Layout) {
 		density = 1e-3 / Year
 	case age < usual:
 		old := max(age, 0)
-		density = 0.5/((old+minute)*math.Log(usual/minute)) + 0.5/usual
+		density = 0.5/((old+minute)*logUsual) + 0.5/usual
 	case age < longAgo:
 		density = 0.01 / (longAgo - usual)
 	default:
 		density = 1e-6 / (1e6 * Year)
 	}
-	j.weigh(math.Log2(density * l.Unit().Seconds()))
+	j.weigh(math.Log2(density * c.unit.Seconds()))
+	early := t.Before(c.habit.born)
+	if early {
+		j.weigh(-6)
+	}
 
 	j.r.Plausible = age >= -minute && age < 40*Year
-	stamp := Stamp(t, l.Unit())
+	stamp := ""
+	if !j.quiet {
+		stamp = Stamp(t, c.unit)
+	}
 	switch {
+	case j.quiet:
+	case early:
+		j.con("the time %s is older than the format, which came into use about %d", stamp, c.habit.born.Year())
 	case age < -minute:
 		j.con("the time %s would be %s in the future", stamp, Span(-age))
 	case age < usual:
@@ -165,7 +188,7 @@ func (j *judge) time(l firn.Layout) {
 	}
 	// Nobody had IDs made on the day that an epoch was chosen for, most of all
 	// not for a small number of any other kind.
-	if first := t.Sub(l.Epoch()); first < 24*time.Hour && age > 86400 && l.Epoch().Year() > 1970 {
+	if first := t.Sub(c.epoch); first < 24*time.Hour && age > 86400 && c.epoch.Year() > 1970 {
 		j.weigh(-10)
 		j.r.Plausible = false
 		j.con("the time is only %s after the layout's epoch: the number is small for an ID", Span(first.Seconds()))
@@ -174,11 +197,11 @@ func (j *judge) time(l firn.Layout) {
 
 // constants weighs bits that the layout took from the ID itself, and names
 // those that are the same in all IDs.
-func (j *judge) constants(l firn.Layout) {
-	switch l.Preset() {
+func (j *judge) constants(c *candidate) {
+	switch c.preset {
 	case "lable":
 		j.weigh(-5)
-		if l.Ordered() {
+		if c.layout.Ordered() {
 			j.pro("the mode bit says time-sequential, and the last four bits cluster %d", j.n.bytes[7]&15)
 		} else {
 			j.pro("the mode bit says spread, and the last four bits cluster %d", j.n.bytes[7]&15)
@@ -195,60 +218,77 @@ func (j *judge) constants(l firn.Layout) {
 const small = 0.75
 
 func fieldWeight(bits int, v uint64, alike bool) float64 {
-	n := math.Exp2(float64(bits))
 	if bits == 0 || alike {
 		return -float64(bits)
 	}
-	return math.Log2(small/((float64(v)+1)*(math.Log(n)+0.6)) + (1-small)/n)
+	return math.Log2(small/((float64(v)+1)*(float64(bits)*math.Ln2+0.6)) + (1-small)*math.Ldexp(1, -bits))
+}
+
+// fewWeight is fieldWeight for a field that is 0 in most IDs, and 1 in most others.
+func fewWeight(bits int, v uint64) float64 {
+	n := float64(v) + 1
+	return math.Log2(small*6/(math.Pi*math.Pi)/(n*n) + (1-small)*math.Ldexp(1, -bits))
 }
 
 // nodeWeight weighs the pieces of a node one by one: worker 1 of process 0 has
 // two small numbers, and not one of 32.
-func nodeWeight(l firn.Layout, node uint64, alike bool) float64 {
-	parts, most := l.NodeParts(node), l.NodeParts(l.MaxNode())
-	if len(parts) < 2 {
-		return fieldWeight(l.NodeBits(), node, alike)
+func nodeWeight(c *candidate, node uint64) float64 {
+	if len(c.parts) < 2 {
+		return fieldWeight(c.nodeBits, node, c.habit.anyNode)
 	}
 	w := 0.0
-	for i, p := range parts {
-		w += fieldWeight(bits.Len64(most[i].Value), p.Value, alike)
+	for i := len(c.parts) - 1; i >= 0; i-- {
+		width := c.parts[i]
+		v := node & (1<<width - 1)
+		node >>= width
+		if c.habit.fewParts {
+			w += fewWeight(width, v)
+		} else {
+			w += fieldWeight(width, v, c.habit.anyNode)
+		}
 	}
 	return w
 }
 
-func (j *judge) node(l firn.Layout, h habit) {
-	node, width := j.r.Node, l.NodeBits()
-	j.weigh(nodeWeight(l, node, h.anyNode))
+func (j *judge) node(c *candidate) {
+	node, width := j.r.Node, c.nodeBits
+	j.weigh(nodeWeight(c, node))
 	switch {
 	case width == 0:
-	case l.Preset() == "boundary" && node>>40&1 == 1:
+	case c.preset == "boundary" && node>>40&1 == 1:
 		j.weigh(-6)
-		j.con("the node %s would be the address of a group, which no network card has", MAC(node))
-	case l.Preset() == "boundary":
+		if !j.quiet {
+			j.con("the node %s would be the address of a group, which no network card has", MAC(node))
+		}
+	case j.quiet:
+	case c.preset == "boundary":
 		j.pro("the node is the MAC address %s", MAC(node))
-	case h.noFields:
+	case c.habit.noFields:
 	case node < 16:
 		j.pro("the node is %d%s", node, partsText(j.r.NodeParts))
-	case !h.anyNode && float64(node) > 0.25*math.Exp2(float64(width)):
-		j.con("the node is %d of %d: most are small numbers", node, l.MaxNode())
+	case !c.habit.anyNode && float64(node) > 0.25*math.Exp2(float64(width)):
+		j.con("the node is %d of %d: most are small numbers", node, c.layout.MaxNode())
 	}
 }
 
-func (j *judge) sequence(l firn.Layout, h habit) {
-	seq, bits := j.r.Seq, l.SeqBits()
-	j.weigh(fieldWeight(bits, seq, h.anySeq))
+func (j *judge) sequence(c *candidate) {
+	seq, bits := j.r.Seq, c.seqBits
+	j.weigh(fieldWeight(bits, seq, c.habit.anySeq))
 	switch {
-	case bits == 0 || h.anySeq:
+	case j.quiet || bits == 0 || c.habit.anySeq:
 	case seq < 4:
 		j.pro("the sequence is %d", seq)
 	case float64(seq) > 0.25*math.Exp2(float64(bits)):
-		j.con("the sequence is %d of %d: a node seldom makes so many IDs in %v", seq, l.MaxSeq(), l.Unit())
+		j.con("the sequence is %d of %d: a node seldom makes so many IDs in %v", seq, c.layout.MaxSeq(), c.unit)
 	}
 }
 
 // rounded notices decimal digits as JavaScript and spreadsheets leave them of a
 // number above 2^53: zeros at the end.
 func (j *judge) rounded() {
+	if j.quiet {
+		return
+	}
 	if f, ok := j.n.encoding.Format(); !ok || f != firn.Decimal || j.n.size != 64 {
 		return
 	}

@@ -22,12 +22,3 @@ func TestQuote(t *testing.T) {
 		}
 	}
 }
-
-// TestPercent is never certain, and never nothing.
-func TestPercent(t *testing.T) {
-	for share, want := range map[float64]string{0: "< 0.1 %", 0.0005: "< 0.1 %", 0.014: "1.4 %", 0.54: "54 %", 0.991: "99.1 %", 1: "> 99.9 %"} {
-		if got := Percent(share); got != want {
-			t.Errorf("Percent(%g) = %q, want %q", share, got, want)
-		}
-	}
-}

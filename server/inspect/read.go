@@ -2,10 +2,12 @@ package inspect
 
 import (
 	"cmp"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"math/big"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +35,51 @@ type Options struct {
 type Result struct {
 	Text     string
 	Readings []Reading // the likeliest first; at least one
+
+	// Unknown is how likely it is that no known layout made the ID, 0 to 1, by
+	// the measure of Reading.Score. It is 0 if Options named the layout.
+	Unknown float64
+	Other   string // what the text may be instead of an ID, in plain words, or ""
+
+	asked bool // Options named the layout
+}
+
+// Known reports whether a known layout is likelier than none.
+func (r *Result) Known() bool { return r.Unknown <= r.Readings[0].Score }
+
+// A Likelihood is how likely a reading is, in three steps. Shares of a guess
+// are no percentages that one could bet on.
+type Likelihood uint8
+
+// The likelihoods: a reading that is about as likely as the best one, one that
+// is less likely, and one that needs a reason from elsewhere.
+const (
+	Unlikely Likelihood = iota
+	Possible
+	Likely
+)
+
+// String returns unlikely, possible or likely.
+func (l Likelihood) String() string {
+	return [...]string{"unlikely", "possible", "likely"}[min(l, Likely)]
+}
+
+// The shares from which on a reading is likely, and possible. TestRanking shows
+// how often the layout that made an ID is likely.
+const (
+	likelyShare   = 0.25
+	possibleShare = 0.01
+)
+
+// Likelihood is how likely the reading is.
+func (r *Reading) Likelihood() Likelihood {
+	switch {
+	case r.Score >= likelyShare && r.Plausible:
+		return Likely
+	case r.Score >= possibleShare && r.Plausible:
+		return Possible
+	}
+	return Unlikely
 }
 
 // A Reading is one way to read an ID.
@@ -57,6 +104,8 @@ type Reading struct {
 	For       []string // what speaks for this reading, in plain words
 	Against   []string // what speaks against it
 
+	c      *candidate // of Layout, if the reading is by one
+	n      *number
 	weight float64 // logarithm, base 2, of how probable such a text is
 }
 
@@ -89,10 +138,10 @@ func (r *Reading) ID128() (firn.ID128, bool) {
 }
 
 // Dec is the ID as a decimal number.
-func (r *Reading) Dec() string { return new(big.Int).SetBytes(r.Bytes).String() }
+func (r *Reading) Dec() string { return string(r.appendDec(nil)) }
 
 // Hex is the ID as hexadecimal digits, two for each byte, without 0x.
-func (r *Reading) Hex() string { return fmt.Sprintf("%x", r.Bytes) }
+func (r *Reading) Hex() string { return hex.EncodeToString(r.Bytes) }
 
 // An Error says that a text cannot be read as an ID.
 type Error struct {
@@ -109,13 +158,61 @@ func (e *Error) Error() string {
 // none: what is wrong with the text in the encoding that o names, an *Error
 // with the encodings that were tried where it names none, or which bits do not
 // fit the layout. It may be called by many goroutines at once.
-func Read(text string, o Options) (Result, error) {
-	now := o.Now
+func Read(text string, o Options) (Result, error) { return NewScanner(o).read(text, o.Now, false) }
+
+// A Scanner is Read for many IDs. It must be made by NewScanner, and used by one
+// goroutine at a time.
+type Scanner struct {
+	o     Options
+	asked []*candidate // the one of Options.Layout, if there is one
+	found []weighed
+}
+
+// NewScanner makes a Scanner. Options.Now is not used.
+func NewScanner(o Options) *Scanner {
+	s := &Scanner{o: o}
+	if !o.Layout.IsZero() {
+		s.asked = []*candidate{newCandidate(o.Layout)}
+	}
+	return s
+}
+
+// Scan is Read, judged by now. It leaves out readings that are unlikely, but for
+// the best, and what Explain adds.
+func (s *Scanner) Scan(text string, now time.Time) (Result, error) { return s.read(text, now, true) }
+
+// Explain adds the bits, and what speaks for and against the readings of Scan.
+func (r *Result) Explain(now time.Time) {
+	for i := range r.Readings {
+		x := &r.Readings[i]
+		again, ok := Reading{}, false
+		if x.c == nil {
+			again, ok = readUUID(x.n, now, false)
+		} else {
+			again, ok = readLayout(x.c, x, now), true
+		}
+		if ok {
+			again.Score, again.c, again.n = x.Score, x.c, x.n
+			*x = again
+		}
+	}
+}
+
+// A weighed is a reading before it is made.
+type weighed struct {
+	n    *number
+	c    *candidate // nil for a UUID
+	r    Reading    // without what comes from the candidate
+	rank int        // the first are first, whatever their weight
+}
+
+func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
 	if now.IsZero() {
 		now = time.Now()
 	}
+	o := &s.o
 	size := 0
-	if !o.Layout.IsZero() {
+	if s.asked != nil {
 		size = o.Layout.Bits()
 	}
 
@@ -136,36 +233,46 @@ func Read(text string, o Options) (Result, error) {
 		numbers = []*number{n}
 	}
 
-	var readings []Reading
+	s.found = s.found[:0]
 	var refused error
 	for _, n := range numbers {
-		layouts := []firn.Layout{o.Layout}
+		layouts := s.asked
 		if size == 0 {
-			layouts = layoutsOf(n)
-			if r, ok := readUUID(n, now); ok {
-				readings = append(readings, r)
+			layouts = presets()[n.size]
+			if r, ok := readUUID(n, now, true); ok {
+				s.found = append(s.found, weighed{n: n, r: r})
 			}
 		}
-		for _, l := range layouts {
-			r, err := readLayout(l, n, now)
-			if err != nil {
+		for _, c := range layouts {
+			if size == 0 {
+				if c = c.of(n); c == nil || !c.fits(n) {
+					continue
+				}
+			}
+			s.found = append(s.found, weighed{n: n, c: c})
+			w := &s.found[len(s.found)-1]
+			err := c.weigh(n, now, &w.r)
+			if err != nil || size == 0 && n.loose && !w.r.Plausible {
 				refused = cmp.Or(refused, err)
-				continue
+				s.found = s.found[:len(s.found)-1]
 			}
-			if size == 0 && n.loose && !r.Plausible {
-				continue
-			}
-			readings = append(readings, r)
 		}
 	}
-	if len(readings) == 0 {
+	if len(s.found) == 0 {
 		if size != 0 {
 			return Result{}, refused
 		}
 		return Result{}, &Error{text, "could be an ID only of a time that no ID is from", tried}
 	}
-	rank(text, readings, size != 0)
-	return Result{text, readings}, nil
+	result := Result{Text: text, Unknown: math.Inf(-1), asked: size != 0}
+	if size == 0 {
+		result.Unknown, result.Other = unknown(numbers, now, quiet)
+	}
+	s.rank(&result, quiet)
+	if !quiet {
+		result.Explain(now)
+	}
+	return result, nil
 }
 
 // notRead says why text fits no encoding.
@@ -212,105 +319,165 @@ func isFloat(text string) bool {
 	return err == nil
 }
 
-// presets are the named layouts. Parsing them takes longer than reading an ID by
-// all of them.
-var presets = sync.OnceValue(func() (layouts []firn.Layout) {
-	for p := range firn.Presets() {
-		layouts = append(layouts, p.Layout)
-	}
-	return layouts
-})
+// A candidate is a layout with what judging needs of it, which takes longer to
+// ask for than an ID to judge.
+type candidate struct {
+	layout   firn.Layout
+	name     string
+	preset   string
+	habit    habit
+	format   firn.Format
+	unit     time.Duration
+	epoch    time.Time
+	nodeBits int
+	seqBits  int
+	random   float64 // bits
+	parts    []int   // the widths of the node's pieces, if they have names
+	pieces   []firn.Piece
 
-// layoutsOf lists the layouts that a number of this size may have.
-func layoutsOf(n *number) []firn.Layout {
-	var layouts []firn.Layout
-	for _, l := range presets() {
-		switch name := l.Preset(); {
-		case l.Bits() != n.size:
-		case name == "lable":
-			layouts = append(layouts, lableOf(n))
-		case name == "xid" && n.encoding.kind != xid, name == "objectid" && n.encoding.kind != longHex:
-			// The two have the same bits, and their texts tell them apart.
-		default:
-			layouts = append(layouts, l)
+	fixed, fixedTo uint64 // bits that all IDs of 64 bits share, and their values
+}
+
+func newCandidate(l firn.Layout) *candidate {
+	c := &candidate{
+		layout: l, name: l.String(), preset: l.Preset(), habit: habitOf(l.Preset()), format: l.Format(), unit: l.Unit(),
+		epoch: l.Epoch(), nodeBits: l.NodeBits(), seqBits: l.SeqBits(), random: float64(l.RandomBits()), pieces: l.Pieces(),
+	}
+	for _, p := range l.NodeParts(l.MaxNode()) {
+		c.parts = append(c.parts, bits.Len64(p.Value))
+	}
+	for _, p := range c.pieces {
+		if (p.Field == "zero" || p.Field == "const") && l.Bits() == 64 {
+			c.fixed |= (1<<p.Width - 1) << p.Pos
+			c.fixedTo |= p.Const << p.Pos
 		}
 	}
-	return layouts
+	return c
+}
+
+// presets are the named layouts, by size.
+var presets = sync.OnceValue(func() map[int][]*candidate {
+	bySize := make(map[int][]*candidate)
+	for p := range firn.Presets() {
+		bySize[p.Layout.Bits()] = append(bySize[p.Layout.Bits()], newCandidate(p.Layout))
+	}
+	return bySize
+})
+
+// of is the candidate for a number: Lable's IDs say themselves which layout of
+// Lable's they have. It is nil if the number has the text of another format.
+func (c *candidate) of(n *number) *candidate {
+	switch {
+	case c.preset == "lable":
+		return lables()[n.bytes[6]>>4&1][n.bytes[7]&15]
+	case c.preset == "xid" && n.encoding.kind != xid, c.preset == "objectid" && n.encoding.kind != longHex:
+		// The two have the same bits, and their texts tell them apart.
+		return nil
+	}
+	return c
 }
 
 // lables are Lable's layouts by mode and cluster.
-var lables = sync.OnceValue(func() (layouts [2][16]firn.Layout) {
+var lables = sync.OnceValue(func() (layouts [2][16]*candidate) {
 	for mode, name := range []string{"spread", "time-sequential"} {
 		for cluster := range 16 {
-			layouts[mode][cluster] = firn.MustParseLayout(fmt.Sprintf("lable,mode=%s,cluster=%d", name, cluster))
+			layouts[mode][cluster] = newCandidate(firn.MustParseLayout(fmt.Sprintf("lable,mode=%s,cluster=%d", name, cluster)))
 		}
 	}
 	return layouts
 })
 
-// lableOf is Lable's layout with the mode and the cluster that the ID says
-// itself.
-func lableOf(n *number) firn.Layout { return lables()[n.bytes[6]>>4&1][n.bytes[7]&15] }
+// fits reports, for 64 bits, whether a number has the bits that all IDs of the
+// layout share. The error of decompose says the same, and takes longer.
+func (c *candidate) fits(n *number) bool {
+	return n.size != 64 || uint64(n.id64())&c.fixed == c.fixedTo
+}
 
-// readLayout reads a number by a layout.
-func readLayout(l firn.Layout, n *number, now time.Time) (Reading, error) {
-	var parts firn.Parts
-	var err error
+func (c *candidate) decompose(n *number) (firn.Parts, error) {
 	switch n.size {
 	case 64:
-		parts, err = l.Decompose(n.id64())
+		return c.layout.Decompose(n.id64())
 	case 128:
-		parts, err = l.Decompose128(n.id128())
-	default:
-		parts, err = l.DecomposeBytes(n.raw())
+		return c.layout.Decompose128(n.id128())
 	}
+	return c.layout.DecomposeBytes(n.raw())
+}
+
+// weigh reads a number by the layout into the zero Reading r, without words and
+// what is the candidate's.
+func (c *candidate) weigh(n *number, now time.Time, r *Reading) error {
+	parts, err := c.decompose(n)
 	if err != nil {
-		return Reading{}, err
+		return err
 	}
+	r.HasParts, r.Time, r.Node, r.Seq = true, parts.Time, parts.Node, parts.Seq
+	r.Encoding, r.Bytes = n.encoding, n.raw()
+	j := judge{now: now, n: n, r: r, quiet: true}
+	j.layout(c)
+	return nil
+}
+
+// readLayout is the reading x by a layout, with its bits and in words.
+func readLayout(c *candidate, x *Reading, now time.Time) Reading {
+	n := x.n
 	r := Reading{
-		Name: l.String(), Layout: l, Encoding: n.encoding, Bytes: n.raw(),
-		HasParts: true, Time: parts.Time, Node: parts.Node, NodeParts: l.NodeParts(parts.Node), Seq: parts.Seq,
+		Name: c.name, Layout: c.layout, Encoding: n.encoding, Bytes: n.raw(), HasParts: true, Time: x.Time, Node: x.Node, Seq: x.Seq,
+		NodeParts: c.layout.NodeParts(x.Node), Pieces: make([]Piece, 0, len(c.pieces)), For: make([]string, 0, 4),
 	}
-	for _, p := range l.Pieces() {
+	for _, p := range c.pieces {
 		r.Pieces = append(r.Pieces, Piece{p.Field, p.Pos, p.Width, p.Value(r.Bytes)})
 	}
 	j := judge{now: now, n: n, r: &r}
-	j.layout(l)
-	return r, nil
+	j.layout(c)
+	return r
 }
 
-// rank sorts the readings by their weight, and turns the weights into shares.
-// Where the layout is known, digits are decimal (or hexadecimal, see isPadded),
+// rank sorts what was found by weight, and turns the weights into shares.
+// If the layout is known, digits are decimal (or hexadecimal, see isPadded),
 // however likely another reading looks: a stream of IDs must not change its
-// encoding midway.
-func rank(text string, readings []Reading, known bool) {
+// encoding midway. With short, unlikely readings are left out.
+func (s *Scanner) rank(result *Result, short bool) {
 	first := firn.Decimal
-	if isPadded(text) {
+	if isPadded(result.Text) {
 		first = firn.Hex
 	}
-	isFirst := func(r Reading) int {
-		if r.Encoding == As(first) {
-			return 1
+	order := make([]*weighed, 0, 16)
+	top := result.Unknown
+	for i := range s.found {
+		w := &s.found[i]
+		if result.asked && w.n.encoding != As(first) {
+			w.rank = 1
 		}
-		return 0
+		top = max(top, w.r.weight)
+		order = append(order, w)
 	}
-	slices.SortStableFunc(readings, func(a, b Reading) int {
-		if known {
-			if c := cmp.Compare(isFirst(b), isFirst(a)); c != 0 {
-				return c
-			}
-		}
-		return cmp.Compare(b.weight, a.weight)
+	slices.SortStableFunc(order, func(a, b *weighed) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.r.weight, a.r.weight))
 	})
-	top := readings[0].weight
-	for _, r := range readings {
-		top = max(top, r.weight)
+	result.Unknown = math.Exp2(result.Unknown - top)
+	sum := result.Unknown
+	for _, w := range order {
+		w.r.Score = math.Exp2(w.r.weight - top)
+		sum += w.r.Score
 	}
-	sum := 0.0
-	for _, r := range readings {
-		sum += math.Exp2(r.weight - top)
+	result.Unknown /= sum
+	kept := 0
+	for i, w := range order {
+		w.r.Score /= sum
+		if i == 0 || !short || w.r.Likelihood() > Unlikely {
+			kept = i + 1
+		}
 	}
-	for i := range readings {
-		readings[i].Score = math.Exp2(readings[i].weight-top) / sum
+	result.Readings = make([]Reading, 0, kept)
+	for i, w := range order[:kept] {
+		if i > 0 && short && w.r.Likelihood() == Unlikely {
+			continue
+		}
+		x := w.r
+		x.n, x.c = w.n, w.c
+		if w.c != nil {
+			x.Name, x.Layout = w.c.name, w.c.layout
+		}
+		result.Readings = append(result.Readings, x)
 	}
 }

@@ -26,13 +26,13 @@ var uuidAbout = [16]string{
 }
 
 // readUUID reads the UUIDs of RFC 9562 that are not a preset. Version 7 is one.
-func readUUID(n *number, now time.Time) (Reading, bool) {
+func readUUID(n *number, now time.Time, quiet bool) (Reading, bool) {
 	if n.size != 128 {
 		return Reading{}, false
 	}
 	hi, lo := n.id128().Uint64s()
 	r := Reading{Encoding: n.encoding, Bytes: n.raw(), Plausible: true}
-	j := judge{now: now, n: n, r: &r}
+	j := judge{now: now, n: n, r: &r, quiet: quiet}
 	j.encoding(firn.UUID)
 
 	if hi == 0 && lo == 0 || ^hi == 0 && ^lo == 0 {
@@ -97,8 +97,11 @@ func readUUID(n *number, now time.Time) (Reading, bool) {
 			{"node", 0, 48, lo & (1<<48 - 1)},
 		}
 	}
-	j.time(l)
+	j.time(&candidate{unit: l.Unit(), epoch: l.Epoch()})
 	j.weigh(-14 - 48)
+	if quiet {
+		return r, true
+	}
 	if r.Node>>40&1 == 1 {
 		j.pro("the node is a random number, as its group bit says")
 	} else {

@@ -57,17 +57,3 @@ func Span(seconds float64) string {
 // shortest is v as JavaScript writes it: the fewest digits that tell the nearest
 // float64 from its neighbours, filled up with zeros.
 func shortest(v uint64) string { return strconv.FormatFloat(float64(v), 'f', -1, 64) }
-
-// Percent is a share in words: never certain, never nothing.
-func Percent(share float64) string {
-	switch p := share * 100; {
-	case p > 99.9:
-		return "> 99.9 %"
-	case p < 0.1:
-		return "< 0.1 %"
-	case p < 10 || p > 99:
-		return fmt.Sprintf("%.1f %%", p)
-	default:
-		return fmt.Sprintf("%.0f %%", p)
-	}
-}

@@ -152,7 +152,7 @@ func columnError(where place, e *inspect.ColumnError, name string) error {
 		names = append(names, inspect.Quote(cell))
 	}
 	hint := "--csv COLUMN says which has the IDs, by name or by number: the columns are " + strings.Join(names, ", ")
-	if near := config.Nearest(name, e.Columns); near != "" {
+	if near := config.Nearest(name, e.Columns); name != "" && near != "" {
 		hint = fmt.Sprintf("did you mean --csv %q?", near)
 	}
 	return misuse(hint, "%s: %w", where, e)

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,13 +29,16 @@ func newInspect(a *app) *cobra.Command {
 		Use:   "inspect [--layout LAYOUT] [--from FORMAT] {ID|FILE|-}…",
 		Short: "Read IDs: their time, node, sequence and bits",
 		Long: `Inspect takes IDs apart. Without --layout it tries all known layouts and shows
-the likeliest reading with the reasons, and the others below it.
+the likeliest reading with the reasons, and the others below it. A reading is
+likely, possible or unlikely: several layouts can have the same bits. An ID that
+is more probably a random number than one of theirs has no known layout.
 
 It knows by itself how an ID is written. Digits are decimal, hexadecimal begins
 with 0x or has the whole width of 16, 24, 32 or 40 digits (where all of them
 could be decimal, with a zero in front); --from says it where that is wrong.
 
-It also takes files with a column of IDs, and - for the standard input.
+It also takes files with a column of IDs, and - for the standard input, and
+prints a line for each.
 ` + columnHelp + `
 
 With --json it prints one object per ID, in order:
@@ -41,8 +46,9 @@ With --json it prints one object per ID, in order:
   {"layout":"default","time":"2026-11-20T22:00:00.000Z","time_ms":1795212000000,
    "node":7,"seq":3,"dec":"117383499776000003","hex":"01a107b9d0007003"}
 
-Integers above 2^53 are strings. Without --layout there are also "from",
-"score", "for", "against" and "others". A text that is no ID gives
+Integers above 2^53 are strings. Without --layout there are also "from", "score",
+"likelihood", "for", "against", "known" and "others": for columns those that are
+at least possible, with --all every reading. A text that is no ID gives
 {"error":"…"} in its place; the rest continues, and the exit code is 1.`,
 		Example: `  firn inspect 1212092628029698048
   firn inspect --layout hazelcast 1051272366497366035
@@ -70,13 +76,18 @@ Integers above 2^53 are strings. Without --layout there are also "from",
 			var err error
 			switch {
 			case asJSON:
-				err = inspectJSON(cmd.Context(), &in, args, out, o, &t)
+				err = inspectJSON(cmd.Context(), &in, args, out, o, all, &t)
 			default:
 				var one bytes.Buffer
+				lines := linePrinter{scanner: inspect.NewScanner(o), asked: !layout.IsZero(), now: a.now}
 				err = in.each(cmd.Context(), args, out, func(where place, text string, bad error) error {
 					t.all++
 					one.Reset()
-					if bad == nil {
+					switch {
+					case bad != nil:
+					case where.line > 0 && !all && diagram != "always":
+						bad = lines.print(&one, text)
+					default:
 						bad = p.print(&one, text, t.all > 1)
 					}
 					if bad != nil {
@@ -96,7 +107,7 @@ Integers above 2^53 are strings. Without --layout there are also "from",
 	encodingVar(cmd, &from)
 	csvVar(cmd, &csv)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	cmd.Flags().BoolVar(&all, "all", false, "show also readings that are hardly possible")
+	cmd.Flags().BoolVar(&all, "all", false, "show unlikely readings too")
 	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
 	complete(cmd, "diagram", func() []string { return []string{"auto", "always", "never"} })
 	return cmd
@@ -112,13 +123,14 @@ func decodedBits(l firn.Layout) int {
 
 // inspectJSON writes an object per ID. Where the layout is known, that goes
 // fast: nothing is guessed.
-func inspectJSON(ctx context.Context, in *idInput, args []string, out *recordWriter, o inspect.Options, t *tally) error {
+func inspectJSON(ctx context.Context, in *idInput, args []string, out *recordWriter, o inspect.Options, all bool, t *tally) error {
 	var fast *inspect.Reader
 	if !o.Layout.IsZero() {
 		fast = inspect.NewReader(o.Layout, o.From)
 	}
+	scanner := inspect.NewScanner(o)
 	var buf []byte
-	return in.each(ctx, args, out, func(_ place, text string, err error) error {
+	return in.each(ctx, args, out, func(where place, text string, err error) error {
 		t.all++
 		buf = buf[:0]
 		switch {
@@ -128,7 +140,12 @@ func inspectJSON(ctx context.Context, in *idInput, args []string, out *recordWri
 		default:
 			o.Now = in.a.now()
 			var r inspect.Result
-			if r, err = inspect.Read(text, o); err == nil {
+			if all || where.line == 0 {
+				r, err = inspect.Read(text, o)
+			} else if r, err = scanner.Scan(text, o.Now); err == nil {
+				r.Explain(o.Now)
+			}
+			if err == nil {
 				buf = r.AppendJSON(buf)
 			}
 		}
@@ -145,6 +162,75 @@ func inspectJSON(ctx context.Context, in *idInput, args []string, out *recordWri
 func appendError(b []byte, err error) []byte {
 	b = append(b, `{"error":`...)
 	return append(inspect.AppendString(b, strings.TrimPrefix(err.Error(), "firn: ")), '}')
+}
+
+// A linePrinter shows the IDs of a column to people, a line each.
+type linePrinter struct {
+	scanner *inspect.Scanner
+	asked   bool // for a layout
+	now     func() time.Time
+	begun   bool
+	width   [3]int
+	buf     []byte
+}
+
+func (p *linePrinter) print(w *bytes.Buffer, text string) error {
+	result, err := p.scanner.Scan(text, p.now())
+	if err != nil {
+		return err
+	}
+	if !p.begun {
+		p.begun = true
+		p.width = [3]int{max(20, len(text)), 12, 8}
+		if !p.asked {
+			p.line(w, "id", "layout", "how sure", "time                      node  seq")
+		} else {
+			p.line(w, "id", "layout", "", "time                      node  seq")
+		}
+	}
+	x := &result.Readings[0]
+	likelihood := x.Likelihood().String()
+	switch {
+	case p.asked:
+		likelihood = ""
+	case !result.Known():
+		p.line(w, text, "unknown", "", "")
+		return nil
+	}
+	p.buf = p.buf[:0]
+	if x.HasParts {
+		p.buf = append(p.buf, x.Stamp()...)
+		p.buf = append(p.buf, "  "...)
+		at := len(p.buf)
+		p.buf = strconv.AppendUint(p.buf, x.Node, 10)
+		for len(p.buf) < at+4 {
+			p.buf = append(p.buf, ' ')
+		}
+		p.buf = append(p.buf, "  "...)
+		p.buf = strconv.AppendUint(p.buf, x.Seq, 10)
+	}
+	p.line(w, text, x.Name, likelihood, string(p.buf))
+	return nil
+}
+
+func (p *linePrinter) line(w *bytes.Buffer, id, layout, likelihood, rest string) {
+	if p.asked {
+		p.width[2] = -2
+	}
+	at := w.Len()
+	end := at
+	for i, cell := range [...]string{id, layout, likelihood} {
+		w.WriteString(cell)
+		p.width[i] = max(p.width[i], len(cell))
+		end += p.width[i] + 2
+		for w.Len() < end {
+			w.WriteByte(' ')
+		}
+	}
+	w.WriteString(rest)
+	line := bytes.TrimRight(w.Bytes()[at:], " ")
+	w.Truncate(at + len(line))
+	w.WriteByte('\n')
 }
 
 // An idPrinter shows IDs to people.
@@ -169,34 +255,48 @@ func (p *idPrinter) print(w io.Writer, text string, apart bool) error {
 	best := &result.Readings[0]
 	var r rows
 	r.add("id", "%s", p.look.bold(text))
-	r.add("layout", "%s", p.title(best))
+	known := result.Known()
+	if known {
+		r.add("layout", "%s", p.title(best))
+	} else {
+		r.add("layout", "%s", p.look.yellow("no known layout"))
+	}
 	if p.o.From.IsAuto() {
 		r.add("read as", "%s, %d bits", best.Encoding, best.Bits())
 	}
-	p.addParts(&r, best)
-	p.addReasons(&r, best)
+	if known {
+		p.addParts(&r, best)
+		p.addReasons(&r, best)
+	} else if result.Other != "" {
+		r.add("note", "%s", result.Other)
+	}
 	p.addTexts(&r, best)
 	r.print(w, p.look)
+	if !known {
+		p.others(w, best, result.Readings)
+		return nil
+	}
 	if p.diagram {
 		p.draw(w, best)
 	}
-	p.others(w, result.Readings[1:])
+	p.others(w, best, result.Readings[1:])
 	return nil
 }
 
-// title is the layout, and how sure that is where it was guessed.
+// title is the layout, and how likely it is if it was guessed.
 func (p *idPrinter) title(r *inspect.Reading) string {
 	name := p.look.bold(r.Name)
 	if !p.o.Layout.IsZero() {
 		return name
 	}
-	switch {
-	case !r.Plausible:
-		return name + p.look.yellow("  hardly possible, like all others")
-	case r.Score > 0.95:
-		return name + p.look.green("  "+inspect.Percent(r.Score))
+	return name + "  " + p.likelihood(r)
+}
+
+func (p *idPrinter) likelihood(r *inspect.Reading) string {
+	if l := r.Likelihood(); l != inspect.Likely {
+		return p.look.yellow(l.String())
 	}
-	return name + p.look.yellow("  "+inspect.Percent(r.Score))
+	return p.look.green(inspect.Likely.String())
 }
 
 func (p *idPrinter) addParts(r *rows, x *inspect.Reading) {
@@ -337,34 +437,34 @@ func (p *idPrinter) reason(x *inspect.Reading) string {
 	return strings.Join(reasons, "; ")
 }
 
-// others shows the other readings, a line each.
-func (p *idPrinter) others(w io.Writer, readings []inspect.Reading) {
-	t := table{head: []string{"other", "", "time", ""}, right: map[int]bool{1: true}}
+// others shows other readings than the best, a line each.
+func (p *idPrinter) others(w io.Writer, best *inspect.Reading, readings []inspect.Reading) {
+	t := table{head: []string{"other", "", "time", ""}}
 	hidden := 0
 	for i := range readings {
 		x := &readings[i]
-		if !p.all && (x.Score < 0.001 || !x.Plausible) {
+		if !p.all && x.Likelihood() == inspect.Unlikely {
 			hidden++
 			continue
 		}
 		name := x.Name
-		if x.Encoding != readings[0].Encoding {
+		if x.Encoding != best.Encoding {
 			name += " in " + x.Encoding.String()
 		}
 		stamp := "none"
 		if x.HasParts {
 			stamp = x.Stamp()
 		}
-		t.add(name, inspect.Percent(x.Score), stamp, p.reason(x))
+		t.add(name, x.Likelihood().String(), stamp, p.reason(x))
 	}
 	if len(t.rows) > 0 {
 		fmt.Fprintln(w)
 		t.print(w, p.look)
 	}
 	if hidden > 0 {
-		text := fmt.Sprintf("%d more readings are hardly possible; --all shows them", hidden)
+		text := fmt.Sprintf("%d more readings are unlikely; --all shows them", hidden)
 		if hidden == 1 {
-			text = "1 more reading is hardly possible; --all shows it"
+			text = "1 more reading is unlikely; --all shows it"
 		}
 		fmt.Fprintf(w, "\n%s\n", p.look.dim(text))
 	}
