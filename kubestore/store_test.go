@@ -64,7 +64,7 @@ func sharedCluster(t testing.TB) *kubetest.Cluster {
 		shared.end = l.end
 		shared.Cluster = kubetest.Start(l)
 	}
-	return shared.Cluster
+	return shared.For(t)
 }
 
 var namespaces atomic.Int64

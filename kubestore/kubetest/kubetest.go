@@ -34,7 +34,8 @@ import (
 // takes.
 const patience = 2 * time.Minute
 
-const adminToken = "admin-of-the-tests"
+// AdminToken is the token of a user who may do everything.
+const AdminToken = "admin-of-the-tests"
 
 // A Cluster is an API server and its etcd. Its methods are for one goroutine.
 type Cluster struct {
@@ -43,9 +44,17 @@ type Cluster struct {
 
 	t      testing.TB
 	dir    string
-	api    process
-	etcd   process
-	client http.Client
+	api    *process
+	etcd   *process
+	client *http.Client
+}
+
+// For is the Cluster for another test, which fails in place of the one that
+// started it. The Cluster ends with the test that did.
+func (c *Cluster) For(t testing.TB) *Cluster {
+	again := *c
+	again.t = t
+	return &again
 }
 
 // A process is one of the two.
@@ -102,18 +111,18 @@ func Start(t testing.TB) *Cluster {
 	if err != nil {
 		t.Skipf("no Kubernetes API server to test with: %v", err)
 	}
-	c := &Cluster{t: t, dir: t.TempDir()}
+	c := &Cluster{t: t, dir: t.TempDir(), client: new(http.Client)}
 	c.keys()
 	for range 5 { // another process may take a port between
 		c.Address = freeAddress(t)
 		client, peer := "http://"+freeAddress(t), "http://"+freeAddress(t)
 		_, port, _ := net.SplitHostPort(c.Address)
-		c.etcd = process{name: paths[1], args: []string{
+		c.etcd = &process{name: paths[1], args: []string{
 			"--name", "one", "--data-dir", filepath.Join(c.dir, "etcd"), "--log-level", "error",
 			"--listen-client-urls", client, "--advertise-client-urls", client,
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
 		}}
-		c.api = process{name: paths[0], args: []string{
+		c.api = &process{name: paths[0], args: []string{
 			"--etcd-servers", client, "--secure-port", port, "--bind-address", "127.0.0.1", "--cert-dir", filepath.Join(c.dir, "certs"),
 			"--service-account-issuer", "https://kubernetes.default.svc", "--api-audiences", "api",
 			"--service-account-key-file", filepath.Join(c.dir, "sa.pub"), "--service-account-signing-key-file", filepath.Join(c.dir, "sa.key"),
@@ -148,7 +157,7 @@ func (c *Cluster) keys() {
 	}
 	c.write("sa.key", pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 	c.write("sa.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
-	c.write("tokens.csv", []byte(adminToken+",admin,1,\"system:masters\"\n"))
+	c.write("tokens.csv", []byte(AdminToken+",admin,1,\"system:masters\"\n"))
 }
 
 func (c *Cluster) write(name string, content []byte) string {
@@ -301,7 +310,7 @@ func (c *Cluster) try(method, path, kind string, body []byte, as ...string) (int
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	q.Header.Set("Authorization", "Bearer "+adminToken)
+	q.Header.Set("Authorization", "Bearer "+AdminToken)
 	if kind != "" {
 		q.Header.Set("Content-Type", kind)
 	}
@@ -327,6 +336,11 @@ func (c *Cluster) try(method, path, kind string, body []byte, as ...string) (int
 // groups of his, and returns the status code and the answer.
 func (c *Cluster) Do(method, path, body string, as ...string) (int, []byte) {
 	return c.try(method, path, "application/json", []byte(body), as...)
+}
+
+// Patch is Do with a merge patch.
+func (c *Cluster) Patch(path, body string, as ...string) (int, []byte) {
+	return c.try("PATCH", path, "application/merge-patch+json", []byte(body), as...)
 }
 
 // Must is Do that fails the test without success.
@@ -398,7 +412,7 @@ func (c *Cluster) Token(namespace, account string) string {
 func (c *Cluster) Kubeconfig(server, namespace, token string) string {
 	c.t.Helper()
 	if token == "" {
-		token = adminToken
+		token = AdminToken
 	}
 	authority := "certificate-authority: " + c.CA()
 	if server == "" {
