@@ -40,12 +40,9 @@ type Options struct {
 	// seconds.
 	Timeout time.Duration
 
-	// UserAgent is what the API server logs of the requests. Empty means firn.
-	UserAgent string
-
 	// Warn is called with a sentence for each thing that is dangerous about this
-	// cluster, in Open and later, until the store is closed. It must not call the
-	// store. Nil means that Open does not look.
+	// cluster, in Open and later, by one goroutine at a time until the store is
+	// closed. It must not call the store. Nil means that nothing is looked for.
 	Warn func(string)
 }
 
@@ -53,6 +50,16 @@ const (
 	defaultTimeout = 5 * time.Second
 	dialTimeout    = 5 * time.Second
 )
+
+// Check finds what is wrong with the Options, and with the kubeconfig if they
+// name one, without asking the API server.
+func (o Options) Check() error {
+	_, err := o.check()
+	if err == nil && o.Kubeconfig+o.Context != "" {
+		_, _, err = o.config()
+	}
+	return err
+}
 
 // check returns the prefix, or what is wrong.
 func (o *Options) check() (prefix string, err error) {
@@ -126,9 +133,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		_ = s.Close()
 		return nil, diagnose(ctx, config.Host, namespace, err)
 	}
-	if o.Warn != nil {
+	if s.warn != nil {
 		for _, w := range s.findings(within) {
-			o.Warn(w)
+			s.warn(w)
 		}
 	}
 	return s, nil
@@ -137,12 +144,16 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 // newStore makes a Store that has not asked the API server yet.
 func newStore(config *rest.Config, namespace, prefix string, o *Options) (*Store, error) {
 	config = rest.CopyConfig(config)
-	config.UserAgent = o.UserAgent
-	if config.UserAgent == "" {
-		config.UserAgent = manager
-	}
-	s := &Store{namespace: namespace, prefix: prefix, warn: o.Warn, conns: make(map[net.Conn]bool)}
+	config.UserAgent = manager
+	s := &Store{namespace: namespace, prefix: prefix, conns: make(map[net.Conn]bool)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if o.Warn != nil {
+		s.warn = func(text string) {
+			s.warning.Lock()
+			defer s.warning.Unlock()
+			o.Warn(text)
+		}
+	}
 	config.Dial = s.dial // also gives this store connections of its own
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {

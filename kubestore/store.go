@@ -48,6 +48,7 @@ type Store struct {
 	namespace string
 	prefix    string
 	warn      func(string) // may be nil
+	warning   sync.Mutex   // held while warn is called
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc

@@ -53,6 +53,8 @@ var imports = []importLine{
 	// Other modules: whatever is published. That they never import what is
 	// internal to the root module is part of the rule.
 	{pattern: "etcdstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest", "sequencer"}},
+	{pattern: "kubestore", imports: []string{"grant"}, tests: []string{"grant/storetest", "kubestore/kubetest"}},
+	{pattern: "kubestore/kubetest"},
 	// The server. What protocols speak to is service; protocols are leaves, and none imports
 	// another. Package server assembles them.
 	{
@@ -113,7 +115,7 @@ var imports = []importLine{
 	// Stores are known here alone.
 	{
 		pattern: "server/stores",
-		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore"},
+		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore"},
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
 	{pattern: "server/stores/sqltest"},
@@ -128,7 +130,7 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/e2e",
-		tests:   []string{".", "etcdstore", "grant/...", "sequencer", "server/e2e/etcdtest", "server/stores"},
+		tests:   []string{".", "etcdstore", "grant/...", "kubestore/kubetest", "sequencer", "server/e2e/etcdtest", "server/stores"},
 	},
 	{pattern: "server/e2e/etcdtest"},
 	{

@@ -1,0 +1,49 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/kubestore"
+)
+
+// kubernetesOptions are what a URL says of a cluster.
+func kubernetesOptions(u *parsed) (o kubestore.Options, err error) {
+	o = kubestore.Options{
+		Namespace: u.hosts, Prefix: u.path,
+		Kubeconfig: u.take("kubeconfig"), Context: u.take("context"),
+		Timeout: u.timeout,
+	}
+	switch {
+	case u.user != "" || u.password != "":
+		return o, wrong("users are in the kubeconfig: kubernetes://NAMESPACE?context=NAME", "kubernetes: a user or a password stands before the namespace")
+	case strings.ContainsAny(o.Namespace, ".:,"):
+		return o, wrong("it is kubernetes://NAMESPACE, and the API server's address is in the kubeconfig", "kubernetes: namespace %q looks like an address", redactHosts(o.Namespace))
+	}
+	if err := u.nothingElse("kubeconfig, context and timeout"); err != nil {
+		return o, err
+	}
+	if err := o.Check(); err != nil {
+		return o, &Error{Err: err, URL: true}
+	}
+	return o, nil
+}
+
+// openKubernetes opens the Leases of a namespace.
+func openKubernetes(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
+	c, err := kubernetesOptions(u)
+	if err != nil {
+		return nil, err
+	}
+	c.Warn = o.Warn
+	s, err := kubestore.Open(ctx, c)
+	switch {
+	case err == nil:
+		return s, nil
+	case errors.Is(err, kubestore.ErrOptions):
+		return nil, &Error{Err: err, URL: true}
+	}
+	return nil, &Error{Err: err}
+}
