@@ -136,7 +136,7 @@ var imports = []importLine{
 	{
 		pattern: "server/cmd/firn",
 		imports: []string{".", "grant", "grant/dirstore", "sequencer", "server/..."},
-		tests:   []string{"client", "grant/memstore"},
+		tests:   []string{"client", "grant/memstore", "kubestore/kubetest"},
 	},
 	{
 		pattern: "bench",
