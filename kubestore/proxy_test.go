@@ -93,6 +93,7 @@ func (p *proxy) request(q *http.Request, body []byte) (*http.Response, error) {
 	}
 	again.Header = q.Header.Clone()
 	again.Header.Set("Authorization", "Bearer "+kubetest.AdminToken) // which no client sends without TLS
+	again.Header.Del("Accept-Encoding")
 	return p.client.Do(again)
 }
 
