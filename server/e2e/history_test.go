@@ -198,7 +198,7 @@ func (h *history) check(store string) {
 		}
 	}
 	h.t.Logf("report: %s under chaos: %d calls of 4 clients on %d keys are linearizable (porcupine): %d read, %d CAS applied, %d refused, %d unknown; besides %d CAS certainly not sent, %d reads failed",
-		operations, len(h.ops), h.counts["read"], h.counts["applied"], h.counts["refused"], h.counts["unknown"], h.counts["not sent"], h.counts["failed"])
+		store, operations, len(h.ops), h.counts["read"], h.counts["applied"], h.counts["refused"], h.counts["unknown"], h.counts["not sent"], h.counts["failed"])
 	if !h.happened() {
 		h.t.Errorf("too little happened: %v", h.counts)
 	}
