@@ -31,9 +31,9 @@ const (
 
 // url is the address of the namespace's Leases, or of one of them.
 func (s *Store) url(name string, query url.Values) string {
-	u := s.leases
+	u := *s.leases // others use it
 	if name != "" {
-		u = u.JoinPath(name)
+		u = *u.JoinPath(name)
 	}
 	u.RawQuery = query.Encode()
 	return u.String()

@@ -173,11 +173,25 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 
 // A leaseList is a page of Leases.
 type leaseList struct {
+	Kind     string `json:"kind"`
 	Metadata struct {
 		Continue        string `json:"continue"`
 		ResourceVersion string `json:"resourceVersion"`
 	} `json:"metadata"`
 	Items []*lease `json:"items"`
+}
+
+// list reads a page of Leases. What is no such list, as of a proxy, must not be
+// taken for an empty one.
+func (s *Store) list(ctx context.Context, query url.Values, limit int64) (*leaseList, error) {
+	list := new(leaseList)
+	if err := s.read(ctx, s.url("", query), limit, list); err != nil {
+		return nil, err
+	}
+	if list.Kind != "LeaseList" || list.Metadata.ResourceVersion == "" {
+		return nil, errors.New("the answer is not a list of leases: is the API server's address right?")
+	}
+	return list, nil
 }
 
 // List calls yield for every key with the prefix, as they were at one moment
@@ -216,12 +230,11 @@ func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
 	var all []found
 	from := ""
 	for {
-		list := new(leaseList)
 		query := url.Values{"limit": {strconv.Itoa(page)}}
 		if from != "" {
 			query.Set("continue", from)
 		}
-		err := s.read(ctx, s.url("", query), maxPage, list)
+		list, err := s.list(ctx, query, maxPage)
 		if from != "" && is(err, http.StatusGone) && ctx.Err() == nil {
 			all, from = nil, ""
 			continue
@@ -259,10 +272,9 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 	}
 	defer leave()
 	for range 2 { // before and after creating it
-		list := new(leaseList)
-		query := url.Values{"fieldSelector": {"metadata.name=" + identityName}}
 		before := s.seen()
-		if err := s.read(call, s.url("", query), maxAnswer, list); err != nil {
+		list, err := s.list(call, url.Values{"fieldSelector": {"metadata.name=" + identityName}}, maxAnswer)
+		if err != nil {
 			return "", 0, s.failed(ctx, "read lease "+identityName, err)
 		}
 		s.look(before, list.Metadata.ResourceVersion)

@@ -304,6 +304,31 @@ func TestUnreachable(t *testing.T) {
 		}
 		p.set(nil)
 	}
+	// What is no answer of the API is not taken for an absent key, or an empty list.
+	for _, text := range []string{"", "{}", "[]", "null", `{"items":[]}`, `{"kind":"Status","status":"Success"}`, "<html>"} {
+		p.set(func(w http.ResponseWriter, _ *http.Request, _ func() passed) bool {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(text))
+			return true
+		})
+		if v, err := s.Get(t.Context(), "k"); err == nil {
+			t.Errorf("Get answered by %q = %q, want an error", text, v)
+		}
+		if err := s.List(t.Context(), "", func(string, []byte) bool { return true }); err == nil {
+			t.Errorf("List answered by %q is no error", text)
+		}
+		if id, _, err := s.Lineage(t.Context()); err == nil {
+			t.Errorf("Lineage answered by %q = %q, want an error", text, id)
+		}
+		p.set(nil)
+	}
+	for _, code := range []int{404, 410} {
+		p.set(func(w http.ResponseWriter, _ *http.Request, _ func() passed) bool { answer(w, code, ""); return true })
+		if v, err := s.Get(t.Context(), "k"); err == nil {
+			t.Errorf("Get answered by %d of a proxy = %q, want an error", code, v)
+		}
+		p.set(nil)
+	}
 	gone := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
 	gone.leases.Host = "127.0.0.1:1"
 	for _, old := range [][]byte{nil, []byte("1")} {
