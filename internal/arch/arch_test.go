@@ -26,6 +26,7 @@ var imports = []importLine{
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
 	{pattern: "internal/simkit"},
+	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 
 	// Coordination. A store knows the contract and no other store.
