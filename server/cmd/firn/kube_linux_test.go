@@ -305,8 +305,9 @@ func TestRolloutOnKubernetes(t *testing.T) {
 	clients.Wait()
 	spans := counted.duplicates(t)
 	held := d.held(leases)
-	if want := replicas + d.killed; held != want && rollouts < 5 { // later, windows of those that were killed end
-		t.Errorf("%d leases have a holder, want %d: those of %d pods and of %d that were killed", held, want, replicas, d.killed)
+	// A pod that no client has reached holds nothing.
+	if most := replicas + d.killed; held == 0 || held > most {
+		t.Errorf("%d leases have a holder, want at most %d: those of %d pods and of %d that were killed", held, most, replicas, d.killed)
 	}
 	if spans == 0 || answered.Load() == 0 {
 		t.Error("no IDs were made")
