@@ -104,9 +104,12 @@ var binaries = sync.OnceValues(func() ([2]string, error) {
 })
 
 // Start starts a Cluster that ends with the test. The test is skipped where the
-// servers cannot be built.
+// servers cannot be built, and among short tests.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("an API server takes longer than a short test")
+	}
 	paths, err := binaries()
 	if err != nil {
 		t.Skipf("no Kubernetes API server to test with: %v", err)
