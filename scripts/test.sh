@@ -115,6 +115,12 @@ build_etcd() {
 	sh scripts/etcd.sh >/dev/null || echo 'SKIPPED: etcd does not build here: its tests will be skipped'
 }
 
+# The Kubernetes API server that tests start. Its first build takes longer than
+# all else together, and is cached by Go for all checkouts of this user.
+build_kube() {
+	sh scripts/kube.sh >/dev/null || echo 'SKIPPED: kube-apiserver does not build here: its tests will be skipped'
+}
+
 # What the tests of stores and protocols start.
 install_packages() {
 	{
@@ -141,6 +147,7 @@ step 'check the proto files' sh scripts/proto.sh check
 step 'check tools' check_tools
 step 'check bench' check_bench
 step 'build etcd' build_etcd
+step 'build kube-apiserver' build_kube
 step 'install what tests start' install_packages
 for module in $modules; do
 	step "go test $module" run_tests "$module"
