@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"runtime"
 	"strings"
 	"time"
 
@@ -264,36 +263,21 @@ func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r 
 	return stream(ctx, a.stdout, g.Fill, r.append128, count)
 }
 
-// pipeBuf is PIPE_BUF of Linux. POSIX has 512 at least.
-const pipeBuf = 4096
-
-// stream writes IDs as they come, a batch at a time. Each write has whole lines, and
-// no more than a pipe takes at once: lines of several processes that write into one
-// pipe would otherwise be joined in the middle, and the result can be an ID that is
-// another's.
+// stream writes IDs as they come, a batch at a time.
 func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
-	atOnce := pipeBuf
-	if runtime.GOOS != "linux" {
-		atOnce = 512
-	}
 	ids := make([]I, min(count, 4096))
-	buf := make([]byte, 0, atOnce)
+	out := newRecordWriter(w)
 	for count > 0 {
 		ids = ids[:min(count, uint64(len(ids)))]
 		if err := fill(ctx, ids); err != nil {
 			return storeError(err)
 		}
-		buf = buf[:0]
 		for _, id := range ids {
-			whole := len(buf)
-			if buf = write(buf, id); len(buf) > atOnce {
-				if _, err := w.Write(buf[:whole]); err != nil {
-					return err
-				}
-				buf = buf[:copy(buf, buf[whole:])]
+			if err := out.end(write(out.begin(), id)); err != nil {
+				return err
 			}
 		}
-		if _, err := w.Write(buf); err != nil {
+		if err := out.Flush(); err != nil {
 			return err
 		}
 		count -= uint64(len(ids))

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -301,8 +302,8 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
 		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
-		if guard.memberToken != "" {
-			c.Forward.Token = func() string { return guard.memberToken }
+		if guard.memberToken != nil {
+			c.Forward.Token = guard.memberToken.token
 		}
 	}
 	c.Store, err = a.openStore(ctx, s.store, false, newsOf(log))
@@ -449,18 +450,18 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	go func() { served <- srv.Serve(listeners...) }()
 	s.greet(a, log, secure, endpoints)
 
+	over := make(chan struct{})
+	var reloading sync.WaitGroup
+	reloading.Go(func() { s.reloadAt(hup, over, log, srv) })
+	defer reloading.Wait()
+	defer close(over)
+
 	ended := false
 	var failure error
-	for running := true; running; {
-		select {
-		case <-hup:
-			s.reloadAll(log)
-			srv.Reload()
-		case failure = <-served:
-			ended, running = true, false
-		case <-ctx.Done():
-			running = false
-		}
+	select {
+	case failure = <-served:
+		ended = true
+	case <-ctx.Done():
 	}
 	srv.Drain()
 	var again []any // the first line after a signal says what a second one does
@@ -485,6 +486,19 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 		failure = <-served
 	}
 	return s.result(failure, err)
+}
+
+// reloadAt reloads files at each signal of hup, also while the server drains.
+func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
+	for {
+		select {
+		case <-hup:
+			s.reloadAll(log)
+			srv.Reload()
+		case <-over:
+			return
+		}
+	}
 }
 
 // result is the error of a server that serves no more, and of its end.
