@@ -67,7 +67,8 @@ run_tests() {
 	*) log=build/test.$(echo "$1" | tr / -).log ;;
 	esac
 	{
-		(cd "$1" && go test -v -count=1 -vet=off -timeout 10m ./...) && code=0 || code=$?
+		# Many tests wait for stores and windows: four packages at a time fill two cores.
+		(cd "$1" && go test -v -count=1 -vet=off -p 4 -timeout 15m ./...) && code=0 || code=$?
 		echo "$code" >build/test.status
 	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts=$facts -f scripts/tests.awk
 	test "$(cat build/test.status)" = 0
