@@ -68,7 +68,7 @@ with 0.`,
 	)
 	add(groupLayout, newLayout(a))
 	add(groupServer, newServe(a), newBench(a), newConfig(a), newSequencer(a), newToken(a), newNode(a))
-	add(groupOther, newVersion(a))
+	add(groupOther, newMan(a), newVersion(a))
 	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
