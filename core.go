@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,23 +49,6 @@ type core struct {
 	before   uint64        // IDs made in earlier terms
 	retired  []*term       // earlier terms whose IDs are not in before yet
 	reported uint64        // IDs at the last Stats
-}
-
-// waits counts calls that had to wait.
-type waits struct {
-	count          atomic.Uint64
-	total, longest atomic.Int64 // nanoseconds
-}
-
-func (w *waits) add(d time.Duration) {
-	w.count.Add(1)
-	w.total.Add(int64(d))
-	for {
-		longest := w.longest.Load()
-		if int64(d) <= longest || w.longest.CompareAndSwap(longest, int64(d)) {
-			return
-		}
-	}
 }
 
 // Options are the settings of a generator. A nil pointer means the defaults.
@@ -545,105 +526,10 @@ func needContext(ctx context.Context) {
 	}
 }
 
-// checkCount says what is wrong with the size of a batch.
-func checkCount(n int) error {
-	if n < 1 {
-		return fmt.Errorf("firn: a batch of %d IDs: it takes at least 1", n)
-	}
-	return nil
-}
-
-// reserve takes n slots at once.
-func (c *core) reserve(n int) (*term, uint64, time.Duration, error) {
-	if err := checkCount(n); err != nil {
-		return nil, 0, 0, err
-	}
-	if err := c.tooLarge(c.term.Load(), uint64(n)); err != nil {
-		return nil, 0, 0, err
-	}
-	t, slot, hold, err := c.takeAll(uint64(n))
-	if err == nil {
-		c.batches.Add(1)
-	}
-	return t, slot, hold, err
-}
-
-// next waits until n slots may be used, all of them, and takes them then.
-func (c *core) next(ctx context.Context, n int) (t *term, slot uint64, err error) {
-	needContext(ctx)
-	if err := checkCount(n); err != nil {
-		return nil, 0, err
-	}
-	w := waiter{want: uint64(n), batch: true, from: math.MaxUint64}
-	if err := c.tooLarge(c.term.Load(), w.want); err != nil {
-		return nil, 0, err
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		// An idle generator takes this long.
-		own := max(0, c.spanOf(w.want)-c.layout.unit-c.maxAhead)
-		if left := time.Until(deadline); own > 0 && left < own {
-			return nil, 0, fmt.Errorf("%w: %d IDs take %v, and the deadline is in %v: %w", ErrBatchTooLarge, n, own, max(0, left), context.DeadlineExceeded)
-		}
-	}
-	busy := c.line.busy()
-	if !busy {
-		t, slot, err = c.takeBatch(&w)
-	}
-	if busy || err != nil {
-		t, slot, _, err = c.takeInLine(ctx, w, err)
-	}
-	if err == nil {
-		c.batches.Add(1)
-	}
-	return t, slot, err
-}
-
-// tryNextBatch is next for a call that does not wait.
-func (c *core) tryNextBatch(n int) (t *term, slot uint64, err error) {
-	if err := checkCount(n); err != nil {
-		return nil, 0, err
-	}
-	w := waiter{want: uint64(n), batch: true, from: math.MaxUint64}
-	if err := c.tooLarge(c.term.Load(), w.want); err != nil {
-		return nil, 0, err
-	}
-	if c.line.busy() {
-		return nil, 0, &WaitError{Wait: c.layout.unit} // others were here before
-	}
-	if t, slot, err = c.takeBatch(&w); err == nil {
-		c.batches.Add(1)
-	}
-	return t, slot, err
-}
-
 // timeOf is the time of a reading.
 func (c *core) timeOf(now reading) time.Time {
 	t, _ := c.layout.timeOf(now.tick)
 	return t.Add(time.Duration(now.rest))
-}
-
-// fill fills dst with IDs, in pieces as they become free.
-func fill[I AnyID[I]](ctx context.Context, c *core, dst []I) error {
-	needContext(ctx)
-	for len(dst) > 0 {
-		var t *term
-		var slot, n uint64
-		var err error
-		busy := c.line.busy()
-		if !busy {
-			t, slot, n, err = c.takeUpTo(uint64(len(dst)))
-		}
-		if busy || err != nil {
-			t, slot, n, err = c.takeInLine(ctx, waiter{want: uint64(len(dst))}, err)
-		}
-		if err != nil {
-			return err
-		}
-		c.batches.Add(1)
-		newBatch[I](&t.composer, slot, int(n)).write(dst[:n])
-		dst = dst[n:]
-	}
-	return nil
 }
 
 // Extend makes the window of the current grant end later. A time before its
@@ -759,66 +645,3 @@ func (c *core) Layout() Layout { return c.layout }
 
 // Grant is the current grant, as it was given; Extend does not change it.
 func (c *core) Grant() Grant { return c.term.Load().grant }
-
-// Stats is what a generator has done since it was made.
-type Stats struct {
-	IDs         uint64        // made, one by one or in batches
-	Batches     uint64        // made by Reserve and NextBatch, and pieces made by Fill
-	Waits       uint64        // calls that had to wait
-	TotalWait   time.Duration // of all these calls together
-	LongestWait time.Duration // of one call
-	Lead        time.Duration // of the last ID's time over the clock; negative when idle
-}
-
-// countRetired counts the IDs of earlier terms, as soon as they are known.
-func (c *core) countRetired() {
-	c.retired = slices.DeleteFunc(c.retired, func(t *term) bool {
-		n, ok := t.made()
-		if ok {
-			c.before += n
-		}
-		return ok
-	})
-}
-
-// countAll counts the IDs of all terms. It reports false, and counts none, while
-// those of one are not known.
-func (c *core) countAll() bool {
-	c.countRetired()
-	n, ok := c.term.Load().made()
-	if ok = ok && len(c.retired) == 0; ok {
-		c.reported = max(c.reported, c.before+n)
-	}
-	return ok
-}
-
-// Stats reports what the generator has done. Its counts never fall; Lead does.
-// After Seal no ID is missing, nor one that a call under way will return.
-func (c *core) Stats() Stats {
-	now := c.clock.now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.countAll() && c.isSealed {
-		// Some calls are inside swap, which waits for nothing, and no other begins
-		// one: it is the last chance to count what they took.
-		runtime.Gosched()
-	}
-	t := c.term.Load()
-	s := Stats{
-		IDs:         c.reported,
-		Batches:     c.batches.Load(),
-		Waits:       c.waits.count.Load(),
-		TotalWait:   time.Duration(c.waits.total.Load()),
-		LongestWait: time.Duration(c.waits.longest.Load()),
-	}
-	slot, any := t.end()
-	if !any {
-		slot = c.floor
-	}
-	if slot > 0 {
-		if last, err := c.layout.timeOf((slot - 1) >> c.layout.seqBits); err == nil {
-			s.Lead = last.Sub(now)
-		}
-	}
-	return s
-}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -63,12 +64,12 @@ const (
 // flake: the first n of 0-9A-Za-z, unpadded. The error is a *RangeError.
 //
 // Base(10), Base(36) and Base(62) are Decimal, Base36 and Base62, and Base(2)
-// is Binary.Short(). Base(16) is upper-case and so is not Hex.Short(); Base(32)
+// is the short form of Binary. Base(16) is upper-case and so is not that of Hex; Base(32)
 // and Base(58) are not Base32 and Base58.
 func Base(n int) (Format, error) {
 	switch n {
 	case 2:
-		return Binary.Short(), nil
+		return Binary.short(), nil
 	case 10:
 		return Decimal, nil
 	case 36:
@@ -121,7 +122,8 @@ func (f Format) isFixed() bool {
 }
 
 // Fixed returns f with a fixed width: leading zeros up to the width of the
-// greatest ID.
+// greatest ID. Compared byte by byte, such texts of IDs of one size are in the order
+// of the IDs, since all alphabets are in ASCII order.
 func (f Format) Fixed() Format {
 	if f.isFixed() {
 		return f
@@ -129,19 +131,14 @@ func (f Format) Fixed() Format {
 	return f ^ otherWidth
 }
 
-// Short returns f without leading zeros. UUID and Raw have one width only;
-// Short returns them as they are.
-func (f Format) Short() Format {
+// short returns f without leading zeros. UUID and Raw have one width only: they
+// stay as they are.
+func (f Format) short() Format {
 	if f == UUID || f == Raw || !f.isFixed() {
 		return f
 	}
 	return f ^ otherWidth
 }
-
-// Sortable reports whether the texts of IDs in f, compared byte by byte, are in
-// the order of the IDs. That is so for a fixed width, since all alphabets are
-// in ASCII order. IDs of 64 and of 128 bits do not sort together.
-func (f Format) Sortable() bool { return f.Fits(128) == nil && f.isFixed() }
 
 // Fits returns nil if f can write and read IDs of that many bits, 64 or 128,
 // and else an error that says why not. All formats fit but UUID, which is for
@@ -180,31 +177,21 @@ func ParseFormat(s string) (Format, error) {
 		return f, nil
 	case width == "fixed":
 		return f.Fixed(), nil
-	case width == "short" && f.Short() == f && f.isFixed():
+	case width == "short" && f.short() == f && f.isFixed():
 		return fault(len(name), name+" has one width only")
 	case width == "short":
-		return f.Short(), nil
+		return f.short(), nil
 	}
 	return fault(len(name), "what follows "+name+" is neither -fixed nor -short")
 }
 
+// plainNames are the names of the formats that have a constant.
+var plainNames = [...]string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "uuid", "raw"}
+
 // formatNamed returns the format of a name without a width.
 func formatNamed(name string) (Format, bool) {
-	switch name {
-	case "dec":
-		return Decimal, true
-	case "hex":
-		return Hex, true
-	case "bin":
-		return Binary, true
-	case "base32":
-		return Base32, true
-	case "base58":
-		return Base58, true
-	case "uuid":
-		return UUID, true
-	case "raw":
-		return Raw, true
+	if i := slices.Index(plainNames[:], name); i >= 0 {
+		return Format(i), true
 	}
 	digits, ok := strings.CutPrefix(name, "base")
 	if !ok {
@@ -227,38 +214,27 @@ func (f Format) String() string {
 }
 
 func (f Format) name() (string, bool) {
-	switch f {
-	case UUID:
-		return "uuid", true
-	case Raw:
-		return "raw", true
-	case Binary.Short():
-		return "base2", true
-	}
 	base, ok := f.base()
-	if !ok {
-		return "", false
-	}
 	kind := f &^ otherWidth
 	var name string
-	switch kind {
-	case Decimal:
-		name = "dec"
-	case Hex:
-		name = "hex"
-	case Binary:
-		name = "bin"
-	case anyBase | 32:
-		name = "flake32"
-	case anyBase | 58:
-		name = "flake58"
+	switch {
+	case f == UUID || f == Raw:
+		return plainNames[f], true
+	case !ok:
+		return "", false
+	case f == Binary|otherWidth:
+		return "base2", true
+	case int(kind) < len(plainNames):
+		name = plainNames[kind]
+	case base.N() == 32 || base.N() == 58:
+		name = "flake" + strconv.Itoa(base.N())
 	default:
 		name = "base" + strconv.Itoa(base.N())
 	}
-	if f == kind {
+	switch {
+	case f == kind:
 		return name, true
-	}
-	if f.isFixed() {
+	case f.isFixed():
 		return name + "-fixed", true
 	}
 	return name + "-short", true
@@ -497,30 +473,4 @@ func characterAt(text []byte, pos int) string {
 func newParseError(what string, text []byte, pos int, reason string) *ParseError {
 	const most = 256
 	return &ParseError{What: what, Text: string(text[:min(len(text), most)]), Pos: pos, Reason: reason}
-}
-
-// AppendBits appends the 64 bits of id to b, with sep between groups of that
-// many bits, counted from the right; with a group of 0 there is no sep. It is
-// how flake-idgen's examples show an ID, by the package biguint-format.
-func AppendBits(b []byte, id ID, group int, sep byte) []byte {
-	return appendBits(b, uint64(id), 64, group, sep)
-}
-
-// AppendBits128 appends the 128 bits of id to b, as AppendBits does.
-func AppendBits128(b []byte, id ID128, group int, sep byte) []byte {
-	hi, lo := id.Uint64s()
-	b = appendBits(b, hi, 128, group, sep)
-	return appendBits(b, lo, 64, group, sep)
-}
-
-// appendBits appends the bits of v, of which the first is number top-1 and the
-// last number top-64 of the whole ID, counted from the right.
-func appendBits(b []byte, v uint64, top, group int, sep byte) []byte {
-	for i := range 64 {
-		b = append(b, '0'+byte(v>>(63-i)&1))
-		if rest := top - 1 - i; group > 0 && rest > 0 && rest%group == 0 {
-			b = append(b, sep)
-		}
-	}
-	return b
 }

@@ -38,7 +38,6 @@ type encKind[T comparable] struct {
 	compare func(a, b T) int
 	append  func(firn.Format, []byte, T) []byte
 	parse   func(firn.Format, string) (T, error)
-	bitText func(b []byte, id T, group int, sep byte) []byte
 }
 
 var encKind64 = encKind[firn.ID]{
@@ -49,7 +48,6 @@ var encKind64 = encKind[firn.ID]{
 	compare: func(a, b firn.ID) int { return encSign(a < b, a > b) },
 	append:  firn.Format.Append,
 	parse:   firn.Format.Parse,
-	bitText: firn.AppendBits,
 }
 
 var encKind128 = encKind[firn.ID128]{
@@ -60,7 +58,6 @@ var encKind128 = encKind[firn.ID128]{
 	compare: firn.ID128.Compare,
 	append:  firn.Format.Append128,
 	parse:   firn.Format.Parse128,
-	bitText: firn.AppendBits128,
 }
 
 func encSign(less, more bool) int {
@@ -162,8 +159,8 @@ func encLaws[T comparable](t *testing.T, k encKind[T]) {
 			if digits != "" {
 				short := encBig(k.number(id), digits)
 				fixed := strings.Repeat(digits[:1], width-len(short)) + short
-				if got := string(k.append(f.Short(), nil, id)); got != short {
-					t.Fatalf("%v: Append(%v) = %q, want %q", f.Short(), id, got, short)
+				if got := string(k.append(encShort(f), nil, id)); got != short {
+					t.Fatalf("%v: Append(%v) = %q, want %q", encShort(f), id, got, short)
 				}
 				if got := string(k.append(f.Fixed(), nil, id)); got != fixed {
 					t.Fatalf("%v: Append(%v) = %q, want %q", f.Fixed(), id, got, fixed)
@@ -183,7 +180,7 @@ func encLaws[T comparable](t *testing.T, k encKind[T]) {
 					}
 				}
 			}
-			if f.Sortable() {
+			if f == f.Fixed() {
 				if len(text) != width {
 					t.Fatalf("%v: Append(%v) = %q, %d bytes long, want %d", f, id, text, len(text), width)
 				}
@@ -280,12 +277,9 @@ func TestFormatNames(t *testing.T) {
 		if got, err := firn.ParseFormat(s); err != nil || got != f {
 			t.Errorf("ParseFormat(%q) = %v, %v, want the format that printed it", s, got, err)
 		}
-		if fixed, short := f.Fixed(), f.Short(); fixed.Fixed() != fixed || short.Short() != short ||
-			fixed.Short() != short || short.Fixed() != fixed || f != fixed && f != short {
+		if fixed, short := f.Fixed(), encShort(f); fixed.Fixed() != fixed || encShort(short) != short ||
+			encShort(fixed) != short || short.Fixed() != fixed || f != fixed && f != short {
 			t.Errorf("%v: Fixed and Short give %v and %v", f, fixed, short)
-		}
-		if f.Sortable() != (f == f.Fixed()) {
-			t.Errorf("%v: Sortable() = %t", f, f.Sortable())
 		}
 	}
 	for n := 2; n <= 62; n++ {
@@ -384,8 +378,8 @@ func TestNotAFormat(t *testing.T) {
 		if text, err := f.MarshalText(); err == nil {
 			t.Fatalf("%v: MarshalText = %s, want an error", f, text)
 		}
-		if f.Sortable() || f.Fits(64) == nil {
-			t.Fatalf("%v is not a format, but is sortable or fits", f)
+		if f.Fits(64) == nil {
+			t.Fatalf("%v is not a format, but fits", f)
 		}
 		if id, err := f.Parse("1"); err == nil || !strings.Contains(err.Error(), "is not a format") {
 			t.Fatalf("%v: Parse = %v, %v, want an error", f, id, err)
@@ -612,50 +606,10 @@ func TestParseErrorKeepsCopy(t *testing.T) {
 	}
 }
 
-func TestAppendBits(t *testing.T) {
-	t.Run("ID", func(t *testing.T) { encBitLaws(t, encKind64) })
-	t.Run("ID128", func(t *testing.T) { encBitLaws(t, encKind128) })
-
-	// The ID of flake-idgen's examples: 42 bits of time, 10 of node, 12 of
-	// sequence, in bytes and in uneven groups.
-	id := firn.ID(0x62f3f95a00430001)
-	for _, test := range []struct {
-		group int
-		sep   byte
-		want  string
-	}{
-		{0, ' ', "0110001011110011111110010101101000000000010000110000000000000001"},
-		{8, ' ', "01100010 11110011 11111001 01011010 00000000 01000011 00000000 00000001"},
-		{12, '-', "0110-001011110011-111110010101-101000000000-010000110000-000000000001"},
-		{63, '_', "0_110001011110011111110010101101000000000010000110000000000000001"},
-		{64, '_', "0110001011110011111110010101101000000000010000110000000000000001"},
-		{1000, '_', "0110001011110011111110010101101000000000010000110000000000000001"},
-		{-1, '_', "0110001011110011111110010101101000000000010000110000000000000001"},
-	} {
-		if got := firn.AppendBits(nil, id, test.group, test.sep); string(got) != test.want {
-			t.Errorf("AppendBits(%#x, %d, %q) = %s, want %s", uint64(id), test.group, test.sep, got, test.want)
-		}
+// encShort is the format of the short texts, or f where it has one width only.
+func encShort(f firn.Format) firn.Format {
+	if short, err := firn.ParseFormat(strings.TrimSuffix(f.String(), "-fixed") + "-short"); err == nil {
+		return short
 	}
-}
-
-func encBitLaws[T comparable](t *testing.T, k encKind[T]) {
-	for _, id := range k.samples() {
-		plain := string(k.append(firn.Binary, nil, id))
-		for group := 0; group <= k.bits+1; group++ {
-			text := string(k.bitText([]byte("="), id, group, ' '))
-			if got := strings.ReplaceAll(text, " ", ""); got != "="+plain {
-				t.Fatalf("AppendBits(%v, %d) = %s, want the bits %s", id, group, text, plain)
-			}
-			for i, part := range strings.Split(text[1:], " ") {
-				if group > 0 && len(part) != group && (i > 0 || len(part) != k.bits%group) {
-					t.Fatalf("AppendBits(%v, %d) = %s: group %q", id, group, text, part)
-				}
-			}
-		}
-	}
-	b := make([]byte, 0, 300)
-	id := k.of(math.MaxUint64, 1)
-	if n := testing.AllocsPerRun(100, func() { b = k.bitText(b[:0], id, 1, '.') }); n != 0 {
-		t.Errorf("AppendBits of %s allocates %v times, want 0", k.name, n)
-	}
+	return f
 }

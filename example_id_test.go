@@ -109,7 +109,7 @@ func ExampleFormat() {
 		for _, id := range ids {
 			texts = append(texts, string(f.Append(nil, id)))
 		}
-		fmt.Println(f, texts, f.Sortable(), slices.IsSorted(texts))
+		fmt.Println(f, texts, f == f.Fixed(), slices.IsSorted(texts))
 	}
 
 	// A letter that Crockford's alphabet leaves out is not guessed at.
@@ -143,11 +143,4 @@ func ExampleFormat_Append() {
 	// base62 8UivRod9Ci0 true <nil>
 	// base16 62F3F95A00430000 true <nil>
 	// base2 110001011110011111110010101101000000000010000110000000000000000 true <nil>
-}
-
-// The bits of one of flake-idgen's IDs, in groups as biguint-format prints them.
-func ExampleAppendBits() {
-	fmt.Println(string(firn.AppendBits(nil, 0x62f3f95a00430001, 8, ' ')))
-	// Output:
-	// 01100010 11110011 11111001 01011010 00000000 01000011 00000000 00000001
 }

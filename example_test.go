@@ -219,7 +219,7 @@ func ExamplePrefetcher() {
 	// 117232474521628672 <nil>
 	// 117232474521628673 <nil>
 	// 117232474521628674 <nil>
-	// {Fetches:1 Discarded:0}
+	// {Fetches:1 Discarded:0 Waits:1}
 }
 
 // A server's answer in a few words, turned back into IDs.

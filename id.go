@@ -2,6 +2,7 @@ package firn
 
 import (
 	"database/sql/driver"
+	"encoding"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -144,25 +145,37 @@ func (id ID) Value() (driver.Value, error) {
 // sends a bigint as its digits, and an ID of exactly 8 digits is of the first
 // minute after its layout's epoch. On an error id stays as it was.
 func (id *ID) Scan(src any) error {
+	return scan("ID", 8, src, id, func(n uint64) { *id = ID(n) })
+}
+
+// scan is Scan of an ID of that many bytes. An integer is set with number.
+func scan(what string, size int, src any, id interface {
+	encoding.TextUnmarshaler
+	encoding.BinaryUnmarshaler
+}, number func(uint64)) error {
 	switch src := src.(type) {
 	case nil:
-		*id = 0
+		number(0)
 	case int64:
 		if src < 0 {
-			return &RangeError{Field: "ID", Value: strconv.FormatInt(src, 10), Min: "0", Max: ID(math.MaxUint64).String()}
+			greatest := basen.Boundary(10).Append64(nil, math.MaxUint64, false)
+			if size == 16 {
+				greatest = basen.Boundary(10).Append128(nil, math.MaxUint64, math.MaxUint64, false)
+			}
+			return &RangeError{Field: what, Value: strconv.FormatInt(src, 10), Min: "0", Max: string(greatest)}
 		}
-		*id = ID(src)
+		number(uint64(src))
 	case uint64:
-		*id = ID(src)
+		number(src)
 	case string:
 		return id.UnmarshalText([]byte(src))
 	case []byte:
-		if len(src) == 8 {
+		if len(src) == size {
 			return id.UnmarshalBinary(src)
 		}
 		return id.UnmarshalText(src)
 	default:
-		return fmt.Errorf("firn: scan ID: a column of type %T is not an ID; it should be an integer, text or 8 bytes", src)
+		return fmt.Errorf("firn: scan %s: a column of type %T is not an ID; it should be an integer, text or %d bytes", what, src, size)
 	}
 	return nil
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"encoding/binary"
-	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/firnid/firn/internal/basen"
 )
@@ -70,10 +68,7 @@ func (id ID128) Uint64s() (hi, lo uint64) {
 func (id ID128) Compare(other ID128) int {
 	hi, lo := id.Uint64s()
 	otherHi, otherLo := other.Uint64s()
-	if hi != otherHi {
-		return cmp.Compare(hi, otherHi)
-	}
-	return cmp.Compare(lo, otherLo)
+	return cmp.Or(cmp.Compare(hi, otherHi), cmp.Compare(lo, otherLo))
 }
 
 // IsZero reports whether id is the zero ID128. encoding/json calls it for
@@ -150,25 +145,5 @@ func (id ID128) Value() (driver.Value, error) {
 // []byte, and an ID whose text has exactly 16 characters is below 2^56, without
 // a time. On an error id stays as it was.
 func (id *ID128) Scan(src any) error {
-	switch src := src.(type) {
-	case nil:
-		*id = ID128{}
-	case int64:
-		if src < 0 {
-			return &RangeError{Field: "ID128", Value: strconv.FormatInt(src, 10), Min: "0", Max: "340282366920938463463374607431768211455"}
-		}
-		*id = ID128FromUint64s(0, uint64(src))
-	case uint64:
-		*id = ID128FromUint64s(0, src)
-	case string:
-		return id.UnmarshalText([]byte(src))
-	case []byte:
-		if len(src) == 16 {
-			return id.UnmarshalBinary(src)
-		}
-		return id.UnmarshalText(src)
-	default:
-		return fmt.Errorf("firn: scan ID128: a column of type %T is not an ID; it should be text, 16 bytes or an integer", src)
-	}
-	return nil
+	return scan("ID128", 16, src, id, func(n uint64) { *id = ID128FromUint64s(0, n) })
 }

@@ -1075,3 +1075,35 @@ func TestWaitersHearOfChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestImportersDoNotAllocate is TestNextDoesNotAllocate for a package that imports
+// firn: what escapes from a generic call is not the same there.
+func TestImportersDoNotAllocate(t *testing.T) {
+	o, grant := &firn.Options{MaxAhead: time.Hour}, firn.Grant{Node: 1, From: time.Unix(1, 0)}
+	g, err := firn.NewGenerator(firn.Default(), grant, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g128, err := firn.NewGenerator128(firn.MustParseLayout("uuidv7"), grant, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, c128, ctx := g.Cursor(), g128.Cursor(), t.Context()
+	for name, next := range map[string]func(){
+		"Next":       func() { sink, _ = g.Next(ctx) },
+		"TryNext":    func() { sink, _ = g.TryNext() },
+		"Next128":    func() { sink128, _ = g128.Next(ctx) },
+		"TryNext128": func() { sink128, _ = g128.TryNext() },
+		"Cursor":     func() { sink, _ = c.Next(ctx) },
+		"Cursor128":  func() { sink128, _ = c128.TryNext() },
+	} {
+		if n := testing.AllocsPerRun(1000, next); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+var (
+	sink    firn.ID
+	sink128 firn.ID128
+)

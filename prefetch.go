@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -33,130 +31,34 @@ type Prefetcher = PrefetcherOf[ID]
 type Prefetcher128 = PrefetcherOf[ID128]
 
 // A PrefetcherOf is a Prefetcher or a Prefetcher128.
+//
+// IDs are taken from the block without a lock. Blocks are put in place under mu, and
+// only where the one before is sealed or used up: so IDs come in the order of their
+// batches, and none comes twice.
 type PrefetcherOf[I AnyID[I]] struct {
-	source   SourceOf[I]
-	count    int
-	validity time.Duration // 0 or less: IDs may be of any age
-	timed    bool          // take looks at the clock, as no timer ends a block
+	source      SourceOf[I]
+	validity    time.Duration // 0 or less: IDs may be of any age
+	least, most int           // of count
+	background  bool          // fetches are not made by callers, and begin before they are needed
+	timed       bool          // a look at the clock ends a block, and not a timer
 
-	block  atomic.Pointer[block[I]]
-	fetch  chan struct{} // holds one item: who has it may fetch
-	closed atomic.Bool
-	ahead  *ahead[I] // nil if callers fetch themselves; then it has fetch and closed
-
+	block              atomic.Pointer[block[I]]
 	fetches, discarded atomic.Uint64
+
+	ctx    context.Context // of fetches in the background
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when p is closed and nothing runs
+
+	mu       sync.Mutex // guards what follows, and the replacing of the block
+	count    int        // to ask for
+	ready    *block[I]  // fetched in the background, and not yet in place
+	fetching *fetch[I]  // under way
+	failed   error      // of the last fetch
+	timer    *time.Timer
+	running  int // fetches under way and timers that have not fired
+	closed   bool
+	waits    uint64
 }
-
-// A block is a batch ready for use. It is immutable but for next, low and near. It
-// fills a cache line, which whoever takes an ID must own anyway.
-type block[I AnyID[I]] struct {
-	size    uint64                     // number of IDs
-	next    atomic.Uint64              // index of the next ID; size or more when used up
-	low     atomic.Uint64              // index from which on the next batch is fetched
-	near    atomic.Pointer[stretch[I]] // where an ID was taken last: where to look first
-	content *content[I]
-	arrived time.Time
-}
-
-// The content of a block is its IDs as stretches, or one by one where these would
-// be short. Stretches are small, where IDs that another processor has laid out
-// would have to come from its cache, which takes longer than all the rest.
-type content[I AnyID[I]] struct {
-	stretches []stretch[I] // in order
-	ids       []I          // or these
-}
-
-// A stretch is a run with the index of its first ID.
-type stretch[I AnyID[I]] struct {
-	start, size uint64
-	first       I
-	step        uint64
-}
-
-// never is a block's low if nothing is to be fetched ahead.
-const never = math.MaxUint64
-
-// newBlock makes a block of a batch. It refuses one that was not asked for.
-func newBlock[I AnyID[I]](batch BatchOf[I], count int) (*block[I], error) {
-	n := batch.Len()
-	if n < 1 || n > count {
-		return nil, fmt.Errorf("firn: the source of a prefetcher was asked for %d IDs and gave %d", count, n)
-	}
-	b := &block[I]{size: uint64(n), content: new(content[I]), arrived: time.Now()}
-	b.low.Store(never)
-	if b.content.stretches = stretchesOf(batch); b.content.stretches != nil {
-		b.near.Store(&b.content.stretches[0])
-	} else {
-		b.content.ids = batch.appendTo(nil)
-	}
-	return b, nil
-}
-
-// stretchesOf is a batch as stretches, or nil where they are short on average.
-func stretchesOf[I AnyID[I]](batch BatchOf[I]) (all []stretch[I]) {
-	if batch.composer != nil && !batch.composer.random.isZero() {
-		return nil
-	}
-	const short = 16
-	start := uint64(0)
-	for r := range batch.eachRun {
-		size := uint64(r.Count)
-		if over, _ := bits.Mul64(size-1, r.Step); over > 0 || len(all) > batch.n/short {
-			return nil
-		}
-		all = append(all, stretch[I]{start, size, r.First, r.Step})
-		start += size
-	}
-	return all
-}
-
-// at is the ID of an index below size.
-func (b *block[I]) at(i uint64) I {
-	s := b.near.Load()
-	if s == nil {
-		return b.content.ids[i]
-	}
-	if i-s.start >= s.size {
-		s = b.find(i)
-	}
-	return s.at(i)
-}
-
-// find is the stretch of an index below size. The next IDs will be there too.
-func (b *block[I]) find(i uint64) *stretch[I] {
-	all := b.content.stretches
-	n, _ := slices.BinarySearchFunc(all, i, func(s stretch[I], i uint64) int {
-		if s.start+s.size <= i {
-			return -1
-		}
-		return 1
-	})
-	b.near.Store(&all[n])
-	return &all[n]
-}
-
-// at is the ID of an index that lies in the stretch.
-func (s *stretch[I]) at(i uint64) (id I) {
-	by := (i - s.start) * s.step
-	// Generic code calls plus by a table; this is an addition.
-	if id64, ok := any(&id).(*ID); ok {
-		*id64 = *any(&s.first).(*ID) + ID(by)
-		return id
-	}
-	return s.first.plus(by)
-}
-
-// copyTo copies the IDs from an index on, as many as there are and dst holds.
-func (b *block[I]) copyTo(dst []I, from uint64) int {
-	n := int(min(uint64(len(dst)), b.size-from))
-	for i := range n {
-		dst[i] = b.at(from + uint64(i))
-	}
-	return n
-}
-
-// seal ends a block, and returns how many of its IDs nobody has taken.
-func (b *block[I]) seal() (left uint64) { return b.size - min(b.size, b.next.Swap(b.size)) }
 
 // ErrClosed means that Close was called: the Prefetcher hands out no more IDs.
 var ErrClosed = errors.New("firn: prefetcher is closed")
@@ -172,22 +74,88 @@ var ErrClosed = errors.New("firn: prefetcher is closed")
 //
 // It starts no goroutine: it fetches when a caller needs an ID that is not there.
 // StartPrefetcher makes one that fetches before that.
-func NewPrefetcher(source Source, count int, validity time.Duration) *Prefetcher {
-	return newPrefetcher[ID](source, count, validity)
-}
-
-// NewPrefetcher128 is NewPrefetcher for 128-bit IDs.
-func NewPrefetcher128(source Source128, count int, validity time.Duration) *Prefetcher128 {
-	return newPrefetcher[ID128](source, count, validity)
-}
-
-func newPrefetcher[I AnyID[I]](source SourceOf[I], count int, validity time.Duration) *PrefetcherOf[I] {
+func NewPrefetcher[I AnyID[I]](source SourceOf[I], count int, validity time.Duration) *PrefetcherOf[I] {
 	if source == nil || count < 1 {
 		panic(fmt.Sprintf("firn: NewPrefetcher needs a source and a count of at least 1, not %d", count))
 	}
-	p := &PrefetcherOf[I]{source: source, count: count, validity: validity, timed: validity > 0, fetch: make(chan struct{}, 1)}
+	return (&PrefetcherOf[I]{source: source, validity: validity, least: count, most: count, timed: validity > 0}).init()
+}
+
+// PrefetchOptions say how much a Prefetcher of StartPrefetcher fetches. A zero
+// field, or a nil pointer, means what the field says.
+type PrefetchOptions struct {
+	// Count is the number of IDs that is asked for at first, and the least; 0
+	// means 100.
+	//
+	// It doubles whenever a caller had to wait because a batch was used up before
+	// the next was there: with batches so large that the fetch takes less time
+	// than the use of half a batch, nobody waits. It is halved when a batch grows
+	// too old before half of it was used.
+	Count int
+
+	// MaxCount is the most that Count grows to; 0 means 10,000, or Count where
+	// that is more.
+	MaxCount int
+
+	// Validity is how old an ID may be when it is handed out, counted from the
+	// arrival of its batch; 0 means 10 minutes, and less than 0 any age. A timer
+	// ends the batch, so that a program that was stopped for longer may hand out
+	// a few more of them in the moment after.
+	Validity time.Duration
+}
+
+// fill returns the options with the defaults in place. It panics if they
+// contradict each other.
+func (o *PrefetchOptions) fill() PrefetchOptions {
+	var filled PrefetchOptions
+	if o != nil {
+		filled = *o
+	}
+	if filled.Count == 0 {
+		filled.Count = 100
+		if filled.MaxCount > 0 {
+			filled.Count = min(filled.Count, filled.MaxCount)
+		}
+	}
+	if filled.MaxCount == 0 {
+		filled.MaxCount = max(filled.Count, 10_000)
+	}
+	if filled.Validity == 0 {
+		filled.Validity = 10 * time.Minute
+	}
+	if filled.Count < 1 || filled.MaxCount < filled.Count {
+		panic(fmt.Sprintf("firn: StartPrefetcher needs a Count of at least 1, and a MaxCount that is not less, not %d and %d", filled.Count, filled.MaxCount))
+	}
+	return filled
+}
+
+// StartPrefetcher makes a Prefetcher that fetches ahead: when half of a batch is
+// used, the next is asked for in the background, so that callers wait only at
+// first, after a pause longer than the validity, and where the source is slower
+// than they are. One fetch is under way at a time. If one fails while there are
+// IDs left, nobody sees it, and it is tried again as they go down.
+//
+// Nothing is fetched before the first call, and a Prefetcher that is not called
+// does nothing. The source's NextBatch gets a context that ends with Close. If it
+// panics, the fetch has failed, and the calls that get its error panic instead.
+//
+// A copy of the process, such as a snapshot of its machine that is restored, holds
+// the same batch and hands out the same IDs: close a Prefetcher before.
+//
+// It panics if source is nil, or the options contradict each other.
+func StartPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
+	if source == nil {
+		panic("firn: StartPrefetcher needs a source")
+	}
+	set := o.fill()
+	return (&PrefetcherOf[I]{source: source, validity: set.Validity, least: set.Count, most: set.MaxCount, background: true}).init()
+}
+
+// init makes p ready.
+func (p *PrefetcherOf[I]) init() *PrefetcherOf[I] {
+	p.count, p.ended = p.least, make(chan struct{})
+	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.block.Store(new(block[I]))
-	p.fetch <- struct{}{}
 	return p
 }
 
@@ -218,30 +186,9 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 			return b.at(i), nil
 		}
 	}
-	return p.nextSlow(ctx)
-}
-
-// nextSlow is Next where there may be no ID.
-func (p *PrefetcherOf[I]) nextSlow(ctx context.Context) (id I, err error) {
-	if p.ahead != nil {
-		var one [1]I
-		_, err := p.await(ctx, one[:])
-		return one[0], err
-	}
-	for {
-		b := p.block.Load()
-		if id, ok := p.take(b); ok {
-			return id, nil
-		}
-		select {
-		case <-p.fetch:
-		case <-ctx.Done():
-			return id, ctx.Err()
-		}
-		if id, ok, err := p.refill(ctx, b); ok || err != nil {
-			return id, err
-		}
-	}
+	var one [1]I
+	_, err = p.some(ctx, one[:])
+	return one[0], err
 }
 
 // TryNext hands out the next ID if it has been fetched. It never waits, and never
@@ -249,16 +196,18 @@ func (p *PrefetcherOf[I]) nextSlow(ctx context.Context) (id I, err error) {
 // there is no ID, the error matches ErrExhausted, and the error of the last fetch
 // if that failed.
 func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
-	if p.ahead != nil {
-		var one [1]I
-		err := p.tryAhead(one[:])
+	var one [1]I
+	if p.takeSome(p.block.Load(), one[:]) > 0 {
+		return one[0], nil
+	}
+	n, _, _, err := p.takeOrFetch(one[:], nil, p.background)
+	if n > 0 || err != nil {
 		return one[0], err
 	}
-	if id, ok := p.take(p.block.Load()); ok {
-		return id, nil
-	}
-	if p.closed.Load() {
-		return id, ErrClosed
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed != nil {
+		return id, fmt.Errorf("%w: the last fetch has failed: %w", ErrExhausted, p.failed)
 	}
 	return id, ErrExhausted
 }
@@ -268,105 +217,65 @@ func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 // that it has are lost.
 func (p *PrefetcherOf[I]) Fill(ctx context.Context, dst []I) error {
 	needContext(ctx)
-	if p.ahead != nil {
-		for len(dst) > 0 {
-			n := p.takeSome(p.block.Load(), dst)
-			if n == 0 {
-				var err error
-				if n, err = p.await(ctx, dst); err != nil {
-					return err
-				}
-			}
-			dst = dst[n:]
-		}
-		return nil
-	}
-	for i := range dst {
-		id, err := p.Next(ctx)
+	for len(dst) > 0 {
+		n, err := p.some(ctx, dst)
 		if err != nil {
 			return err
 		}
-		dst[i] = id
+		dst = dst[n:]
 	}
 	return nil
 }
 
-// take takes the next ID of a block that is neither used up nor too old.
-func (p *PrefetcherOf[I]) take(b *block[I]) (id I, ok bool) {
-	if b.next.Load() >= b.size {
-		return id, false
+// some takes the next IDs, at most as many as dst holds and at least one, and
+// fetches or waits where there are none.
+func (p *PrefetcherOf[I]) some(ctx context.Context, dst []I) (int, error) {
+	if n := p.takeSome(p.block.Load(), dst); n > 0 {
+		return n, nil
 	}
-	if p.timed && time.Since(b.arrived) >= p.validity {
-		return id, false
-	}
-	i := b.next.Add(1) - 1
-	if i >= b.size {
-		return id, false
-	}
-	return b.at(i), true
-}
-
-// refill puts a new block in place of old, and takes its first ID: however
-// short the validity, a call that has fetched gets one. It is not ok if another
-// call has fetched meanwhile. The caller holds what was in fetch; refill puts it
-// back, even if the source panics.
-func (p *PrefetcherOf[I]) refill(ctx context.Context, old *block[I]) (id I, ok bool, err error) {
-	defer func() { p.fetch <- struct{}{} }()
-	if p.closed.Load() {
-		return id, false, ErrClosed
-	}
-	if p.block.Load() != old {
-		return id, false, nil
-	}
-	batch, err := p.source.NextBatch(ctx, p.count)
-	if err != nil {
-		return id, false, err
-	}
-	b, err := newBlock(batch, p.count)
-	if err != nil {
-		return id, false, err
-	}
-	p.fetches.Add(1)
-	p.discarded.Add(old.seal())
-	b.next.Store(1)
-	// It fails where Close did not wait for this fetch; then this call alone gets an ID.
-	p.block.CompareAndSwap(old, b)
-	return b.at(0), true, nil
+	return p.await(ctx, dst)
 }
 
 // Close ends p: what has been fetched is forgotten, and calls from now on return
-// ErrClosed, as do those that wait for a fetch that StartPrefetcher's p had begun.
-// It ends that fetch, and waits for it, or until ctx is done; nothing runs any
-// more when it has returned nil. It may be called more than once.
+// ErrClosed, as do those that wait for a fetch. It ends a fetch in the background,
+// and waits for that of a caller, which may still get its IDs; both until ctx is
+// done. Nothing runs any more when it has returned nil. It may be called more than
+// once.
 func (p *PrefetcherOf[I]) Close(ctx context.Context) error {
-	if p.ahead != nil {
-		return p.closeAhead(ctx)
+	p.mu.Lock()
+	if !p.closed {
+		p.running++ // until the end of this
+		p.closed = true
+		p.cancel()
+		p.ready = nil
+		p.stopTimer()
+		p.block.Swap(new(block[I])).seal()
+		p.end()
 	}
-	p.closed.Store(true)
-	p.forget()
+	p.mu.Unlock()
 	select {
-	case <-p.fetch: // no caller fetches any more
+	case <-p.ended:
+		return nil
 	default:
-		select {
-		case <-p.fetch:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
-	p.fetch <- struct{}{}
-	return nil
+	select {
+	case <-p.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
-
-// forget drops what has been fetched.
-func (p *PrefetcherOf[I]) forget() { p.block.Swap(new(block[I])).seal() }
 
 // PrefetchStats is what a prefetcher has done since it was made.
 type PrefetchStats struct {
 	Fetches   uint64 // batches fetched
 	Discarded uint64 // IDs that grew too old before anybody asked for them
+	Waits     uint64 // calls that found no ID, and fetched, waited or, as TryNext, gave up
 }
 
 // Stats reports what the prefetcher has done.
 func (p *PrefetcherOf[I]) Stats() PrefetchStats {
-	return PrefetchStats{Fetches: p.fetches.Load(), Discarded: p.discarded.Load()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return PrefetchStats{Fetches: p.fetches.Load(), Discarded: p.discarded.Load(), Waits: p.waits}
 }

@@ -98,8 +98,8 @@ func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 		for i := range ID(9) {
 			wantNext(t, p, i+7)
 		}
-		if waited := time.Since(start); waited != 0 || p.Waits() != 1 {
-			t.Errorf("waited %v in %d calls, want only the first", waited, p.Waits())
+		if waited := time.Since(start); waited != 0 || p.Stats().Waits != 1 {
+			t.Errorf("waited %v in %d calls, want only the first", waited, p.Stats().Waits)
 		}
 	})
 }
@@ -471,7 +471,7 @@ func TestStartPrefetcherUnique(t *testing.T) {
 			t.Fatalf("%v was handed out, or twice", id)
 		}
 	}
-	t.Logf("%d IDs, %+v, %d waits, %d failures", len(got), p.Stats(), p.Waits(), source.failures.Load())
+	t.Logf("%d IDs, %+v, %d failures", len(got), p.Stats(), source.failures.Load())
 }
 
 type shaky struct {
@@ -496,7 +496,7 @@ func TestStartPrefetcher128(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := StartPrefetcher128(g, nil)
+	p := StartPrefetcher(g, nil)
 	defer p.Close(context.Background())
 	seen := make(map[ID128]bool)
 	for range 1000 {
@@ -590,7 +590,7 @@ func checkPrefetched[I AnyID[I]](t *testing.T, name string, batch BatchOf[I]) {
 	if n := b.copyTo(copied, 0); n != len(want) || !slices.Equal(copied[:n], want) || !slices.Equal(got, want) {
 		t.Errorf("%s: %v and %v, want %v", name, got, copied, want)
 	}
-	p := startPrefetcher[I](once[I]{batch}, &PrefetchOptions{Count: len(want)})
+	p := StartPrefetcher(once[I]{batch}, &PrefetchOptions{Count: len(want)})
 	defer p.Close(context.Background())
 	for i := range want {
 		if id, err := p.Next(t.Context()); id != want[i] || err != nil {

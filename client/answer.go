@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -20,16 +21,8 @@ import (
 // A number is an ID of either width.
 type number struct{ hi, lo uint64 }
 
-func (a number) less(b number) bool { return a.hi < b.hi || a.hi == b.hi && a.lo < b.lo }
-
 func compareNumbers(a, b number) int {
-	switch {
-	case a.less(b):
-		return -1
-	case b.less(a):
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.lo, b.lo))
 }
 
 // plus is a + step*n, and whether it has at most 128 bits.
@@ -90,7 +83,7 @@ func newSpan(first number, step uint64, count, size int) (span, error) {
 func checkDisjoint(spans []span) error {
 	ascend := func(spans []span) bool {
 		for i := 1; i < len(spans); i++ {
-			if !spans[i-1].last.less(spans[i].first) {
+			if compareNumbers(spans[i-1].last, spans[i].first) >= 0 {
 				return false
 			}
 		}
@@ -143,7 +136,7 @@ func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error)
 			return p.errorf("runs are there twice")
 		}
 		found = true
-		return p.array(func() error {
+		return p.list('[', ']', func() error {
 			s, err := p.run(size)
 			if err != nil {
 				return err
@@ -167,6 +160,11 @@ func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error)
 	case total != count:
 		return nil, fmt.Errorf("it has %d IDs, not the %d that were asked for", total, count)
 	}
+	return runsOf[I](spans)
+}
+
+// runsOf is the runs of spans that have no ID in common.
+func runsOf[I firn.AnyID[I]](spans []span) ([]firn.RunOf[I], error) {
 	if err := checkDisjoint(spans); err != nil {
 		return nil, err
 	}
@@ -184,7 +182,6 @@ func parsePacked[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], erro
 		return nil, fmt.Errorf("it has %d bytes, not the %d of %d IDs of %d bits", len(data), count*size, count, 8*size)
 	}
 	spans := make([]span, 0, count)
-	runs := make([]firn.RunOf[I], 0, count)
 	for id := range slices.Chunk(data, size) {
 		n := number{lo: binary.BigEndian.Uint64(id[size-8:])}
 		if size == 16 {
@@ -195,9 +192,8 @@ func parsePacked[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], erro
 			return nil, errors.New("it has the ID 0, which is never made")
 		}
 		spans = append(spans, s)
-		runs = append(runs, firn.RunOf[I]{First: idOf[I](n), Step: 1, Count: 1})
 	}
-	return runs, checkDisjoint(spans)
+	return runsOf[I](spans)
 }
 
 // A parser reads the JSON of an answer. It is stricter than encoding/json, which
@@ -239,26 +235,19 @@ func (p *parser) expect(c byte) error {
 	return nil
 }
 
-// object calls member for each member of an object, to read its value.
-func (p *parser) object(member func(key string) error) error {
-	if err := p.expect('{'); err != nil {
+// list calls item for each item of a list, to read it.
+func (p *parser) list(begin, end byte, item func() error) error {
+	if err := p.expect(begin); err != nil {
 		return err
 	}
-	if p.is('}') {
+	if p.is(end) {
 		return nil
 	}
 	for {
-		key, err := p.text()
-		if err == nil {
-			err = p.expect(':')
-		}
-		if err == nil {
-			err = member(key)
-		}
-		if err != nil {
+		if err := item(); err != nil {
 			return err
 		}
-		if p.is('}') {
+		if p.is(end) {
 			return nil
 		}
 		if err := p.expect(','); err != nil {
@@ -267,25 +256,18 @@ func (p *parser) object(member func(key string) error) error {
 	}
 }
 
-// array calls element for each element of an array, to read it.
-func (p *parser) array(element func() error) error {
-	if err := p.expect('['); err != nil {
+// object calls member for each member of an object, to read its value.
+func (p *parser) object(member func(key string) error) error {
+	return p.list('{', '}', func() error {
+		key, err := p.text()
+		if err == nil {
+			err = p.expect(':')
+		}
+		if err == nil {
+			err = member(key)
+		}
 		return err
-	}
-	if p.is(']') {
-		return nil
-	}
-	for {
-		if err := element(); err != nil {
-			return err
-		}
-		if p.is(']') {
-			return nil
-		}
-		if err := p.expect(','); err != nil {
-			return err
-		}
-	}
+	})
 }
 
 // text reads a string of printable ASCII characters without escapes: no server

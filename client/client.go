@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/firnid/firn"
 )
 
 // A Client asks servers for IDs. It is safe for use by many goroutines at once,
@@ -92,12 +90,12 @@ func newTransport(config *tls.Config, dial func(ctx context.Context, network, ad
 // Nothing is asked of a server before the first ID is; a name that no sequencer
 // can have is an error then.
 func (c *Client) Sequencer(name string) *Sequencer {
-	return sequencerOf(c, c.sequencers, name, firn.StartPrefetcher)
+	return sequencerOf(c, c.sequencers, name)
 }
 
 // Sequencer128 is Sequencer for IDs of 128 bits.
 func (c *Client) Sequencer128(name string) *Sequencer128 {
-	return sequencerOf(c, c.sequencers128, name, firn.StartPrefetcher128)
+	return sequencerOf(c, c.sequencers128, name)
 }
 
 // Servers reports what is known of the servers, in the order of Config.Servers.

@@ -48,7 +48,7 @@ var (
 )
 
 // sequencerOf finds or makes a sequencer.
-func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], name string, start func(firn.SourceOf[I], *firn.PrefetchOptions) *firn.PrefetcherOf[I]) *SequencerOf[I] {
+func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], name string) *SequencerOf[I] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := all[name]; s != nil {
@@ -61,7 +61,7 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 		view:   c.roster.newView(),
 	}
 	s.most.Store(MaxCount)
-	s.prefetch = start(s, c.config.Prefetch)
+	s.prefetch = firn.StartPrefetcher(s, c.config.Prefetch)
 	s.forget = func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -134,12 +134,13 @@ type Stats struct {
 
 // Stats reports what the sequencer has done.
 func (s *SequencerOf[I]) Stats() Stats {
+	p := s.prefetch.Stats()
 	return Stats{
 		Batches:   s.batches.Load(),
 		IDs:       s.ids.Load(),
 		Failures:  s.failures.Load(),
-		Discarded: s.prefetch.Stats().Discarded,
-		Waits:     s.prefetch.Waits(),
+		Discarded: p.Discarded,
+		Waits:     p.Waits,
 		Err:       s.lastError(),
 	}
 }

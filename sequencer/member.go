@@ -13,8 +13,14 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// generator is what firn.Generator and firn.Generator128 share.
-type generator interface {
+// generator is a firn.Generator or a firn.Generator128.
+type generator[I firn.AnyID[I]] interface {
+	Next(context.Context) (I, error)
+	TryNext() (I, error)
+	Fill(context.Context, []I) error
+	Reserve(int) (firn.BatchOf[I], time.Duration, error)
+	NextBatch(context.Context, int) (firn.BatchOf[I], error)
+	TryNextBatch(int) (firn.BatchOf[I], error)
 	Extend(until time.Time) error
 	Switch(firn.Grant) error
 	Seal() time.Time
@@ -24,15 +30,15 @@ type generator interface {
 
 // member is what a Sequencer and a Sequencer128 share: a sequencer's use by one
 // process.
-type member[G generator] struct {
+type member[I firn.AnyID[I]] struct {
 	name    string
 	config  grant.Config
 	patient bool // waits for a free node number
 	options firn.Options
-	create  func(firn.Layout, firn.Grant, *firn.Options) (G, error)
+	create  func(firn.Layout, firn.Grant, *firn.Options) (generator[I], error)
 	keeper  *grant.Keeper
 
-	current atomic.Pointer[G] // nil while there is none
+	current atomic.Pointer[generator[I]] // nil while there is none
 
 	wanted chan struct{} // of size 1: there is something to tell the Keeper
 	cancel context.CancelFunc
@@ -49,16 +55,36 @@ type member[G generator] struct {
 	unusable error // why the last grant could not be used
 }
 
-// open makes a member of a sequencer that exists, and attaches it unless told
-// otherwise.
-func (m *member[G]) open(ctx context.Context, s grant.Store, info grant.Info, c *Config) error {
+// check says what is wrong with a layout for this process, and which function is
+// for one of the other width.
+func (m *member[I]) check(l firn.Layout, c *Config, name string, bits int, twin string) error {
+	if l.Bits() != bits {
+		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
+	}
+	if c.Nodes != nil && c.Nodes.Hi > l.MaxNode() {
+		return fmt.Errorf("sequencer: node numbers %d..%d do not fit the layout of sequencer %s, which has 0..%d", c.Nodes.Lo, c.Nodes.Hi, name, l.MaxNode())
+	}
+	// What cannot be generated is said now, and not when a grant begins.
+	_, err := m.create(l, firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}, nil)
+	return err
+}
+
+// open makes a member of a sequencer, and attaches it unless told otherwise.
+func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Config, bits int, twin string) error {
+	if c == nil {
+		c = new(Config)
+	}
+	info, err := c.prepare(ctx, s, name, func(l firn.Layout) error { return m.check(l, c, name, bits, twin) })
+	if err != nil {
+		return err
+	}
 	m.name, m.config, m.patient = info.Name, info.Config, c.WaitForNode
 	m.options = firn.Options{Now: c.Now, MaxAhead: m.config.MaxAhead, MaxLag: c.MaxLag}
 	set := grant.Settings{Name: m.name, Config: &m.config, AllNodes: c.Nodes == nil, AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead, Host: c.Host}
 	if c.Nodes != nil {
 		set.Lo, set.Hi = c.Nodes.Lo, c.Nodes.Hi
 	}
-	m.keeper = grant.NewKeeper(s, set, holder[G]{m}, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
+	m.keeper = grant.NewKeeper(s, set, holder[I]{m}, &grant.KeeperOptions{Now: c.Now, Timeout: c.Timeout, Logger: c.Logger})
 	m.wanted, m.done, m.hears = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	var background context.Context
 	background, m.cancel = context.WithCancel(context.Background())
@@ -105,7 +131,7 @@ func lateClose(timeout time.Duration) time.Duration {
 // demand tells the Keeper what is wanted: a window that TryNext may not wait for,
 // and what Attach and Detach say. As one goroutine tells all of it, the Keeper
 // always hears last what was said last, also where a call's context has ended.
-func (m *member[G]) demand(ctx context.Context) {
+func (m *member[I]) demand(ctx context.Context) {
 	defer close(m.done)
 	for {
 		select {
@@ -138,7 +164,7 @@ func (m *member[G]) demand(ctx context.Context) {
 
 // tell has the Keeper told whether a node number is wanted, and waits until it
 // knows that, or what was said since. The context ends the wait, and no more.
-func (m *member[G]) tell(ctx context.Context, attached bool) error {
+func (m *member[I]) tell(ctx context.Context, attached bool) error {
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
@@ -170,10 +196,10 @@ var errNoKeeper = errors.New("sequencer: the keeper of its node number has ended
 
 // A holder is a member as its Keeper sees it. A member has no such methods itself,
 // as a caller could use a node ID without a grant.
-type holder[G generator] struct{ m *member[G] }
+type holder[I firn.AnyID[I]] struct{ m *member[I] }
 
 // Begin starts or switches the generator under a grant.
-func (h holder[G]) Begin(g firn.Grant) error {
+func (h holder[I]) Begin(g firn.Grant) error {
 	err := h.m.begin(g)
 	if err != nil {
 		h.m.seal() // nothing of the previous grant is used either
@@ -184,12 +210,12 @@ func (h holder[G]) Begin(g firn.Grant) error {
 	return err
 }
 
-func (h holder[G]) Extend(until time.Time) error { return h.m.extend(until) }
-func (h holder[G]) Seal()                        { h.m.seal() }
-func (h holder[G]) Used() time.Time              { return h.m.used() }
+func (h holder[I]) Extend(until time.Time) error { return h.m.extend(until) }
+func (h holder[I]) Seal()                        { h.m.seal() }
+func (h holder[I]) Used() time.Time              { return h.m.used() }
 
 // begin makes a generator, which lives until it is sealed, or switches it.
-func (m *member[G]) begin(g firn.Grant) error {
+func (m *member[I]) begin(g firn.Grant) error {
 	if current := m.current.Load(); current != nil {
 		return (*current).Switch(g)
 	}
@@ -208,7 +234,7 @@ func (m *member[G]) begin(g firn.Grant) error {
 }
 
 // extend makes the window end later.
-func (m *member[G]) extend(until time.Time) error {
+func (m *member[I]) extend(until time.Time) error {
 	if current := m.current.Load(); current != nil {
 		return (*current).Extend(until)
 	}
@@ -216,7 +242,7 @@ func (m *member[G]) extend(until time.Time) error {
 }
 
 // seal ends the use of the present grant.
-func (m *member[G]) seal() {
+func (m *member[I]) seal() {
 	current := m.current.Load()
 	if current == nil {
 		return
@@ -233,7 +259,7 @@ func (m *member[G]) seal() {
 }
 
 // used is the exclusive end of what was used.
-func (m *member[G]) used() time.Time {
+func (m *member[I]) used() time.Time {
 	m.mu.Lock()
 	used := m.mark
 	m.mu.Unlock()
@@ -261,7 +287,7 @@ func hasEnded(err error) bool {
 
 // do calls try with the generator, and again whenever there is another window,
 // until the error is not that the window has ended.
-func (m *member[G]) do(ctx context.Context, try func(G) error) error {
+func (m *member[I]) do(ctx context.Context, try func(generator[I]) error) error {
 	needContext(ctx)
 	for {
 		// Before the try, so that no change after it is missed.
@@ -292,7 +318,7 @@ func (m *member[G]) do(ctx context.Context, try func(G) error) error {
 }
 
 // checkBatch refuses a batch of n IDs that no window can hold.
-func (m *member[G]) checkBatch(n int) error {
+func (m *member[I]) checkBatch(n int) error {
 	l := m.config.Layout
 	if n < 1 || uint64(n-1)/(l.MaxSeq()+1) < uint64(m.config.Window/l.Unit()) {
 		return nil // a size below 1 is the generator's to refuse
@@ -300,7 +326,7 @@ func (m *member[G]) checkBatch(n int) error {
 	return m.tooLarge()
 }
 
-func (m *member[G]) tooLarge() error {
+func (m *member[I]) tooLarge() error {
 	return fmt.Errorf("%w: a window of sequencer %s is %v long: ask for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, m.name, m.config.Window)
 }
 
@@ -315,7 +341,7 @@ var errNoWindow = errors.New("sequencer: no window is open")
 
 // isFresh reports whether a renewal would gain next to nothing; a Demand is not
 // heard then (see grant.Machine).
-func (m *member[G]) isFresh(status grant.Status) bool {
+func (m *member[I]) isFresh(status grant.Status) bool {
 	now := time.Now
 	if m.options.Now != nil {
 		now = m.options.Now
@@ -328,7 +354,7 @@ func (m *member[G]) isFresh(status grant.Status) bool {
 }
 
 // gaveUp is the error of a call whose context is done.
-func (m *member[G]) gaveUp(err error) error {
+func (m *member[I]) gaveUp(err error) error {
 	if m.isClosed() {
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
 	}
@@ -361,7 +387,7 @@ func saysWhy(err error) bool {
 }
 
 // refused is why waiting for a window does not help, or nil.
-func (m *member[G]) refused(status grant.Status) error {
+func (m *member[I]) refused(status grant.Status) error {
 	m.mu.Lock()
 	closed, attached, unusable := m.closed, m.attached, m.unusable
 	m.mu.Unlock()
@@ -391,7 +417,7 @@ func (m *member[G]) refused(status grant.Status) error {
 // one. Where none is free that is grant.ErrNodesExhausted, unless
 // Config.WaitForNode is set. Attaching twice does no harm. The context ends the
 // wait; a node number is wanted all the same, until Detach.
-func (m *member[G]) Attach(ctx context.Context) error {
+func (m *member[I]) Attach(ctx context.Context) error {
 	// Also where a number is held: the Keeper may be giving it back, because of
 	// a Detach that was given up a moment ago.
 	if err := m.tell(ctx, true); err != nil {
@@ -419,7 +445,7 @@ func (m *member[G]) Attach(ctx context.Context) error {
 // given back when the store answers. If the store fails 20 times, or went back to an
 // earlier state, the number is free when its window ends, and that is an error too.
 // An Attach that is called meanwhile ends the wait as well.
-func (m *member[G]) Detach(ctx context.Context) error {
+func (m *member[I]) Detach(ctx context.Context) error {
 	err := m.tell(ctx, false)
 	if err == nil {
 		var kept error
@@ -449,9 +475,9 @@ func (m *member[G]) Detach(ctx context.Context) error {
 // Close gives the node number back and ends the use of the sequencer. When the
 // context ends first it ends all the same, with an error: the node number is
 // then free when its window is over. Closing again does nothing.
-func (m *member[G]) Close(ctx context.Context) error { return m.close(ctx) }
+func (m *member[I]) Close(ctx context.Context) error { return m.close(ctx) }
 
-func (m *member[G]) close(ctx context.Context) error {
+func (m *member[I]) close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed, m.attached = true, false
 	m.mu.Unlock()
@@ -463,14 +489,14 @@ func (m *member[G]) close(ctx context.Context) error {
 }
 
 // isClosed reports whether Close was called.
-func (m *member[G]) isClosed() bool {
+func (m *member[I]) isClosed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.closed
 }
 
 // want has the Keeper told what is wanted, without waiting.
-func (m *member[G]) want() {
+func (m *member[I]) want() {
 	select {
 	case m.wanted <- struct{}{}:
 	default:
@@ -478,16 +504,16 @@ func (m *member[G]) want() {
 }
 
 // Name is the sequencer's name.
-func (m *member[G]) Name() string { return m.name }
+func (m *member[I]) Name() string { return m.name }
 
 // Layout is the layout of its IDs.
-func (m *member[G]) Layout() firn.Layout { return m.config.Layout }
+func (m *member[I]) Layout() firn.Layout { return m.config.Layout }
 
 // Config is what all members of the sequencer agree on.
-func (m *member[G]) Config() grant.Config { return m.config }
+func (m *member[I]) Config() grant.Config { return m.config }
 
 // State is what this process has of the sequencer now.
-func (m *member[G]) State() State {
+func (m *member[I]) State() State {
 	status, _ := m.keeper.Status()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -516,13 +542,13 @@ func (m *member[G]) State() State {
 
 // Changed is closed when State has changed. Ask for it before State, so that no
 // change is missed.
-func (m *member[G]) Changed() <-chan struct{} {
+func (m *member[I]) Changed() <-chan struct{} {
 	_, changed := m.keeper.Status()
 	return changed
 }
 
 // Stats is what was done since the sequencer was opened. Its counts never fall.
-func (m *member[G]) Stats() Stats {
+func (m *member[I]) Stats() Stats {
 	m.mu.Lock()
 	s := Stats{Stats: m.before}
 	current := m.current.Load() // under the lock: its counts are not in before

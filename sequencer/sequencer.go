@@ -125,9 +125,7 @@ type Stats struct {
 
 // A Sequencer makes 64-bit IDs of a named ID space. It is safe for use by many
 // goroutines at once. It must be made by Open, and ends with Close.
-type Sequencer struct {
-	member[*firn.Generator]
-}
+type Sequencer struct{ member[firn.ID] }
 
 var (
 	_ firn.Source    = (*Sequencer)(nil)
@@ -146,35 +144,32 @@ var (
 // If the context ends first, Open returns at once. It gives a node ID that it has
 // claimed back in the background, for at most twice Config.Timeout.
 func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequencer, error) {
-	c, info, err := prepare(ctx, s, name, c, 64)
-	if err != nil {
-		return nil, err
+	q := new(Sequencer)
+	q.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[firn.ID], error) {
+		return firn.NewGenerator(l, g, o)
 	}
-	q := &Sequencer{member[*firn.Generator]{create: firn.NewGenerator}}
-	if err := q.open(ctx, s, info, c); err != nil {
+	if err := q.open(ctx, s, name, c, 64, "Open128"); err != nil {
 		return nil, err
 	}
 	return q, nil
 }
 
-// prepare looks the sequencer up or creates it.
-func prepare(ctx context.Context, s grant.Store, name string, c *Config, bits int) (*Config, grant.Info, error) {
-	if c == nil {
-		c = new(Config)
-	}
+// prepare looks the sequencer up or creates it. check says what is wrong with its
+// layout.
+func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check func(firn.Layout) error) (info grant.Info, err error) {
 	if err := grant.CheckName(name); err != nil {
-		return nil, grant.Info{}, err
+		return info, err
 	}
 	if r := c.Nodes; r != nil && r.Lo > r.Hi {
-		return nil, grant.Info{}, fmt.Errorf("sequencer: node numbers %d..%d: the first must not be above the last", r.Lo, r.Hi)
+		return info, fmt.Errorf("sequencer: node numbers %d..%d: the first must not be above the last", r.Lo, r.Hi)
 	}
 	if c.MaxLag < 0 {
-		return nil, grant.Info{}, fmt.Errorf("sequencer: MaxLag is %v: it cannot be negative", c.MaxLag)
+		return info, fmt.Errorf("sequencer: MaxLag is %v: it cannot be negative", c.MaxLag)
 	}
 	var given *grant.Config
 	if !c.Layout.IsZero() {
-		if err := c.check(name, c.Layout, bits); err != nil {
-			return nil, grant.Info{}, err
+		if err := check(c.Layout); err != nil {
+			return info, err
 		}
 		var window *time.Duration
 		if c.Window != 0 {
@@ -182,11 +177,11 @@ func prepare(ctx context.Context, s grant.Store, name string, c *Config, bits in
 		}
 		g, err := grant.DefaultConfig(s, c.Layout, c.MaxAhead, window)
 		if err != nil {
-			return nil, grant.Info{}, err
+			return info, err
 		}
 		given = &g
 	}
-	info, err := grant.Lookup(ctx, s, name)
+	info, err = grant.Lookup(ctx, s, name)
 	switch {
 	case given == nil || c.MustExist:
 		// As it is.
@@ -200,9 +195,9 @@ func prepare(ctx context.Context, s grant.Store, name string, c *Config, bits in
 		err = c.compare(info)
 	}
 	if err == nil {
-		err = c.check(name, info.Config.Layout, bits)
+		err = check(info.Config.Layout)
 	}
-	return c, info, err
+	return info, err
 }
 
 // compare says in what the sequencer differs from what was asked for.
@@ -216,26 +211,6 @@ func (c *Config) compare(info grant.Info) error {
 		return &grant.MismatchError{Sequencer: info.Name, Field: "window", Want: c.Window.String(), Have: have.Window.String()}
 	}
 	return nil
-}
-
-// check says what is wrong with a layout for this process.
-func (c *Config) check(name string, l firn.Layout, bits int) error {
-	if l.Bits() != bits {
-		twin := map[int]string{64: "Open128", 128: "Open"}[bits]
-		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
-	}
-	if c.Nodes != nil && c.Nodes.Hi > l.MaxNode() {
-		return fmt.Errorf("sequencer: node numbers %d..%d do not fit the layout of sequencer %s, which has 0..%d", c.Nodes.Lo, c.Nodes.Hi, name, l.MaxNode())
-	}
-	// What cannot be generated is said now, and not when a grant begins.
-	probe := firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}
-	var err error
-	if bits == 64 {
-		_, err = firn.NewGenerator(l, probe, nil)
-	} else {
-		_, err = firn.NewGenerator128(l, probe, nil)
-	}
-	return err
 }
 
 func (c *Config) now() time.Time {
@@ -255,32 +230,93 @@ func Destroy(ctx context.Context, s grant.Store, name string) error {
 // does, and where the window must be renewed first. An error that is
 // ErrUnavailable says that the store did not answer in time; grant's errors say
 // why no node number can be had.
-func (q *Sequencer) Next(ctx context.Context) (id firn.ID, err error) {
-	if g := q.current.Load(); g != nil {
+func (q *Sequencer) Next(ctx context.Context) (firn.ID, error) { return q.next(ctx) }
+
+// TryNext makes the next ID without ever waiting. Beside the errors of
+// firn.Generator.TryNext it has ErrNotYet, and those of Next.
+func (q *Sequencer) TryNext() (firn.ID, error) { return q.tryNext() }
+
+// Fill fills dst with the next len(dst) IDs, in order, in pieces as they become
+// free, across waits and windows. On an error the contents of dst are not to be
+// used; the IDs taken for it are lost.
+func (q *Sequencer) Fill(ctx context.Context, dst []firn.ID) error { return q.fill(ctx, dst) }
+
+// Reserve takes n consecutive slots at once; see firn.Generator.Reserve. It
+// never waits: where the window does not have them it asks for another, and the
+// error is ErrNotYet.
+func (q *Sequencer) Reserve(n int) (firn.Batch, time.Duration, error) { return q.reserve(n) }
+
+// NextBatch makes the next n IDs at consecutive slots, and waits as Next does;
+// see firn.Generator.NextBatch. A batch that no window can hold is
+// firn.ErrBatchTooLarge.
+func (q *Sequencer) NextBatch(ctx context.Context, n int) (firn.Batch, error) {
+	return q.nextBatch(ctx, n)
+}
+
+// TryNextBatch is NextBatch without ever waiting. Beside the errors of
+// firn.Generator.TryNextBatch it has ErrNotYet, and those of Next.
+func (q *Sequencer) TryNextBatch(n int) (firn.Batch, error) { return q.tryNextBatch(n) }
+
+// A Sequencer128 is a Sequencer of 128-bit IDs.
+type Sequencer128 struct{ member[firn.ID128] }
+
+// Open128 is Open for layouts of 128 bits.
+func Open128(ctx context.Context, s grant.Store, name string, c *Config) (*Sequencer128, error) {
+	q := new(Sequencer128)
+	q.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[firn.ID128], error) {
+		return firn.NewGenerator128(l, g, o)
+	}
+	if err := q.open(ctx, s, name, c, 128, "Open"); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// Next is Sequencer.Next.
+func (q *Sequencer128) Next(ctx context.Context) (firn.ID128, error) { return q.next(ctx) }
+
+// TryNext is Sequencer.TryNext.
+func (q *Sequencer128) TryNext() (firn.ID128, error) { return q.tryNext() }
+
+// Fill is Sequencer.Fill.
+func (q *Sequencer128) Fill(ctx context.Context, dst []firn.ID128) error { return q.fill(ctx, dst) }
+
+// Reserve is Sequencer.Reserve.
+func (q *Sequencer128) Reserve(n int) (firn.Batch128, time.Duration, error) { return q.reserve(n) }
+
+// NextBatch is Sequencer.NextBatch.
+func (q *Sequencer128) NextBatch(ctx context.Context, n int) (firn.Batch128, error) {
+	return q.nextBatch(ctx, n)
+}
+
+// TryNextBatch is Sequencer.TryNextBatch.
+func (q *Sequencer128) TryNextBatch(n int) (firn.Batch128, error) { return q.tryNextBatch(n) }
+
+// next is Next of either width.
+func (m *member[I]) next(ctx context.Context) (id I, err error) {
+	if g := m.current.Load(); g != nil {
 		if id, err = (*g).Next(ctx); err == nil || !hasEnded(err) {
 			return id, err
 		}
 	}
-	err = q.do(ctx, func(g *firn.Generator) error {
+	err = m.do(ctx, func(g generator[I]) error {
 		id, err = g.Next(ctx)
 		return err
 	})
 	return id, err
 }
 
-// TryNext makes the next ID without ever waiting. Beside the errors of
-// firn.Generator.TryNext it has ErrNotYet, and those of Next.
-func (q *Sequencer) TryNext() (firn.ID, error) {
-	if g := q.current.Load(); g != nil {
-		if id, err := (*g).TryNext(); !hasEnded(err) {
+func (m *member[I]) tryNext() (id I, err error) {
+	if g := m.current.Load(); g != nil {
+		if id, err = (*g).TryNext(); !hasEnded(err) {
 			return id, err
 		}
 	}
-	return 0, q.notYet()
+	return id, m.notYet()
 }
 
 // notYet asks for a window and says why there is none.
-func (m *member[G]) notYet() error {
+func (m *member[I]) notYet() error {
 	status, _ := m.keeper.Status()
 	m.want()
 	if err := m.refused(status); err != nil {
@@ -289,56 +325,44 @@ func (m *member[G]) notYet() error {
 	return fmt.Errorf("%w: %s", ErrNotYet, m.name)
 }
 
-// Fill fills dst with the next len(dst) IDs, in order, in pieces as they become
-// free, across waits and windows. On an error the contents of dst are not to be
-// used; the IDs taken for it are lost.
-func (q *Sequencer) Fill(ctx context.Context, dst []firn.ID) error {
-	return fill(ctx, &q.member, dst, (*firn.Generator).Fill)
-}
-
-// Reserve takes n consecutive slots at once; see firn.Generator.Reserve. It
-// never waits: where the window does not have them it asks for another, and the
-// error is ErrNotYet.
-func (q *Sequencer) Reserve(n int) (firn.Batch, time.Duration, error) {
-	err := q.checkBatch(n)
-	if g := q.current.Load(); g != nil && err == nil {
-		if b, hold, err := (*g).Reserve(n); !hasEnded(err) {
-			return b, hold, err
+// atOnce calls try with the generator, for a batch of n IDs that may not wait.
+func (m *member[I]) atOnce(n int, try func(generator[I]) error) error {
+	if err := m.checkBatch(n); err != nil {
+		return err
+	}
+	if g := m.current.Load(); g != nil {
+		if err := try(*g); !hasEnded(err) {
+			return err
 		}
 	}
-	if err == nil {
-		err = q.notYet()
-	}
-	return firn.Batch{}, 0, err
+	return m.notYet()
 }
 
-// NextBatch makes the next n IDs at consecutive slots, and waits as Next does;
-// see firn.Generator.NextBatch. A batch that no window can hold is
-// firn.ErrBatchTooLarge.
-func (q *Sequencer) NextBatch(ctx context.Context, n int) (b firn.Batch, err error) {
-	if err = q.checkBatch(n); err != nil {
-		return b, err
-	}
-	err = q.do(ctx, func(g *firn.Generator) error {
-		b, err = g.NextBatch(ctx, n)
+func (m *member[I]) reserve(n int) (b firn.BatchOf[I], hold time.Duration, err error) {
+	err = m.atOnce(n, func(g generator[I]) error {
+		b, hold, err = g.Reserve(n)
+		return err
+	})
+	return b, hold, err
+}
+
+func (m *member[I]) tryNextBatch(n int) (b firn.BatchOf[I], err error) {
+	err = m.atOnce(n, func(g generator[I]) error {
+		b, err = g.TryNextBatch(n)
 		return err
 	})
 	return b, err
 }
 
-// TryNextBatch is NextBatch without ever waiting. Beside the errors of
-// firn.Generator.TryNextBatch it has ErrNotYet, and those of Next.
-func (q *Sequencer) TryNextBatch(n int) (firn.Batch, error) {
-	err := q.checkBatch(n)
-	if g := q.current.Load(); g != nil && err == nil {
-		if b, err := (*g).TryNextBatch(n); !hasEnded(err) {
-			return b, err
-		}
+func (m *member[I]) nextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
+	if err = m.checkBatch(n); err != nil {
+		return b, err
 	}
-	if err == nil {
-		err = q.notYet()
-	}
-	return firn.Batch{}, err
+	err = m.do(ctx, func(g generator[I]) error {
+		b, err = g.NextBatch(ctx, n)
+		return err
+	})
+	return b, err
 }
 
 // fillPiece is how many IDs of a long Fill are taken at once, so that one that
@@ -347,10 +371,10 @@ const fillPiece = 4096
 
 // fill fills dst in pieces. A piece that meets the end of a window is taken
 // again as a whole: what was taken of it is lost, and order is kept.
-func fill[G generator, I any](ctx context.Context, m *member[G], dst []I, fill func(G, context.Context, []I) error) error {
+func (m *member[I]) fill(ctx context.Context, dst []I) error {
 	for len(dst) > 0 {
 		piece := dst[:min(len(dst), fillPiece)]
-		if err := m.do(ctx, func(g G) error { return fill(g, ctx, piece) }); err != nil {
+		if err := m.do(ctx, func(g generator[I]) error { return g.Fill(ctx, piece) }); err != nil {
 			return err
 		}
 		dst = dst[len(piece):]

@@ -40,6 +40,10 @@ func TestNextForms(t *testing.T) { synctest.Test(t, testNextForms) }
 func testNextForms(t *testing.T) {
 	const path = "/v1/sequencers/orders/next"
 	const accept = "Accept: "
+	shortHex, err := firn.ParseFormat("hex-short")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, layout := range []string{"default", "hazelcast", "js53", "boundary", "uuidv7", "ulid"} {
 		l := firn.MustParseLayout(layout)
 		for _, count := range []int{1, 2, 300, 5000} {
@@ -56,7 +60,7 @@ func testNextForms(t *testing.T) {
 				{"", "text/*", "text/plain; charset=utf-8", l.Format()},
 				{"", "application/json;q=0.5, text/plain", "text/plain; charset=utf-8", l.Format()},
 				{"&format=base62", "", "application/json", firn.Base62},
-				{"&format=hex-short", "text/plain", "text/plain; charset=utf-8", firn.Hex.Short()},
+				{"&format=hex-short", "text/plain", "text/plain; charset=utf-8", shortHex},
 				{"&format=base32", "text/plain, application/octet-stream", "text/plain; charset=utf-8", firn.Base32},
 				{"", "application/octet-stream", "application/octet-stream", firn.Raw},
 				{"&format=raw", "", "application/octet-stream", firn.Raw},

@@ -1,7 +1,7 @@
-// Package stores opens the stores of node numbers that a URL names: etcd, PostgreSQL,
-// MySQL and MariaDB. Directories are opened by the command itself.
+// Package stores opens the stores of node IDs that a URL names: directories, etcd,
+// PostgreSQL, MySQL and MariaDB.
 //
-// It is the only place where these databases' clients and drivers are chosen.
+// It is the only place where stores and the clients of databases are chosen.
 package stores
 
 import (
@@ -42,6 +42,7 @@ type Error struct {
 	Err  error
 	Hint string // what to do about it; may be empty
 	URL  bool   // the URL is wrong, whatever is there
+	Dir  bool   // the store is a directory, and Err one of dirstore
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -63,6 +64,9 @@ type Options struct {
 	// goroutine at a time until the store is closed. It must not call the store. Nil
 	// means that the store is not asked.
 	Warn func(string)
+
+	// Create makes the store of a directory that has none.
+	Create bool
 }
 
 // defaultTimeout is how long a store may take for its first answer.
@@ -71,6 +75,9 @@ const defaultTimeout = 5 * time.Second
 // Open opens the store that a URL names, once it has answered. Every error is an
 // *Error.
 func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
+	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
+		return openDirURL(rest, o.Create)
+	}
 	u, err := parse(text)
 	if err != nil {
 		return nil, err
@@ -95,6 +102,10 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 // Check finds what is wrong with a URL, and with the files that it names, without asking the
 // store. Every error is an *Error.
 func Check(text string) error {
+	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
+		_, _, err := parseDir(rest)
+		return err
+	}
 	u, err := parse(text)
 	if err != nil {
 		return err

@@ -1,5 +1,6 @@
 // Package textfmt writes times and sequencers as all of Firn shows them: in answers of
-// HTTP, in what the command prints, and on pages. Texts of IDs are those of package firn.
+// HTTP, in what the command prints, and on pages. It reads times as the command takes them.
+// Texts of IDs are those of package firn.
 package textfmt
 
 import (

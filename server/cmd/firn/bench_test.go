@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,24 +13,6 @@ import (
 
 	"github.com/firnid/firn/server/auth"
 )
-
-func TestCountDuplicates(t *testing.T) {
-	for _, test := range []struct {
-		spans []wideSpan
-		want  uint64
-	}{
-		{nil, 0},
-		{[]wideSpan{{0, 1, 5}, {0, 6, 9}, {1, 1, 5}}, 0},
-		{[]wideSpan{{0, 1, 5}, {0, 5, 9}}, 1},
-		{[]wideSpan{{0, 1, 100}, {0, 10, 19}, {0, 50, 50}}, 11},
-		{[]wideSpan{{7, 3, 3}, {7, 3, 3}, {7, 3, 3}}, 2},
-	} {
-		rand.Shuffle(len(test.spans), func(i, j int) { test.spans[i], test.spans[j] = test.spans[j], test.spans[i] })
-		if got := countDuplicates(test.spans); got != test.want {
-			t.Errorf("%v: %d duplicates, want %d", test.spans, got, test.want)
-		}
-	}
-}
 
 // startServing runs serve in this process, and returns its URL.
 func startServing(t *testing.T, args ...string) string {

@@ -3,12 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"math/bits"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -18,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/check"
 	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/textfmt"
 )
@@ -53,30 +51,33 @@ inversion on, up to --memory.`,
   psql -Atc 'select id from orders' | firn check --layout default --json
   firn check --from raw --bits 64 ids.bin`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := checker{a: a, layout: layout, from: from, asJSON: asJSON}
+			c := checking{a: a, layout: layout, asJSON: asJSON}
+			bits := 0
 			switch size {
 			case "auto":
 				if !layout.IsZero() {
-					c.bits = layout.Bits()
+					bits = layout.Bits()
 				}
 			case "64", "128":
-				c.bits, _ = strconv.Atoi(size)
-				if !layout.IsZero() && layout.Bits() != c.bits {
-					return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", c.bits, layout, layout.Bits())
+				bits, _ = strconv.Atoi(size)
+				if !layout.IsZero() && layout.Bits() != bits {
+					return misuse("leave --bits out", "--bits %d: IDs of layout %s have %d", bits, layout, layout.Bits())
 				}
 			default:
 				return misuse("", "--bits %q: it is auto, 64 or 128", size)
 			}
-			if !layout.IsZero() && layout.Bits() > 128 {
-				return misuse("", "IDs of layout %s have %d bits: check reads those of up to 128", layout, layout.Bits())
+			if !layout.IsZero() && layout.Bits() > check.MaxBits {
+				return misuse("", "IDs of layout %s have %d bits: check reads those of up to %d", layout, layout.Bits(), check.MaxBits)
 			}
-			if f, ok := from.Format(); ok && f == firn.Raw && c.bits == 0 {
-				return misuse("--bits 64, --bits 128 or --layout", "--from raw: bytes do not say where an ID ends")
+			if f, ok := from.Format(); ok && f == firn.Raw {
+				if c.raw = bits / 8; c.raw == 0 {
+					return misuse("--bits 64, --bits 128 or --layout", "--from raw: bytes do not say where an ID ends")
+				}
 			}
 			if memory == 0 {
 				return misuse("write a size such as 512MiB or 2GiB", "--memory 0: nothing can be sorted in no memory")
 			}
-			c.order.limit = memory
+			c.Checker = check.New(check.Options{Layout: layout, From: from, Bits: bits, Memory: memory})
 			// The collector would else let the heap grow to twice of what is kept.
 			defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(memory) + 64<<20))
 			if len(args) == 0 {
@@ -86,7 +87,7 @@ inversion on, up to --memory.`,
 				}
 			}
 			err := c.run(cmd.Context(), args)
-			return errors.Join(err, c.order.close())
+			return errors.Join(err, c.Close())
 		},
 	}
 	layoutVar(cmd, &layout, "layout of the IDs, for times (default none)")
@@ -98,31 +99,13 @@ inversion on, up to --memory.`,
 	return cmd
 }
 
-// A checker reads IDs and reports what it found.
-type checker struct {
-	a      *app
+// A checking is a run of the command check.
+type checking struct {
+	a *app
+	*check.Checker
 	layout firn.Layout
-	from   inspect.Encoding
-	bits   int // 0: what the text says
+	raw    int // bytes of an ID that is not text; 0 for text
 	asJSON bool
-
-	order     order
-	min, max  key
-	late      uint64 // IDs that came after a greater one
-	latest    key    // the one that was furthest behind in its own time
-	lateTicks uint64 // by how much
-	maxTick   uint64 // the time of max, where maxTickOf is max
-	maxTickOf key
-
-	other      uint64 // IDs that are not of the layout
-	otherFirst string
-	hasLayout  bool
-	fixed      key // bits that all IDs of the layout share …
-	fixedTo    key // … and their values
-	ordered    bool
-	times      []firn.Piece // of the layout
-	first      time.Time    // where the order of the IDs does not tell
-	lastTime   time.Time
 
 	bad      uint64 // lines that are no IDs
 	badFirst []string
@@ -131,7 +114,6 @@ type checker struct {
 	began   time.Time
 	shown   time.Time // when progress was last shown
 	display bool
-	wide    bool // an ID needed more than 64 bits
 }
 
 // A part is IDs that stand on consecutive lines of one file.
@@ -144,28 +126,20 @@ type part struct {
 // maxParts bounds what is kept to find the lines again.
 const maxParts = 100_000
 
-func (c *checker) run(ctx context.Context, args []string) error {
+func (c *checking) run(ctx context.Context, args []string) error {
 	c.began = time.Now()
 	c.shown = c.began
 	c.display = c.a.lookOf(c.a.stderr).terminal && c.a.getenv("TERM") != "dumb"
-	c.readLayout()
 	for _, name := range args {
 		if err := c.file(ctx, name); err != nil {
 			c.clear()
-			var m *memoryError
-			if errors.As(err, &m) {
-				return failed(fmt.Sprintf("--memory %s allows twice as much; IDs that are sorted before take none", textfmt.Size(2*m.limit)), "%w", m)
-			}
-			return err
+			return checkError(err)
 		}
 	}
-	f, err := c.order.find(ctx, func(done uint64) error {
-		c.progress("sorting", done, c.order.count)
-		return nil
-	})
+	f, err := c.Report(ctx, func(done uint64) { c.progress("sorting", done) })
 	c.clear()
 	if err != nil {
-		return err
+		return checkError(err)
 	}
 	out := bufio.NewWriter(c.a.stdout)
 	if c.asJSON {
@@ -176,42 +150,35 @@ func (c *checker) run(ctx context.Context, args []string) error {
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	if f.repeats > 0 || c.bad > 0 || c.other > 0 {
+	if f.Duplicates > 0 || c.bad > 0 || f.Foreign > 0 {
 		return answerNo()
 	}
 	return nil
 }
 
-// readLayout finds the bits that are the same in all IDs.
-func (c *checker) readLayout() {
-	c.hasLayout = c.layout != firn.Layout{}
-	if !c.hasLayout {
-		return
+// checkError is an error that ends a check, with its hint.
+func checkError(err error) error {
+	var memory *check.MemoryError
+	var file *check.FileError
+	var wide *check.WideError
+	var doubt *inspect.AmbiguousError
+	switch {
+	case errors.As(err, &memory):
+		return failed(fmt.Sprintf("--memory %s allows twice as much; IDs that are sorted before take none", textfmt.Size(2*memory.Limit)),
+			"sorting needs more than %s: %s of the %s IDs so far came after the first that was not in order",
+			textfmt.AboutSize(memory.Limit), group(memory.Unordered), group(memory.Count))
+	case errors.As(err, &file):
+		return failed("set TMPDIR to a directory that can be written, with enough room", "%w", err)
+	case errors.As(err, &doubt):
+		return misuse("--from "+doubt.Names[0], "%w", err)
+	case errors.As(err, &wide):
+		return misuse("", "%w", err)
 	}
-	c.ordered = c.layout.Ordered()
-	for _, p := range c.layout.Pieces() {
-		if p.Field == "time" {
-			c.times = append(c.times, p)
-		}
-		if p.Field != "zero" && p.Field != "const" {
-			continue
-		}
-		for i := range p.Width {
-			at := p.Pos + i
-			bit := key{0, 1 << at}
-			if at >= 64 {
-				bit = key{1 << (at - 64), 0}
-			}
-			c.fixed = c.fixed.plus(bit)
-			if i < 64 && p.Const>>i&1 == 1 {
-				c.fixedTo = c.fixedTo.plus(bit)
-			}
-		}
-	}
+	return err
 }
 
 // file reads one file, or the standard input.
-func (c *checker) file(ctx context.Context, name string) error {
+func (c *checking) file(ctx context.Context, name string) error {
 	var r io.Reader = c.a.stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -223,7 +190,7 @@ func (c *checker) file(ctx context.Context, name string) error {
 	} else {
 		name = ""
 	}
-	if f, ok := c.from.Format(); ok && f == firn.Raw {
+	if c.raw > 0 {
 		return c.bytes(ctx, r, name)
 	}
 	// The goroutine that reads ahead ends with this file.
@@ -240,15 +207,18 @@ func (c *checker) file(ctx context.Context, name string) error {
 			inRow = false
 			continue
 		}
-		var k key
+		place := c.Count()
 		if bad == nil {
-			k, bad = c.parse(text)
+			err := c.AddText(text)
+			var no *check.IDError
+			if err != nil && !errors.As(err, &no) {
+				return err
+			}
+			if no != nil {
+				bad = no
+			}
 		}
 		if bad != nil {
-			var e *exitError
-			if errors.As(bad, &e) {
-				return bad
-			}
 			c.bad++
 			if len(c.badFirst) < 3 {
 				c.badFirst = append(c.badFirst, lineName(name, in.number)+": "+strings.TrimPrefix(bad.Error(), "firn: "))
@@ -257,220 +227,40 @@ func (c *checker) file(ctx context.Context, name string) error {
 			continue
 		}
 		if !inRow && len(c.parts) < maxParts {
-			c.parts = append(c.parts, part{c.order.count, name, in.number})
+			c.parts = append(c.parts, part{place, name, in.number})
 			inRow = true
 		}
-		if err := c.add(k); err != nil {
-			return err
-		}
+		c.tick(place)
 	}
 }
 
 // bytes reads IDs that follow each other as bytes; an ID's number takes the
 // place of its line.
-func (c *checker) bytes(ctx context.Context, r io.Reader, name string) error {
+func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
 	in := bufio.NewReaderSize(r, chunkSize)
-	c.parts = append(c.parts, part{c.order.count, name, 1})
-	size := c.bits / 8
-	b := make([]byte, 16)
+	c.parts = append(c.parts, part{c.Count(), name, 1})
+	b := make([]byte, c.raw)
 	for n := 0; ; n++ {
-		switch k, err := io.ReadFull(in, b[16-size:]); {
+		switch k, err := io.ReadFull(in, b); {
 		case err == io.EOF:
 			return nil
 		case err == io.ErrUnexpectedEOF:
-			return failed("", "the input ends after %d bytes of ID %d, which should have %d", k, n+1, size)
+			return failed("", "the input ends after %d bytes of ID %d, which should have %d", k, n+1, c.raw)
 		case err != nil:
 			return failed("", "read the input: %w", err)
 		}
 		if n&(1<<16-1) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := c.add(key{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}); err != nil {
+		if err := c.AddBytes(b); err != nil {
 			return err
 		}
+		c.tick(uint64(n))
 	}
-}
-
-// parse reads one text. The first that can be read says how all are written.
-func (c *checker) parse(text string) (key, error) {
-	if c.from.IsAuto() {
-		b, e, err := inspect.Decode(text, c.from, c.bits)
-		if err != nil {
-			var doubt *inspect.AmbiguousError
-			if errors.As(err, &doubt) {
-				return key{}, misuse("--from "+doubt.Names[0], "%w", err)
-			}
-			return key{}, err
-		}
-		if len(b) > 16 {
-			return key{}, misuse("", "%s is an ID of %d bits: check reads those of up to 128", inspect.Quote(text), 8*len(b))
-		}
-		c.from = e
-	}
-	f, ok := c.from.Format()
-	if !ok {
-		b, _, err := inspect.Decode(text, c.from, c.bits)
-		if err != nil || len(b) > 16 {
-			return key{}, err
-		}
-		wide := make([]byte, 16)
-		copy(wide[16-len(b):], b)
-		return key{binary.BigEndian.Uint64(wide), binary.BigEndian.Uint64(wide[8:])}, nil
-	}
-	if c.bits != 128 && !c.wide && f != firn.UUID {
-		id, err := f.Parse(text)
-		if err == nil {
-			return key{0, uint64(id)}, nil
-		}
-		if c.bits == 64 {
-			return key{}, err
-		}
-	}
-	id, err := f.Parse128(text)
-	if err != nil {
-		return key{}, err
-	}
-	hi, lo := id.Uint64s()
-	c.wide = c.wide || hi != 0
-	return key{hi, lo}, nil
-}
-
-// add takes the next ID.
-func (c *checker) add(k key) error {
-	n := c.order.count
-	switch {
-	case n == 0:
-		c.min, c.max = k, k
-	case c.max.less(k):
-		c.max = k
-	case k.less(c.max):
-		c.late++
-		if k.less(c.min) {
-			c.min = k
-		}
-		if c.ordered {
-			c.measure(k)
-		}
-	}
-	if c.hasLayout {
-		c.look(k)
-	}
-	if n&(1<<18-1) == 0 {
-		c.progress("", n, 0)
-	}
-	return c.order.add(k)
-}
-
-// measure compares the time of an ID with that of the greatest before it.
-func (c *checker) measure(k key) {
-	if c.maxTickOf != c.max {
-		c.maxTick, c.maxTickOf = c.tick(c.max), c.max
-	}
-	// Ticks and not times: this is for every ID where a stream has no order.
-	if late := c.maxTick - c.tick(k); late > c.lateTicks && late <= c.maxTick {
-		c.lateTicks, c.latest = late, k
-	}
-}
-
-// tick is the time field of an ID.
-func (c *checker) tick(k key) uint64 {
-	var tick uint64
-	for _, p := range c.times {
-		v := k.shr(p.Pos).lo
-		if p.Width < 64 {
-			v &= 1<<p.Width - 1
-		}
-		tick |= v << p.Low
-	}
-	return tick
-}
-
-// lateness is the most that an ID was behind, in its own time.
-func (c *checker) lateness() time.Duration {
-	hi, lo := bits.Mul64(c.lateTicks, uint64(c.layout.Unit()))
-	if hi != 0 || lo > math.MaxInt64 {
-		return math.MaxInt64
-	}
-	return time.Duration(lo)
-}
-
-// look checks that an ID is of the layout.
-func (c *checker) look(k key) {
-	if k.hi&c.fixed.hi == c.fixedTo.hi && k.lo&c.fixed.lo == c.fixedTo.lo {
-		if !c.ordered {
-			c.extend(k)
-		}
-		return
-	}
-	if c.other++; c.other == 1 {
-		_, err := c.timeOf(k)
-		c.otherFirst = c.where(c.order.count) + ": " + c.text(k)
-		if err != nil {
-			c.otherFirst += ": " + strings.TrimPrefix(err.Error(), "firn: ")
-		}
-	}
-}
-
-// extend notes the first and the last time, where IDs do not sort by it.
-func (c *checker) extend(k key) {
-	t, err := c.timeOf(k)
-	if err != nil {
-		return
-	}
-	if c.first.IsZero() || t.Before(c.first) {
-		c.first = t
-	}
-	if t.After(c.lastTime) {
-		c.lastTime = t
-	}
-}
-
-func (c *checker) partsOf(k key) (firn.Parts, error) {
-	switch c.layout.Bits() {
-	case 64:
-		return c.layout.Decompose(firn.ID(k.lo))
-	case 96:
-		id := firn.ID128FromUint64s(k.hi, k.lo)
-		return c.layout.DecomposeBytes(id[4:])
-	}
-	return c.layout.Decompose128(firn.ID128FromUint64s(k.hi, k.lo))
-}
-
-func (c *checker) timeOf(k key) (time.Time, error) {
-	p, err := c.partsOf(k)
-	return p.Time, err
-}
-
-// text writes an ID as the input has it.
-func (c *checker) text(k key) string {
-	f, ok := c.from.Format()
-	switch {
-	case c.bits == 96 || !ok:
-		return fmt.Sprintf("%08x%016x", k.hi, k.lo)
-	case f == firn.Raw:
-		f = firn.Hex
-	}
-	if c.bits == 64 || c.bits == 0 && !c.wide && f != firn.UUID {
-		return string(f.Append(nil, firn.ID(k.lo)))
-	}
-	return string(f.Append128(nil, firn.ID128FromUint64s(k.hi, k.lo)))
-}
-
-// span is the time of the first and the last ID.
-func (c *checker) span() (first, last time.Time, ok bool) {
-	if !c.hasLayout || c.order.count == 0 {
-		return first, last, false
-	}
-	if !c.ordered {
-		return c.first, c.lastTime, !c.first.IsZero()
-	}
-	first, err := c.timeOf(c.min)
-	last, err2 := c.timeOf(c.max)
-	return first, last, err == nil && err2 == nil
 }
 
 // where names the place of an ID in the stream.
-func (c *checker) where(place uint64) string {
+func (c *checking) where(place uint64) string {
 	i := len(c.parts) - 1
 	for i >= 0 && c.parts[i].place > place {
 		i--
@@ -489,80 +279,87 @@ func lineName(file string, line int) string {
 	return fmt.Sprintf("%s line %d", file, line)
 }
 
+// tick shows the progress now and then.
+func (c *checking) tick(n uint64) {
+	if n&(1<<18-1) == 0 {
+		c.progress("", 0)
+	}
+}
+
 // progress shows on a terminal how far it is, twice a second.
-func (c *checker) progress(what string, done, all uint64) {
+func (c *checking) progress(what string, done uint64) {
 	if !c.display || time.Since(c.shown) < 500*time.Millisecond {
 		return
 	}
 	c.shown = time.Now()
-	text := fmt.Sprintf("%s IDs, %s/s", group(c.order.count), count(float64(c.order.count)/time.Since(c.began).Seconds()))
+	text := fmt.Sprintf("%s IDs, %s/s", group(c.Count()), count(float64(c.Count())/time.Since(c.began).Seconds()))
 	if what != "" {
-		text = fmt.Sprintf("%s %.0f %%", what, 100*float64(done)/float64(max(all, 1)))
-	} else if c.late > 0 {
-		text += fmt.Sprintf(", %s inversions, %s in use", group(c.late), textfmt.AboutSize(c.order.used))
+		text = fmt.Sprintf("%s %.0f %%", what, 100*float64(done)/float64(max(c.Count(), 1)))
+	} else if c.Inversions() > 0 {
+		text += fmt.Sprintf(", %s inversions, %s in use", group(c.Inversions()), textfmt.AboutSize(c.Memory()))
 	}
 	fmt.Fprintf(c.a.stderr, "\r\x1b[K%s", text)
 }
 
 // clear takes the progress away.
-func (c *checker) clear() {
+func (c *checking) clear() {
 	if c.display {
 		fmt.Fprint(c.a.stderr, "\r\x1b[K")
 	}
 }
 
-func (c *checker) report(w io.Writer, f finding) {
+func (c *checking) report(w io.Writer, f check.Report) {
 	l := c.a.lookOf(c.a.stdout)
-	n := c.order.count
+	n := f.Count
 	seconds := time.Since(c.began).Seconds()
 	var r rows
 	r.add("IDs", "%s", l.bold(number(l, n)))
-	if f.repeats == 0 {
+	if f.Duplicates == 0 {
 		r.add("duplicates", "%s", l.green("0"))
 	} else {
-		r.add("duplicates", "%s", l.red(number(l, f.repeats)))
+		r.add("duplicates", "%s", l.red(number(l, f.Duplicates)))
 	}
-	for _, x := range f.repeated {
+	for _, x := range f.Duplicated {
 		r.add("duplicate", "%s", c.repeatText(x))
 	}
-	if shown := uint64(len(f.repeated)); f.repeats > 0 && c.moreRepeats(f) {
+	if shown := uint64(len(f.Duplicated)); f.Duplicates > 0 && c.moreRepeats(f) {
 		r.add("duplicate", "… the first %d IDs are shown", shown)
 	}
 	switch {
 	case n < 2:
-	case f.increases:
+	case f.Increasing:
 		r.add("inversions", "0: every ID is greater than the one before")
-	case c.late == 0:
+	case f.Inversions == 0:
 		r.add("inversions", "0")
 	default:
-		r.add("inversions", "%s: IDs that came after a greater one; one generator alone makes none", number(l, c.late))
+		r.add("inversions", "%s: IDs that came after a greater one; one generator alone makes none", number(l, f.Inversions))
 	}
 	if n > 1 {
-		text := number(l, f.k)
-		if f.k > 0 {
-			text += fmt.Sprintf(": %s, %s, stands so far from its sorted position", c.text(f.kKey), c.where(f.kFrom))
+		text := number(l, f.K)
+		if f.K > 0 {
+			text += fmt.Sprintf(": %s, %s, stands so far from its sorted position", f.Furthest, c.where(f.Place))
 		}
 		r.add("k", "%s", text)
 	}
-	if c.lateTicks > 0 {
-		r.add("lateness", "%v: %s came so long after a greater one, in its own time", c.lateness(), c.text(c.latest))
+	if f.Lateness > 0 {
+		r.add("lateness", "%v: %s came so long after a greater one, in its own time", f.Lateness, f.Latest)
 	}
 	if n > 0 {
-		r.add("min", "%s", c.text(c.min))
-		r.add("max", "%s", c.text(c.max))
+		r.add("min", "%s", f.Min)
+		r.add("max", "%s", f.Max)
 	}
-	if first, last, ok := c.span(); ok {
-		r.add("first", "%s", inspect.Stamp(first, c.layout.Unit()))
-		r.add("last", "%s", inspect.Stamp(last, c.layout.Unit()))
-		span := inspect.Span(-inspect.Age(last, first))
-		if d := last.Sub(first); d < time.Hour {
+	if f.Times {
+		r.add("first", "%s", inspect.Stamp(f.First, c.layout.Unit()))
+		r.add("last", "%s", inspect.Stamp(f.Last, c.layout.Unit()))
+		span := inspect.Span(-inspect.Age(f.Last, f.First))
+		if d := f.Last.Sub(f.First); d < time.Hour {
 			span = d.String()
 		}
 		r.add("span", "%s", span)
 	}
-	if c.other > 0 {
-		r.add("foreign", "%s", l.red(number(l, c.other)+" IDs are not of layout "+c.layout.String()))
-		r.add("foreign", "%s", c.otherFirst)
+	if f.Foreign > 0 {
+		r.add("foreign", "%s", l.red(number(l, f.Foreign)+" IDs are not of layout "+c.layout.String()))
+		r.add("foreign", "%s", c.foreignText(f.FirstForeign))
 	}
 	if c.bad > 0 {
 		r.add("bad lines", "%s", l.red(number(l, c.bad)))
@@ -570,35 +367,41 @@ func (c *checker) report(w io.Writer, f finding) {
 			r.add("bad line", "%s", text)
 		}
 	}
-	r.add("read as", "%s", c.from)
+	r.add("read as", "%s", f.From)
 	r.add("took", "%.2f s, %s IDs/s", seconds, count(float64(n)/max(seconds, 1e-6)))
 	r.print(w, l)
 }
 
 // moreRepeats reports whether there are repeated IDs that are not shown.
-func (c *checker) moreRepeats(f finding) bool {
+func (c *checking) moreRepeats(f check.Report) bool {
 	shown := uint64(0)
-	for _, x := range f.repeated {
-		shown += x.times - 1
+	for _, x := range f.Duplicated {
+		shown += x.Times - 1
 	}
-	return shown < f.repeats
+	return shown < f.Duplicates
 }
 
 // repeatText says where a repeated ID stands, and what is in it.
-func (c *checker) repeatText(x repeat) string {
+func (c *checking) repeatText(x check.Duplicate) string {
 	var at []string
-	for _, p := range x.places {
+	for _, p := range x.Places {
 		at = append(at, c.where(p))
 	}
-	if x.times > uint64(len(x.places)) {
+	if x.Times > uint64(len(x.Places)) {
 		at = append(at, "…")
 	}
-	text := fmt.Sprintf("%s %d times: %s", c.text(x.key), x.times, strings.Join(at, ", "))
-	if !c.hasLayout {
-		return text
+	text := fmt.Sprintf("%s %d times: %s", x.ID, x.Times, strings.Join(at, ", "))
+	if x.Known {
+		text += fmt.Sprintf("; %s node %d seq %d", inspect.Stamp(x.Parts.Time, c.layout.Unit()), x.Parts.Node, x.Parts.Seq)
 	}
-	if p, err := c.partsOf(x.key); err == nil {
-		text += fmt.Sprintf("; %s node %d seq %d", inspect.Stamp(p.Time, c.layout.Unit()), p.Node, p.Seq)
+	return text
+}
+
+// foreignText says where an ID stands that is not of the layout, and why.
+func (c *checking) foreignText(x *check.ForeignID) string {
+	text := c.where(x.Place) + ": " + x.ID
+	if x.Err != nil {
+		text += ": " + strings.TrimPrefix(x.Err.Error(), "firn: ")
 	}
 	return text
 }
@@ -611,7 +414,7 @@ func number(l look, n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-func (c *checker) appendJSON(b []byte, f finding) []byte {
+func (c *checking) appendJSON(b []byte, f check.Report) []byte {
 	num := func(key string, n uint64) {
 		b = append(inspect.AppendString(b, key), ':')
 		b = append(inspect.AppendNumber(b, n), ',')
@@ -621,25 +424,23 @@ func (c *checker) appendJSON(b []byte, f finding) []byte {
 		b = append(inspect.AppendString(b, s), ',')
 	}
 	b = append(b, '{')
-	num("count", c.order.count)
-	num("duplicates", f.repeats)
+	num("count", f.Count)
+	num("duplicates", f.Duplicates)
 	b = append(b, `"duplicated":[`...)
-	for i, x := range f.repeated {
+	for i, x := range f.Duplicated {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, '{')
-		text("id", c.text(x.key))
-		num("times", x.times)
-		if c.hasLayout {
-			if p, err := c.partsOf(x.key); err == nil {
-				b = append(inspect.AppendMillis(append(b, `"time_ms":`...), p.Time), ',')
-				num("node", p.Node)
-				num("seq", p.Seq)
-			}
+		text("id", x.ID)
+		num("times", x.Times)
+		if x.Known {
+			b = append(inspect.AppendMillis(append(b, `"time_ms":`...), x.Parts.Time), ',')
+			num("node", x.Parts.Node)
+			num("seq", x.Parts.Seq)
 		}
 		b = append(b, `"at":[`...)
-		for j, p := range x.places {
+		for j, p := range x.Places {
 			if j > 0 {
 				b = append(b, ',')
 			}
@@ -648,21 +449,21 @@ func (c *checker) appendJSON(b []byte, f finding) []byte {
 		b = append(b, "]}"...)
 	}
 	b = append(b, "],"...)
-	num("inversions", c.late)
-	num("k", f.k)
-	b = fmt.Appendf(b, `"increasing":%t,`, f.increases)
-	if c.order.count > 0 {
-		text("min", c.text(c.min))
-		text("max", c.text(c.max))
+	num("inversions", f.Inversions)
+	num("k", f.K)
+	b = fmt.Appendf(b, `"increasing":%t,`, f.Increasing)
+	if f.Count > 0 {
+		text("min", f.Min)
+		text("max", f.Max)
 	}
-	if c.hasLayout {
+	if !c.layout.IsZero() {
 		text("layout", c.layout.String())
-		num("foreign", c.other)
+		num("foreign", f.Foreign)
 	}
-	if first, last, ok := c.span(); ok {
-		b = append(inspect.AppendMillis(append(b, `"first_ms":`...), first), ',')
-		b = append(inspect.AppendMillis(append(b, `"last_ms":`...), last), ',')
-		b = fmt.Appendf(b, `"lateness_ms":%g,`, float64(c.lateness())/1e6)
+	if f.Times {
+		b = append(inspect.AppendMillis(append(b, `"first_ms":`...), f.First), ',')
+		b = append(inspect.AppendMillis(append(b, `"last_ms":`...), f.Last), ',')
+		b = fmt.Appendf(b, `"lateness_ms":%g,`, float64(f.Lateness)/1e6)
 	}
 	num("bad_lines", c.bad)
 	b = append(b, `"bad":[`...)
@@ -673,6 +474,6 @@ func (c *checker) appendJSON(b []byte, f finding) []byte {
 		b = inspect.AppendString(b, s)
 	}
 	b = append(b, "],"...)
-	text("from", c.from.String())
+	text("from", f.From.String())
 	return fmt.Appendf(b, `"seconds":%.3f}`, time.Since(c.began).Seconds())
 }

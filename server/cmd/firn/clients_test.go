@@ -11,16 +11,16 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	hdr "github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/client"
+	"github.com/firnid/firn/server/load"
 )
 
 // A ledger is the way of a client's requests. It counts what became of each.
@@ -204,24 +204,31 @@ func TestClientsOfKilledServers(t *testing.T) {
 	// Raw load, as firn bench makes it: a connection to each server over each protocol.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var loaders []*loader
-	var requests, rawIDs [3]atomic.Uint64
-	protocols := []string{"http", "grpc", "resp"}
+	var servedBy []*url.URL
+	for _, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		servedBy = append(servedBy, u)
+	}
+	protocols := [3]string{"http", "grpc", "resp"}
+	var raw [3]load.Result
+	var rawSpans [3][][]load.Span
 	for i, protocol := range protocols {
-		b := &bencher{protocol: protocol, sequencer: "chaos", count: 500, pipeline: 1}
+		o := load.Options{
+			Servers: servedBy, Connections: len(urls), Protocol: protocol, Sequencer: "chaos", Count: 500, Pipeline: 1, Duration: time.Hour,
+			Spans: func(_ int, ids []load.Span) { rawSpans[i] = append(rawSpans[i], slices.Clone(ids)) },
+		}
 		if protocol == "resp" {
-			b.pipeline = 4
+			o.Pipeline = 4
 		}
-		for _, text := range urls {
-			u, err := url.Parse(text)
-			if err != nil {
-				t.Fatal(err)
+		all.Go(func() {
+			var err error
+			if raw[i], err = load.Run(ctx, o, nil); err != nil {
+				t.Errorf("raw %s: %v", protocol, err)
 			}
-			l := &loader{server: u, times: hdr.New(1, longest, 3)}
-			defer l.close()
-			loaders = append(loaders, l)
-			all.Go(func() { b.load(ctx, l, time.Now().Add(time.Hour), &requests[i], &rawIDs[i]) })
-		}
+		})
 	}
 
 	d := disturb(t, servers, store, lasts, 2, func() {})
@@ -274,22 +281,20 @@ func TestClientsOfKilledServers(t *testing.T) {
 		sent, whole, failed, drawn = sent+l.sent.Load(), whole+l.whole.Load(), failed+int64(stats.Failures), drawn+out
 	}
 	var rawFailed uint64
-	for i, l := range loaders {
-		rawFailed += l.failed
-		n := uint64(0)
-		for _, s := range l.spans {
-			if err := counted.add(firn.ID(s.first), s.last-s.first+1); err != nil {
-				t.Fatal(err)
+	for i, r := range raw {
+		rawFailed += r.Failures
+		if r.IDs != 500*r.Requests {
+			t.Errorf("raw %s: %d requests were answered with %d IDs", protocols[i], r.Requests, r.IDs)
+		}
+		for j, ids := range rawSpans[i] {
+			for _, s := range ids {
+				if err := counted.add(firn.ID(s.First), s.Last-s.First+1); err != nil {
+					t.Fatal(err)
+				}
 			}
-			n += s.last - s.first + 1
-		}
-		if n == 0 {
-			t.Errorf("raw %s to %s: no ID: %v", protocols[i/len(urls)], urls[i%len(urls)], l.err)
-		}
-	}
-	for i, protocol := range protocols {
-		if rawIDs[i].Load() != 500*requests[i].Load() {
-			t.Errorf("raw %s: %d requests were answered with %d IDs", protocol, requests[i].Load(), rawIDs[i].Load())
+			if len(ids) == 0 {
+				t.Errorf("raw %s to %s: no ID: %v", protocols[i], urls[j], r.Failure)
+			}
 		}
 	}
 	spans := counted.duplicates(t)
@@ -297,7 +302,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 		"%d programs with the Go client sent %d requests: %d answered and used, %d failed and counted; %d IDs drawn, %d calls failed; "+
 		"raw load: %d requests over HTTP, %d over gRPC, %d over RESP answered, %d failed; %d IDs in %d runs of %d node numbers, no duplicate",
 		lasts, d.kills, d.ends, d.stops, programs, sent, whole, failed, drawn, callerErrs,
-		requests[0].Load(), requests[1].Load(), requests[2].Load(), rawFailed, counted.ids.Load(), spans, len(counted.spans))
+		raw[0].Requests, raw[1].Requests, raw[2].Requests, rawFailed, counted.ids.Load(), spans, len(counted.spans))
 	if counted.ids.Load() < 1_000_000 && !testing.Short() && !raced() {
 		t.Errorf("%d IDs, want a million", counted.ids.Load())
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 func newCompose(a *app) *cobra.Command {
@@ -190,43 +191,46 @@ func (c *composer) lines(cmd *cobra.Command, a *app) error {
 	return t.result(a, "lines")
 }
 
+// errEmptyLine is for a record that is not there.
+var errEmptyLine = errors.New("the line is empty")
+
 // line composes the ID of one record.
 func (c *composer) line(line string) (composed, error) {
 	if line == "" {
 		return composed{}, errEmptyLine
 	}
-	r, err := parseRecord(line)
+	r, err := inspect.ParseRecord(line)
 	if err != nil {
 		return composed{}, err
 	}
 	l := c.layout
-	if r.layout != "" {
-		if l, err = c.parsed(r.layout); err != nil {
+	if r.Layout != "" {
+		if l, err = c.parsed(r.Layout); err != nil {
 			return composed{}, err
 		}
 	}
 	p := firn.Parts{Time: c.time, Seq: c.seq}
 	switch {
-	case r.timeMS != "":
-		if p.Time, err = parseMillis(r.timeMS); err != nil {
-			return composed{}, fmt.Errorf("time_ms %s: %w", inspect.Quote(r.timeMS), err)
+	case r.TimeMS != "":
+		if p.Time, err = textfmt.ParseMillis(r.TimeMS); err != nil {
+			return composed{}, fmt.Errorf("time_ms %s: %w", inspect.Quote(r.TimeMS), err)
 		}
 	case !c.hasTime:
 		return composed{}, errors.New("there is no time_ms")
 	}
 	switch {
-	case r.node != "":
-		if p.Node, err = l.ParseNode(r.node); err != nil {
-			return composed{}, fmt.Errorf("node %s: %w", inspect.Quote(r.node), plain(err))
+	case r.Node != "":
+		if p.Node, err = l.ParseNode(r.Node); err != nil {
+			return composed{}, fmt.Errorf("node %s: %w", inspect.Quote(r.Node), plain(err))
 		}
 	case c.node != "":
 		if p.Node, err = readNode(l, c.node, true); err != nil {
 			return composed{}, err
 		}
 	}
-	if r.seq != "" {
-		if p.Seq, err = parseNumber(r.seq); err != nil {
-			return composed{}, fmt.Errorf("seq %s: %w", inspect.Quote(r.seq), err)
+	if r.Seq != "" {
+		if p.Seq, err = parseNumber(r.Seq); err != nil {
+			return composed{}, fmt.Errorf("seq %s: %w", inspect.Quote(r.Seq), err)
 		}
 	}
 	return c.compose(l, p)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"github.com/firnid/firn/server/listen"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of keys in docs/config.md")
@@ -131,35 +128,6 @@ func TestListenAlone(t *testing.T) {
 		}
 	}
 }
-
-// TestAddressOf: other servers are told where gRPC is spoken.
-func TestAddressOf(t *testing.T) {
-	at := func(port int, only ...listen.Protocol) *endpoint {
-		return &endpoint{listener: &fixedListener{addr: &net.TCPAddr{IP: net.IPv4zero, Port: port}}, only: only}
-	}
-	for _, tt := range []struct {
-		endpoints []*endpoint
-		want      string
-	}{
-		{nil, ""},
-		{[]*endpoint{at(1), at(2, listen.GRPC)}, "host:1"},
-		{[]*endpoint{at(1, listen.HTTP), at(2, listen.GRPC)}, "host:2"},
-		{[]*endpoint{at(1, listen.HTTP), at(2, listen.RESP)}, "host:1"},
-		{[]*endpoint{{listener: &fixedListener{addr: &net.UnixAddr{Name: "/x", Net: "unix"}}}, at(2, listen.RESP)}, "host:2"},
-	} {
-		if got := addressOf(tt.endpoints, "host"); got != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
-		}
-	}
-}
-
-// A fixedListener has an address, and nothing else.
-type fixedListener struct {
-	net.Listener
-	addr net.Addr
-}
-
-func (l *fixedListener) Addr() net.Addr { return l.addr }
 
 // TestSlips: a variable that is no key is named, with the key that is perhaps meant; those
 // that are meant for something else are not.

@@ -196,17 +196,29 @@ func (c *converter) text(text string) error {
 func (c *converter) append(id firn.ID) {
 	c.begin()
 	if c.groups > 0 {
-		c.buf = firn.AppendBits(c.buf, id, c.groups, ' ')
+		c.buf = appendGroups(c.buf, firn.Binary.Append(nil, id), c.groups)
 	} else {
 		c.buf = c.to.Append(c.buf, id)
 	}
 	c.end(64)
 }
 
+// appendGroups appends bits to b, with a space between groups of that many, counted
+// from the right.
+func appendGroups(b, bits []byte, group int) []byte {
+	for i, bit := range bits {
+		if i > 0 && (len(bits)-i)%group == 0 {
+			b = append(b, ' ')
+		}
+		b = append(b, bit)
+	}
+	return b
+}
+
 func (c *converter) append128(id firn.ID128) {
 	c.begin()
 	if c.groups > 0 {
-		c.buf = firn.AppendBits128(c.buf, id, c.groups, ' ')
+		c.buf = appendGroups(c.buf, firn.Binary.Append128(nil, id), c.groups)
 	} else {
 		c.buf = c.to.Append128(c.buf, id)
 	}

@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
+	"github.com/firnid/firn/server/stores"
 )
 
 // machineStore is what --store takes for the directory of the machine, which
@@ -47,7 +46,7 @@ func (a *app) openOwn(news storeNews) (grant.Store, error) {
 	if err != nil {
 		return nil, failed("name a store: --store machine, or --store dir:PATH", "%w", err)
 	}
-	s, err := openDir(path, true, false, news.created)
+	s, err := stores.OpenDir(path, stores.DirOptions{Create: true, Created: news.created})
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, failed("name a store that this user may write: --store machine, or --store dir:PATH", "%w", err)
@@ -82,7 +81,7 @@ func (a *app) openMachine(news storeNews) (grant.Store, error) {
 	}
 	if err == nil {
 		var s grant.Store
-		if s, err = openDir(path, true, false, news.created); err == nil {
+		if s, err = stores.OpenDir(path, stores.DirOptions{Create: true, Created: news.created}); err == nil {
 			return s, nil
 		}
 	}
@@ -158,36 +157,6 @@ func howToShare(path string, info fs.FileInfo) string {
 		"sudo sh -c 'chgrp -R GROUP %[1]s && chmod -R g+rwX %[1]s && chmod 2770 %[1]s'", path)
 }
 
-// parseDir reads what follows dir: in the URL of a store.
-func parseDir(text, rest string) (path string, create, volatile bool, err error) {
-	path, query, _ := strings.Cut(rest, "?")
-	switch {
-	case path == "":
-		return "", false, false, misuse("it is dir:PATH, such as dir:/var/lib/firn", "--store: %q: there is no path", text)
-	case strings.HasPrefix(path, "~"):
-		return "", false, false, misuse(`write the whole path; in a shell, --store "dir:$HOME/firn"`, "--store: %q: ~ is not expanded here", text)
-	}
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return "", false, false, misuse("", "--store: %q: %w", text, err)
-	}
-	for key := range values {
-		set, err := strconv.ParseBool(values.Get(key))
-		if err != nil {
-			return "", false, false, misuse("", "--store: %q: %s is %q: it is true or false", text, key, values.Get(key))
-		}
-		switch key {
-		case "create":
-			create = set
-		case "volatile":
-			volatile = set
-		default:
-			return "", false, false, misuse("there are create and volatile", "--store: %q: there is no parameter %q", text, key)
-		}
-	}
-	return path, create, volatile, nil
-}
-
 // checkWholePath refuses the URL of a directory that depends on the working
 // directory: in a variable or a file it would name another store for each
 // process.
@@ -199,40 +168,3 @@ func checkWholePath(text string) error {
 	}
 	return misuse("write the whole path", "%q: the path is relative, so it is another store in each working directory", text)
 }
-
-// openDir opens a directory. created, if not nil, hears that there was no store in
-// it. The error has no hint yet; see storeError.
-func openDir(path string, create, volatile bool, created func(path string)) (grant.Store, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	_, missing := os.Lstat(filepath.Join(path, "firn-store")) // the marker
-	s, err := dirstore.Open(path, &dirstore.Options{Create: create, AllowVolatile: volatile})
-	if err != nil {
-		return nil, &inWords{dirWords.Replace(err.Error()), err}
-	}
-	if errors.Is(missing, fs.ErrNotExist) && created != nil {
-		created(path)
-	}
-	return s, nil
-}
-
-// dirWords puts what users of the program can say in place of what users of the package
-// can; TestDirWords.
-var dirWords = strings.NewReplacer(
-	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true makes it",
-	"set AllowVolatile", "add ?volatile=true where that does not matter",
-	" (AnyFileSystem is for who knows better)", "",
-	": every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", "", // the hint has it
-)
-
-// An inWords is an error in other words.
-type inWords struct {
-	text string
-	err  error
-}
-
-func (e *inWords) Error() string { return e.text }
-
-func (e *inWords) Unwrap() error { return e.err }

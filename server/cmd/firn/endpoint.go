@@ -21,7 +21,6 @@ type endpoint struct {
 	path     string // of a socket in the file system, where there is no address
 	only     []listen.Protocol
 	listener net.Listener
-	mux      *listen.Mux
 }
 
 // endpoints finds where to listen. It comes before listening, so that there is no moment

@@ -160,3 +160,13 @@ func wrongValue(flag *pflag.Flag, err error) string {
 	}
 	return strings.TrimPrefix(err.Error(), "firn: ")
 }
+
+// An inWords is an error in other words.
+type inWords struct {
+	text string
+	err  error
+}
+
+func (e *inWords) Error() string { return e.text }
+
+func (e *inWords) Unwrap() error { return e.err }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/inspect"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 // A value is a flag whose text parse reads.
@@ -95,7 +96,7 @@ func encodingVar(cmd *cobra.Command, e *inspect.Encoding) {
 
 // timeVar adds a flag for a point in time.
 func timeVar(cmd *cobra.Command, a *app, t *time.Time, name, usage string) {
-	parse := func(s string) (time.Time, error) { return parseTime(s, a.started) }
+	parse := func(s string) (time.Time, error) { return textfmt.ParseTime(s, a.started) }
 	cmd.Flags().Var(&value[time.Time]{t, parse, nil, "TIME"}, name, usage)
 }
 

@@ -28,6 +28,7 @@ import (
 
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/servertest"
 	"github.com/firnid/firn/server/stores/sqltest"
 )
 
@@ -151,7 +152,7 @@ func TestReusedAddress(t *testing.T) {
 // that is not let in says what it lacks, and why the other did not help.
 func TestForwardGuarded(t *testing.T) {
 	dir := t.TempDir()
-	client := testCertificates(t, dir)
+	client := servertest.Certificates(t, dir)
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

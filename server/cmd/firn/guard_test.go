@@ -5,16 +5,9 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -24,47 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/servertest"
+	"github.com/firnid/firn/server/service"
 )
-
-// testCertificates writes a certificate for localhost and one for a client, which sign
-// themselves, and returns what a client needs.
-func testCertificates(t *testing.T, dir string) *tls.Config {
-	t.Helper()
-	pool := x509.NewCertPool()
-	var client tls.Certificate
-	for i, name := range []string{"server", "client"} {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		template := &x509.Certificate{
-			SerialNumber: big.NewInt(int64(i + 1)), Subject: pkix.Name{CommonName: name + ".example"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-			NotAfter: time.Now().Add(24 * 30 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		}
-		der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-		keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
-		for suffix, text := range map[string][]byte{".crt": cert, ".key": keyPEM} {
-			if err := os.WriteFile(filepath.Join(dir, name+suffix), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		pool.AppendCertsFromPEM(cert)
-		if client, err = tls.X509KeyPair(cert, keyPEM); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return &tls.Config{RootCAs: pool, ServerName: "localhost", Certificates: []tls.Certificate{client}}
-}
 
 // TestServeGuarded: with TLS and tokens, who has none gets nothing over either
 // protocol; who has one, or a certificate, gets what it may; and a token that is taken
@@ -72,7 +29,7 @@ func testCertificates(t *testing.T, dir string) *tls.Config {
 func TestServeGuarded(t *testing.T) {
 	notInProcess(t)
 	dir := t.TempDir()
-	withCert := testCertificates(t, dir)
+	withCert := servertest.Certificates(t, dir)
 	without := withCert.Clone()
 	without.Certificates = nil
 	token, hash := auth.NewToken()
@@ -244,11 +201,15 @@ func TestEmptiedTokens(t *testing.T) {
 	s := newServing()
 	s.tokens = path
 	log := s.logger(a)
-	g, wrong := s.openGuard(log)
+	g, wrong := s.readGuard(nil)
 	if err := wrong.error(nil); err != nil {
 		t.Fatal(err)
 	}
-	defer g.close()
+	srv, err := server.New(server.Config{Static: new(service.StaticConfig), Tokens: g.tokens, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Shutdown(t.Context())
 	for _, step := range []struct {
 		text, want string
 		knows      bool
@@ -259,7 +220,7 @@ func TestEmptiedTokens(t *testing.T) {
 	} {
 		if step.text != "" {
 			write(step.text)
-			report(log, "tokens", g.tokens.Reload, func() { g.reportTokens(log, "tokens changed: the new ones count") })
+			srv.Reload()
 		}
 		if !strings.Contains(stderr.String(), step.want) {
 			t.Errorf("the file is %q, and the log has no %s:\n%s", step.text, step.want, stderr)

@@ -246,7 +246,7 @@ func (p *idPrinter) addTexts(r *rows, x *inspect.Reading) {
 	case is64:
 		for _, f := range texts {
 			if f == firn.Binary {
-				r.add("bin", "%s", firn.AppendBits(nil, id, 8, ' '))
+				r.add("bin", "%s", appendGroups(nil, firn.Binary.Append(nil, id), 8))
 				continue
 			}
 			r.add(f.String(), "%s", f.Append(nil, id))

@@ -17,12 +17,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn/server/servertest"
 )
 
 // A running is a firn serve that runs in the test.
 type running struct {
 	url   string
-	log   *output
+	log   *servertest.Output
 	stop  func()
 	ended chan int
 }

@@ -1,7 +1,8 @@
 // Command firn makes, reads and explains unique, time-ordered IDs.
 //
-// It has one file for each subcommand; root.go ties them together. What the
-// commands say about an ID comes from the packages firn and server/inspect.
+// It has one file for each subcommand; root.go ties them together. The commands
+// read flags and print. What they say about an ID comes from the packages firn and
+// server/inspect; what serve runs is package server.
 package main
 
 import (
@@ -14,12 +15,14 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/firnid/firn/server/stores"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func main() { os.Exit(execute(inContainer, "", nil)) }
+func main() { os.Exit(execute(stores.InContainer, "", nil)) }
 
 // execute is the program. container recognises a container; machine is the
 // directory of the machine, "" for the system's; clock is that of the program, nil

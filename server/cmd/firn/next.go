@@ -15,21 +15,25 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
+// A nexting is what the command next was told.
+type nexting struct {
+	a          *app
+	count      uint64
+	layout     firn.Layout
+	ownLayout  bool // no flag says another
+	node       string
+	allowLocal bool
+	store      string
+	name       string
+	nodes      *sequencer.Range
+	allow      allowClock
+	format     firn.Format
+	ownFormat  bool // no flag says another than the layout's
+	asJSON     bool
+}
+
 func newNext(a *app) *cobra.Command {
-	var (
-		count      = uint64(1)
-		layout     = firn.Default()
-		node       string
-		allowLocal bool
-		store      string
-		name       string
-		nodes      *sequencer.Range
-
-		allow allowClock
-
-		format firn.Format
-		asJSON bool
-	)
+	n := nexting{a: a, count: 1, layout: firn.Default()}
 	cmd := &cobra.Command{
 		Use:   "next [-n N] [--layout LAYOUT] [--store URL] [--sequencer NAME] [--node NODE] [--format FORMAT]",
 		Short: "Make IDs",
@@ -57,116 +61,114 @@ pins the number: it is had when nobody else holds it.`,
   firn next --layout boundary --node if:eth0`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if count == 0 {
-				return misuse("", "--count 0 makes no ID")
-			}
-			if layout.ReadOnly() {
-				return misuse("firn layout lists what can be made", "%w", errReadOnly(layout))
-			}
-			static := node != "" && store == ""
-			if static && a.getenv(storeEnv) != "" {
-				a.note("$%s is not used: --node without --store is a static number", storeEnv)
-			}
-			if static && (name != "" || nodes != nil) {
-				return misuse("add --store to take the number from one", "--node without --store is a static number, which has no --sequencer and no --nodes")
-			}
-			if node != "" && nodes != nil {
-				return misuse("", "either --node or --nodes, not both")
-			}
-			ready := func(l firn.Layout) (record, error) {
-				if !cmd.Flags().Changed("format") {
-					format = l.Format()
-				}
-				if err := format.Fits(l.Bits()); err != nil {
-					return record{}, misuse("leave --format out for the layout's own", "--format %s: %w", format, plain(err))
-				}
-				if format == firn.Raw {
-					if asJSON {
-						return record{}, misuse("", "--format raw writes bytes, which --json cannot hold")
-					}
-					if a.lookOf(a.stdout).terminal {
-						return record{}, misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
-					}
-				}
-				return recordOf(format, asJSON), nil
-			}
-			if static {
-				r, err := ready(layout)
-				if err != nil {
-					return err
-				}
-				n, err := readNode(layout, node, allowLocal)
-				if err != nil {
-					return err
-				}
-				return generate(cmd.Context(), a, layout, n, count, r)
-			}
-			if name != "" {
-				if err := grant.CheckName(name); err != nil {
-					return misuse("", "--sequencer: %w", err)
-				}
-			}
-			if name == "" && !cmd.Flags().Changed("layout") {
-				name = nameOf(layout) // as it is, whoever made it
-			}
-			if name == "" || cmd.Flags().Changed("layout") {
-				// Before anything is written.
-				if _, err := ready(layout); err != nil {
-					return err
-				}
-				if node != "" {
-					if _, err := readNode(layout, node, allowLocal); err != nil {
-						return err
-					}
-				}
-			}
-			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
-				c := &sequencer.Config{AllowClockBehind: allow.behind, AllowClockAhead: allow.ahead, Now: a.clock}
-				switch {
-				case name == "":
-					name, c.Layout = nameOf(layout), layout
-				case cmd.Flags().Changed("layout"):
-					c.Layout = layout
-				default:
-					// As it is, or new with the default.
-					info, err := grant.Lookup(cmd.Context(), s, name)
-					if err == nil {
-						layout = info.Config.Layout
-					} else if !errors.Is(err, grant.ErrNotFound) {
-						return err
-					}
-					c.Layout = layout
-				}
-				r, err := ready(layout)
-				if err != nil {
-					return err
-				}
-				if node != "" {
-					n, err := readNode(layout, node, allowLocal)
-					if err != nil {
-						return err
-					}
-					nodes = &sequencer.Range{Lo: n, Hi: n}
-				}
-				c.Nodes = nodes
-				if nodes != nil && nodes.Hi > layout.MaxNode() {
-					return misuse("firn sequencer show says what a sequencer has", "the node numbers %d..%d do not fit the layout %s, which has 0..%d", nodes.Lo, nodes.Hi, layout, layout.MaxNode())
-				}
-				return a.sequence(cmd.Context(), s, name, c, count, r)
-			})
+			n.ownLayout, n.ownFormat = !cmd.Flags().Changed("layout"), !cmd.Flags().Changed("format")
+			return n.run(cmd.Context())
 		},
 	}
-	numberVar(cmd, &count, "count", "n", "N", "how many IDs")
-	layoutVar(cmd, &layout, "layout of the IDs")
-	storeVar(cmd, &store)
-	cmd.Flags().Var(&value[string]{&name, notEmpty, nil, "NAME"}, "sequencer", "the sequencer to make IDs of (default one for the layout)")
-	cmd.Flags().Var(&value[string]{&node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
-	nodesVar(cmd, &nodes)
-	clockVars(cmd, &allow)
-	cmd.Flags().BoolVar(&allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
-	formatVar(cmd, &format, "format", "f", "how to write them (default the layout's own)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, `print {"id":"…"} per line`)
+	numberVar(cmd, &n.count, "count", "n", "N", "how many IDs")
+	layoutVar(cmd, &n.layout, "layout of the IDs")
+	storeVar(cmd, &n.store)
+	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "the sequencer to make IDs of (default one for the layout)")
+	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
+	nodesVar(cmd, &n.nodes)
+	clockVars(cmd, &n.allow)
+	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
+	formatVar(cmd, &n.format, "format", "f", "how to write them (default the layout's own)")
+	cmd.Flags().BoolVar(&n.asJSON, "json", false, `print {"id":"…"} per line`)
 	return cmd
+}
+
+func (n *nexting) run(ctx context.Context) error {
+	static := n.node != "" && n.store == ""
+	switch {
+	case n.count == 0:
+		return misuse("", "--count 0 makes no ID")
+	case n.layout.ReadOnly():
+		return misuse("firn layout lists what can be made", "%w", errReadOnly(n.layout))
+	case static && (n.name != "" || n.nodes != nil):
+		return misuse("add --store to take the number from one", "--node without --store is a static number, which has no --sequencer and no --nodes")
+	case n.node != "" && n.nodes != nil:
+		return misuse("", "either --node or --nodes, not both")
+	}
+	if static {
+		if n.a.getenv(storeEnv) != "" {
+			n.a.note("$%s is not used: --node without --store is a static number", storeEnv)
+		}
+		r, err := n.record()
+		if err != nil {
+			return err
+		}
+		node, err := readNode(n.layout, n.node, n.allowLocal)
+		if err != nil {
+			return err
+		}
+		return generate(ctx, n.a, n.layout, node, n.count, r)
+	}
+	if n.name != "" {
+		if err := grant.CheckName(n.name); err != nil {
+			return misuse("", "--sequencer: %w", err)
+		}
+	}
+	if n.name == "" && n.ownLayout {
+		n.name = nameOf(n.layout) // as it is, whoever made it
+	}
+	if !n.ownLayout {
+		// Before anything is written.
+		if _, _, err := n.resolve(); err != nil {
+			return err
+		}
+	}
+	return n.a.withStore(ctx, n.store, false, func(s grant.Store) error { return n.fromStore(ctx, s) })
+}
+
+// record is how IDs of the layout are written.
+func (n *nexting) record() (record, error) {
+	if n.ownFormat {
+		n.format = n.layout.Format()
+	}
+	if err := n.format.Fits(n.layout.Bits()); err != nil {
+		return record{}, misuse("leave --format out for the layout's own", "--format %s: %w", n.format, plain(err))
+	}
+	switch {
+	case n.format == firn.Raw && n.asJSON:
+		return record{}, misuse("", "--format raw writes bytes, which --json cannot hold")
+	case n.format == firn.Raw && n.a.lookOf(n.a.stdout).terminal:
+		return record{}, misuse("send them to a file or a pipe, or use --format hex", "--format raw writes bytes that a terminal cannot show")
+	}
+	return recordOf(n.format, n.asJSON), nil
+}
+
+// resolve is record, and the node IDs that may be taken; nil are all.
+func (n *nexting) resolve() (r record, nodes *sequencer.Range, err error) {
+	if r, err = n.record(); err != nil || n.node == "" {
+		return r, n.nodes, err
+	}
+	node, err := readNode(n.layout, n.node, n.allowLocal)
+	return r, &sequencer.Range{Lo: node, Hi: node}, err
+}
+
+// fromStore writes IDs of a sequencer of the store.
+func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
+	if n.name == "" {
+		n.name = nameOf(n.layout)
+	} else if n.ownLayout {
+		// As it is, or new with the default.
+		info, err := grant.Lookup(ctx, s, n.name)
+		if err == nil {
+			n.layout = info.Config.Layout
+		} else if !errors.Is(err, grant.ErrNotFound) {
+			return err
+		}
+	}
+	r, nodes, err := n.resolve()
+	if err != nil {
+		return err
+	}
+	if nodes != nil && nodes.Hi > n.layout.MaxNode() {
+		return misuse("firn sequencer show says what a sequencer has", "the node numbers %d..%d do not fit the layout %s, which has 0..%d", nodes.Lo, nodes.Hi, n.layout, n.layout.MaxNode())
+	}
+	c := &sequencer.Config{Layout: n.layout, Nodes: nodes, AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead, Now: n.a.clock}
+	return n.a.sequence(ctx, s, n.name, c, n.count, r)
 }
 
 // joining bounds how long a command waits for a node number. A server goes on

@@ -6,34 +6,25 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/codes"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/forwarding"
-	"github.com/firnid/firn/server/httpapi"
-	"github.com/firnid/firn/server/listen"
-	"github.com/firnid/firn/server/members"
-	"github.com/firnid/firn/server/metrics"
-	"github.com/firnid/firn/server/respapi"
-	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/tlsconf"
-	"github.com/firnid/firn/server/tracing"
 )
 
 // defaultListen is on loopback, where neither TLS nor tokens are needed.
@@ -53,8 +44,7 @@ type serving struct {
 	said           map[string]bool             // flags that the command line or a variable says
 	create         bool
 	forward        bool
-	memberToken    string             // the file
-	announcer      *members.Announcer // nil without a store
+	memberToken    string // the file
 	layout         firn.Layout
 	anyLayout      bool // another is meant, which could not be read
 	store          string
@@ -72,17 +62,13 @@ type serving struct {
 	logging
 	limiting
 	traced
-	tracer  *tracing.Tracer // nil where nothing is traced
-	answers stores.Answers  // whether the store does
-
-	stopBy time.Time // when all must have ended, once it is told to stop
 }
 
 // newServing is what serve does where it is told nothing.
 func newServing() *serving {
 	return &serving{
 		listen:         []string{defaultListen},
-		maxConns:       10_000,
+		maxConns:       server.DefaultMaxConns,
 		layout:         firn.Default(),
 		maxNames:       service.DefaultMaxNames,
 		requestTimeout: service.DefaultLimit,
@@ -206,45 +192,47 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 		}
 		log.Warn("a variable that is no key is not used", text...)
 	}
-	guard, more := s.openGuard(log)
-	if guard != nil {
-		defer guard.close()
-	}
+	guard, more := s.readGuard(func(text string) { log.Warn(text) })
 	if err := append(wrong, more...).error(s.from); err != nil {
 		return err
 	}
+	// A server without files to read stays, too: SIGHUP would end the program.
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	tracer, endTraces, err := s.startTraces(ctx, a, log)
 	if err != nil {
 		return err
 	}
 	defer endTraces()
-	s.tracer = tracer
-	backend, end, err := s.backend(ctx, a, log, guard)
+	c, err := s.server(ctx, a, log, guard)
 	if err != nil {
 		return err
 	}
-	stopped := false
-	defer func() {
-		end()
-		if stopped {
-			log.Info("stopped")
-		}
-	}()
+	if c.Store != nil {
+		defer c.Store.Close()
+	}
+	c.Tracer = tracer
+	srv, err := server.New(c)
+	if err != nil {
+		return misuse("", "%w", err)
+	}
 	for _, p := range endpoints {
 		if err := p.open(); err != nil {
 			for _, q := range endpoints {
 				q.close()
 			}
+			_ = srv.Shutdown(context.WithoutCancel(ctx))
 			return err
 		}
 	}
 	// After the first signal, another one ends the program at once.
 	reset := context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })
 	defer reset()
-	if err := s.serve(ctx, a, log, guard, backend, endpoints); err != nil {
+	if err := s.serve(ctx, a, log, srv, guard.tls != nil, endpoints, hup); err != nil {
 		return err
 	}
-	stopped = true
+	log.Info("stopped")
 	return nil
 }
 
@@ -260,13 +248,13 @@ func cause(err error) error {
 	}
 }
 
-// static is the backend without a store.
-func (s *serving) static(node uint64) (*service.Static, error) {
+// static is the source of IDs without a store.
+func (s *serving) static(node uint64) *service.StaticConfig {
 	o := &firn.Options{MaxAhead: staticAhead}
 	if s.givenAhead {
 		o.MaxAhead = s.maxAhead
 	}
-	return service.NewStatic(service.StaticConfig{Layout: s.layout, Node: node, Options: o, MaxNames: int(s.maxNames)})
+	return &service.StaticConfig{Layout: s.layout, Node: node, Options: o, MaxNames: int(s.maxNames)}
 }
 
 // usual is what a sequencer is made and used with where no template says more.
@@ -281,96 +269,48 @@ func (s *serving) usual(node uint64) sequencer.Config {
 	return c
 }
 
-// A backend is where IDs come from: a Static, or a Cluster that may have Peers.
-type backend struct {
-	static  *service.Static
-	cluster *service.Cluster
-	peers   *forwarding.Peers
-}
-
-// service is what protocols speak to.
-func (b backend) service() service.Backend {
-	if b.static != nil {
-		return b.static
+// server is what the server is made with, of values that check has found right. Its Store
+// is open.
+func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *guard) (c server.Config, err error) {
+	c = server.Config{
+		Advertise: s.advertise, Tokens: guard.tokens, TLS: guard.tls, AnyHost: s.insecure || s.tls.Require,
+		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, MaxConns: int(s.maxConns),
+		Version: version, Log: log,
 	}
-	return b.cluster
-}
-
-// backend makes the source of IDs, of values that check has found right. end gives back what
-// it holds.
-func (s *serving) backend(ctx context.Context, a *app, log *slog.Logger, guard *guard) (b backend, end func(), err error) {
 	node := uint64(0)
 	if s.node != "" {
 		if node, err = readNode(s.layout, s.node, s.allowLocal); err != nil {
-			return b, nil, err
+			return c, err
 		}
 	}
 	if s.node != "" && s.store == "" {
-		if b.static, err = s.static(node); err != nil {
-			return b, nil, misuse("", "%w", err)
-		}
 		log.Warn("static node: another server with the same node makes the same IDs", "node", s.node, "hint", "give each its own --node, or share a --store")
 		if a.getenv(storeEnv) != "" {
 			log.Warn("static node: "+storeEnv+" is not used", "hint", "add --store to pin the number in a store")
 		}
-		return b, func() {}, nil
+		c.Static = s.static(node)
+		return c, nil
 	}
-
-	c := s.usual(node)
-	c.Logger, c.Now = log, a.clock
-	store, err := a.openStore(ctx, s.store, false, newsOf(log))
-	if err != nil {
-		return b, nil, err
-	}
-	store = grant.Observe(s.tracer.Store(store), stores.Tell(log, s.answers.Observe))
-	s.announcer = members.New(store, members.Options{Log: log})
-	config := service.ClusterConfig{Fleet: service.NewFleet(store, s.answers.Silent), Config: c, MaxNames: int(s.maxNames), Template: s.template}
-	var forwarder *forwarding.Forwarder
+	c.Sequencers, c.MaxNames, c.Template = s.usual(node), int(s.maxNames), s.template
+	c.Sequencers.Now = a.clock
 	if s.forward {
-		fc, err := s.forwarderConfig(guard.tls)
-		if err != nil {
-			store.Close()
-			return b, nil, err
-		}
 		switch {
 		case s.memberToken != "" && guard.tls == nil && !s.insecure:
 			log.Warn("--member-token is not sent to servers without TLS", "hint", "give them certificates (--tls-cert, --tls-key), or --insecure where nobody can listen")
 		case s.memberToken == "" && guard.tokens != nil && guard.tls == nil:
 			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
-		fc.Log, fc.Options = log, s.tracer.GRPCClient()
-		forwarder = forwarding.NewForwarder(fc)
-		b.peers = forwarding.New(config.Fleet, forwarder, s.announcer, log)
-		config.Peers = b.peers
+		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
+		if guard.memberToken != "" {
+			c.Forward.Token = func() string { return guard.memberToken }
+		}
 	}
-	b.cluster = service.NewCluster(config)
-	return b, func() {
-		if forwarder != nil {
-			_ = forwarder.Close()
-		}
-		// Within what is left of the drain, and a moment in any case.
-		by := time.Now().Add(closing)
-		if !s.stopBy.IsZero() && s.stopBy.Before(by) {
-			by = later(s.stopBy, time.Now().Add(time.Second))
-		}
-		ctx, cancel := context.WithDeadline(context.Background(), by)
-		defer cancel()
-		if err := b.cluster.Close(ctx); err != nil {
-			log.Warn("node numbers not given back: they are free when their windows end", "error", err)
-		}
-		store.Close()
-	}, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
+	c.Store, err = a.openStore(ctx, s.store, false, newsOf(log))
+	return c, err
 }
 
 // check finds what is wrong with what was said, as far as that can be known without a store:
-// all but the files of openGuard. Where lookUp is not set, what is of the machine that serve
+// all but the files of readGuard. Where lookUp is not set, what is of the machine that serve
 // runs on is left out: variables, its name and its interfaces.
 func (s *serving) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	endpoints, all = s.endpoints()
@@ -481,7 +421,7 @@ func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 	}
 	var err error
 	if s.node != "" && s.store == "" {
-		_, err = s.static(node)
+		_, err = service.NewStatic(*s.static(node))
 	} else {
 		_, err = grant.DefaultConfig(nil, s.layout, usual.MaxAhead, nil)
 	}
@@ -496,174 +436,90 @@ func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 	return usual, all
 }
 
-// serve answers requests until ctx is done, and then those that are under way.
-func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, guard *guard, b backend, endpoints []*endpoint) error {
-	shown := metrics.Config{
-		Version: version, Protocols: []string{"http", "grpc", "resp"},
-		Sequencers: b.figures,
-		Connections: func(protocol string) (n int64) {
-			for _, p := range endpoints {
-				for _, q := range []listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP} {
-					if p.mux != nil && q.String() == protocol {
-						n += p.mux.Open(q)
-					}
-				}
-			}
-			return n
-		},
+// serve answers requests until ctx is done, and then those that are under way. A signal of
+// hup reloads files.
+func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server, secure bool, endpoints []*endpoint, hup <-chan os.Signal) error {
+	listeners := make([]server.Listener, len(endpoints))
+	for i, p := range endpoints {
+		listeners[i] = server.Listener{Listener: p.listener, Only: p.only}
 	}
-	if b.peers != nil {
-		shown.Forwards = b.peers.Forwards
-	}
-	var receiver service.Receiver
-	if b.cluster != nil {
-		receiver = forwarding.NewReceiver(b.cluster, s.announcer)
-	}
-	clock := s.storeMetrics(&shown, b.cluster)
-	set := metrics.New(shown)
-	pages, err := s.console(guard, b, log)
-	if err != nil {
-		return failed("", "the console: %w", err)
-	}
-	defer pages.Close()
-	handler := httpapi.NewHandler(httpapi.Config{
-		Backend: b.service(), Console: pages,
-		Metrics: set.Handler(),
-		Observe: func(status int, d time.Duration) { set.Observe("http", outcomeOf(status), d) },
-		Limit:   s.requestTimeout,
-		Limits:  s.limits(),
-		AnyHost: s.insecure || guard.knows(),
-		Auth:    guard.authorizer(), TLS: tlsState,
-		Trace: s.tracer.HTTP(guard.tlsConfig() != nil),
-		Log:   log,
-	})
-	web := httpapi.NewServer(handler)
-	web.ConnContext = withTLSState
-	web.RegisterOnShutdown(pages.Close) // streams of pages do not end by themselves
-	resp := respapi.NewServer(respapi.Config{
-		Backend: b.service(), Limit: s.requestTimeout, MaxConns: int(s.maxConns), MaxCount: int(s.maxCount), MaxBytes: s.maxBody,
-		ReadTimeout: s.read, WriteTimeout: s.write, IdleTimeout: s.idleOfRESP,
-		Auth: guard.authorizer(), TLSState: listen.StateOf,
-		Version: version, Log: log, Trace: s.tracer.RESP(),
-		Observe: func(_ string, n, _ int, d time.Duration, failed bool) {
-			o := metrics.OK
-			if failed {
-				o = metrics.Refused
-			}
-			set.ObserveMany("resp", o, d, n)
-		},
-	})
-	rpc := rpcapi.NewServer(rpcapi.Config{
-		Backend: b.service(), Peer: receiver, Limit: s.requestTimeout, Limits: s.limits(), Auth: guard.authorizer(), TLSState: listen.StateOf, Log: log, Options: s.tracer.GRPCServer(),
-		Observe: func(_ string, code codes.Code, d time.Duration) { set.Observe("grpc", outcomeOfCode(code), d) },
-	})
-	done := make(chan error, 4*len(endpoints))
-	running := 0
-	start := func(what string, f func() error) {
-		running++
-		go func() {
-			err := f()
-			if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) {
-				err = nil
-			}
-			if err != nil {
-				err = failed("", "serve %s: %w", what, cause(err))
-			}
-			done <- err
-		}()
-	}
-	for _, p := range endpoints {
-		mux := listen.New(p.listener, listen.Config{TLS: guard.tlsConfig(), Only: p.only, MaxConns: int(s.maxConns), Hello: s.read, Log: log})
-		p.mux = mux
-		start(p.text, mux.Serve)
-		start(p.text, func() error { return web.Serve(mux.Listener(listen.HTTP)) })
-		start(p.text, func() error { return rpc.Serve(mux.Listener(listen.GRPC)) })
-		start(p.text, func() error { return resp.Serve(mux.Listener(listen.RESP)) })
-		defer mux.Close()
-	}
-	watching, stopWatching := context.WithCancel(ctx)
-	var watchers sync.WaitGroup
-	watchers.Go(func() { guard.watch(watching, log, s.reload) })
-	if b.cluster != nil {
-		watchers.Go(func() { clock.Run(watching) })
-		describe := s.describe(b, endpoints)
-		watchers.Go(func() { s.announcer.Run(watching, describe) })
-	}
-	defer func() { stopWatching(); watchers.Wait() }()
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(listeners...) }()
+	s.greet(a, log, secure, endpoints)
 
+	ended := false
+	var failure error
+	for running := true; running; {
+		select {
+		case <-hup:
+			s.reloadAll(log)
+			srv.Reload()
+		case failure = <-served:
+			ended, running = true, false
+		case <-ctx.Done():
+			running = false
+		}
+	}
+	srv.Drain()
+	var again []any // the first line after a signal says what a second one does
+	if ctx.Err() != nil {
+		again = []any{"hint", "a second signal ends it at once, without giving node numbers back"}
+	}
+	if s.drainDelay > 0 && !ended {
+		// A load balancer must be able to ask /readyz: so the port stays open.
+		log.Info("draining: /readyz says so, and requests are still taken", append([]any{"delay", s.drainDelay.String()}, again...)...)
+		again = nil
+		select {
+		case failure = <-served:
+			ended = true
+		case <-time.After(s.drainDelay):
+		}
+	}
+	log.Info("stopping: requests under way may finish", append([]any{"limit", s.drainTimeout.String()}, again...)...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drainTimeout)
+	defer cancel()
+	err := srv.Shutdown(ctx)
+	if !ended {
+		failure = <-served
+	}
+	return s.result(failure, err)
+}
+
+// result is the error of a server that serves no more, and of its end.
+func (s *serving) result(failure, end error) error {
+	switch {
+	case failure != nil:
+		return failed("", "serve: %w", failure)
+	case errors.Is(end, context.DeadlineExceeded):
+		return failed("--drain-timeout gives them more time", "requests were cut off that had not finished after %v", s.drainTimeout)
+	case end != nil:
+		return failed("", "stop: %w", end)
+	}
+	return nil
+}
+
+// greet says where the server listens.
+func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endpoint) {
 	if s.insecure {
 		log.Warn("insecure: whoever reaches this address can take IDs, and sees those of others")
 	}
 	scheme := "http"
-	if guard.tlsConfig() != nil {
+	if secure {
 		scheme = "https"
 	}
 	for _, p := range endpoints {
 		log.Info("serving", "url", p.url(scheme), "layout", s.layout.String(), "nodes", s.numbers(a))
 	}
-	if url := endpoints[0].url(scheme); a.lookOf(a.stderr).terminal && strings.HasPrefix(url, "http") {
-		host, port, _ := net.SplitHostPort(endpoints[0].listener.Addr().String())
-		redis := "redis-cli -p " + port
-		if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() && !ip.IsUnspecified() {
-			redis = "redis-cli -h " + host + " -p " + port
-		}
-		fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  %s NEXT orders 3\n\n", url, url, redis)
+	url := endpoints[0].url(scheme)
+	if !a.lookOf(a.stderr).terminal || !strings.HasPrefix(url, "http") {
+		return
 	}
-
-	var failure error
-	select {
-	case failure = <-done:
-		running--
-	case <-ctx.Done():
+	host, port, _ := net.SplitHostPort(endpoints[0].listener.Addr().String())
+	redis := "redis-cli -p " + port
+	if ip := net.ParseIP(host); ip != nil && !ip.IsLoopback() && !ip.IsUnspecified() {
+		redis = "redis-cli -h " + host + " -p " + port
 	}
-	handler.Drain()
-	rpc.Drain()
-	var again []any // the first line after a signal says what a second one does
-	if ctx.Err() != nil {
-		again = []any{"hint", "a second signal ends it at once, without giving node numbers back"}
-	}
-	if s.drainDelay > 0 && failure == nil {
-		// Who asks /readyz must be able to: so the port stays open.
-		log.Info("draining: /readyz says so, and requests are still taken", append([]any{"delay", s.drainDelay.String()}, again...)...)
-		again = nil
-		select {
-		case failure = <-done:
-			running--
-		case <-time.After(s.drainDelay):
-		}
-	}
-	log.Info("stopping: requests under way may finish", append([]any{"limit", s.drainTimeout.String()}, again...)...)
-	s.stopBy = time.Now().Add(s.drainTimeout)
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), s.stopBy)
-	defer cancel()
-	for _, p := range endpoints {
-		_ = p.mux.Close() // nobody else comes in
-	}
-	var all sync.WaitGroup
-	var webErr, rpcErr, respErr error
-	all.Go(func() { webErr = web.Shutdown(ctx) })
-	all.Go(func() { rpcErr = rpc.Shutdown(ctx) })
-	all.Go(func() { respErr = resp.Shutdown(ctx) })
-	all.Wait()
-	if webErr != nil {
-		web.Close()
-	}
-	if respErr != nil {
-		resp.Close()
-	}
-	for ; running > 0; running-- {
-		if err := <-done; failure == nil {
-			failure = err
-		}
-	}
-	switch err := errors.Join(webErr, rpcErr, respErr); {
-	case failure != nil:
-	case errors.Is(err, context.DeadlineExceeded):
-		failure = failed("--drain-timeout gives them more time", "requests were cut off that had not finished after %v", s.drainTimeout)
-	case err != nil:
-		failure = failed("", "stop: %w", err)
-	}
-	return failure
+	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  %s NEXT orders 3\n\n", url, url, redis)
 }
 
 // numbers says where node numbers come from.

@@ -16,36 +16,19 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server"
+	"github.com/firnid/firn/server/servertest"
 )
 
-// An output collects what a command prints while it runs.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
 // serveApp is the world of a serve command that runs in the test.
-func serveApp(t *testing.T) (a *app, stdout, stderr *output) {
-	stdout, stderr = new(output), new(output)
+func serveApp(t *testing.T) (a *app, stdout, stderr *servertest.Output) {
+	stdout, stderr = new(servertest.Output), new(servertest.Output)
 	store := testStore(t)
 	return &app{
 		stdin:  strings.NewReader(""),
@@ -167,19 +150,24 @@ func TestServeDrain(t *testing.T) {
 				limiting:       newLimiting(),
 				maxConns:       10,
 			}
-			backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
+			log := s.logger(a)
+			c, err := s.server(t.Context(), a, log, new(guard))
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv, err := server.New(c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			listener := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
+			listener := servertest.NewPipes()
 			ended := make(chan error, 1)
 			go func() {
-				ended <- s.serve(ctx, a, s.logger(a), new(guard), backend, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}})
+				ended <- s.serve(ctx, a, log, srv, false, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}}, nil)
 			}()
 
-			client, server := net.Pipe()
-			listener.conns <- server
+			client, conn := net.Pipe()
+			listener.Add(conn)
 			fmt.Fprintf(client, "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			synctest.Wait()
 			stop()
@@ -217,21 +205,26 @@ func TestServeDrainDelay(t *testing.T) {
 			limiting:       newLimiting(),
 			maxConns:       10,
 		}
-		backend, _, err := s.backend(t.Context(), a, s.logger(a), new(guard))
+		log := s.logger(a)
+		c, err := s.server(t.Context(), a, log, new(guard))
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv, err := server.New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		listener := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
+		listener := servertest.NewPipes()
 		ended := make(chan error, 1)
 		go func() {
-			ended <- s.serve(ctx, a, s.logger(a), new(guard), backend, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}})
+			ended <- s.serve(ctx, a, log, srv, false, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}}, nil)
 		}()
 		want := func(path string, want int) {
 			t.Helper()
-			client, server := net.Pipe()
+			client, conn := net.Pipe()
 			defer client.Close()
-			listener.conns <- server
+			listener.Add(conn)
 			fmt.Fprintf(client, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
 			resp, err := http.ReadResponse(bufio.NewReader(client), nil)
 			if err != nil {
@@ -257,29 +250,6 @@ func TestServeDrainDelay(t *testing.T) {
 		}
 	})
 }
-
-// pipes is a listener in memory, which a bubble can see.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (l *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *pipes) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return nil
-}
-
-func (l *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
 // Every way to start it wrongly has its exit code and says what would be right.
 func TestServeErrors(t *testing.T) {

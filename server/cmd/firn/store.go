@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
-	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -65,36 +63,20 @@ func (a *app) openStore(ctx context.Context, url string, create bool, news store
 
 // openStoreURL opens the store of a URL.
 func openStoreURL(ctx context.Context, text string, create bool, news storeNews) (grant.Store, error) {
-	kind, rest, ok := strings.Cut(text, ":")
-	if !ok || kind != "dir" {
-		s, err := stores.Open(ctx, text, stores.Options{Warn: news.warn})
-		switch {
-		case err == nil:
-			return s, nil
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		}
-		return nil, urlError(err)
+	s, err := stores.Open(ctx, text, stores.Options{Warn: news.warn, Create: create})
+	switch {
+	case err == nil:
+		return s, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	}
-	path, dirCreate, volatile, err := parseDir(text, rest)
-	if err != nil {
-		return nil, err
-	}
-	s, err := openDir(path, create || dirCreate, volatile, nil) // that it is made is asked for
-	if errors.Is(err, dirstore.ErrNoStore) {
-		return nil, failed(fmt.Sprintf("is it mounted, and the path right? To make a new one: --store 'dir:%s?create=true'", path), "%w", err)
-	}
-	return s, storeError(err)
+	return nil, urlError(err)
 }
 
 // checkStoreURL finds what is wrong with the URL of a store, which is not asked.
 func checkStoreURL(text string) error {
 	if text == machineStore {
 		return nil
-	}
-	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
-		_, _, _, err := parseDir(text, rest)
-		return err
 	}
 	if err := stores.Check(text); err != nil {
 		return urlError(err)
@@ -108,68 +90,12 @@ func urlError(err error) error {
 	switch {
 	case errors.As(err, &e) && e.URL:
 		return misuse(e.Hint, "--store: %w", err)
+	case e != nil && e.Dir && e.Hint == "":
+		return storeError(e.Err)
 	case e != nil:
 		return failed(e.Hint, "%w", err)
 	}
 	return failed("", "%w", err)
-}
-
-// inContainer says by what a container is recognised, or "".
-func inContainer() string { return containerBy(os.Getenv, os.ReadFile) }
-
-// containerBy is inContainer with what it looks at. A file that container
-// engines leave is not enough, as an image may be started as a virtual machine of
-// its own: there the root is a disk.
-func containerBy(getenv func(string) string, read func(string) ([]byte, error)) string {
-	if getenv("KUBERNETES_SERVICE_HOST") != "" {
-		return "KUBERNETES_SERVICE_HOST is set"
-	}
-	mounts, err := read("/proc/self/mountinfo")
-	if err != nil {
-		return ""
-	}
-	root, isDisk := rootOf(string(mounts))
-	if layer := firstIn(root, "/docker/", "/containers/storage/", "containerd", "/buildkit/"); layer != "" {
-		return "its root is a layer of " + strings.Trim(layer, "/")
-	}
-	if isDisk {
-		return ""
-	}
-	for _, file := range []string{"/.dockerenv", "/run/.containerenv"} {
-		if _, err := read(file); err == nil {
-			return file + " exists"
-		}
-	}
-	if cgroup, err := read("/proc/self/cgroup"); err == nil {
-		if of := firstIn(string(cgroup), "/docker/", "/docker-", "/kubepods", "/libpod", "cri-containerd-", "/crio-", "/ecs/"); of != "" {
-			return "its control group is one of " + strings.Trim(of, "/-")
-		}
-	}
-	return ""
-}
-
-// firstIn is the first of the words that the text has, or "".
-func firstIn(text string, words ...string) string {
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return w
-		}
-	}
-	return ""
-}
-
-// rootOf is the line about the root of these mounts, and whether that is a block
-// device.
-func rootOf(mountinfo string) (root string, isDisk bool) {
-	for line := range strings.Lines(mountinfo) {
-		// 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw; the last one counts
-		before, after, ok := strings.Cut(line, " - ")
-		fields, source := strings.Fields(before), strings.Fields(after)
-		if ok && len(fields) > 4 && fields[4] == "/" && len(source) > 1 {
-			root, isDisk = line, strings.HasPrefix(source[1], "/dev/")
-		}
-	}
-	return root, isDisk
 }
 
 // nameOf is the sequencer that IDs of a layout come from where no name is given.

@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package main
+package server_test
 
 import (
 	"crypto/tls"
@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn/server/servertest"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -48,7 +49,7 @@ func TestCutInsideTLS(t *testing.T) {
 	cuts := 0
 	synctest.Test(t, func(t *testing.T) {
 		toDay()
-		config := testCertificates(t, dir)
+		config := servertest.Certificates(t, dir)
 		loader, err := tlsconf.Load(tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "client.crt")}, func(text string) { t.Log(text) })
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +65,7 @@ func TestCutInsideTLS(t *testing.T) {
 			}
 			return tls.Client(conn, c)
 		}
-		inStack(t, &guard{tls: loader}, all, func(conn *memConn, protocol string) net.Conn { return over(conn, protocol) }, func(t *testing.T, dial func(int) *memConn, clean func(string)) {
+		inStack(t, loader, all, func(conn *memConn, protocol string) net.Conn { return over(conn, protocol) }, func(t *testing.T, dial func(int) *memConn, clean func(string)) {
 			for protocol, session := range all {
 				// Hellos and signatures differ in length by a few bytes.
 				for left, more := 0, true; more; left += 37 {

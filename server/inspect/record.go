@@ -1,26 +1,23 @@
-package main
+package inspect
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/firnid/firn/server/inspect"
 )
 
-// A composeRecord is a line that compose reads: the text of each value, or ""
-// where the key is missing or null.
-type composeRecord struct {
-	layout, timeMS, node, seq string
+// A Record says of an ID what it is composed of: the text of each value, or "" where the
+// key is missing or null.
+type Record struct {
+	Layout, TimeMS, Node, Seq string
 }
 
-// parseRecord reads a JSON object with the keys layout, time_ms, node and seq.
+// ParseRecord reads a JSON object with the keys layout, time_ms, node and seq.
 // Numbers are kept as their digits: none goes through a float64. A string
 // stands for the number in it. Unknown keys, keys given twice, fractions and
 // exponents are errors.
-func parseRecord(line string) (composeRecord, error) {
-	var r composeRecord
+func ParseRecord(line string) (Record, error) {
+	var r Record
 	s := scanner{text: line}
 	if !s.take('{') {
 		return r, s.fault("it is no JSON object")
@@ -41,15 +38,15 @@ func parseRecord(line string) (composeRecord, error) {
 		i := 0
 		switch key {
 		case "layout":
-			to = &r.layout
+			to = &r.Layout
 		case "time_ms":
-			to, i = &r.timeMS, 1
+			to, i = &r.TimeMS, 1
 		case "node":
-			to, i = &r.node, 2
+			to, i = &r.Node, 2
 		case "seq":
-			to, i = &r.seq, 3
+			to, i = &r.Seq, 3
 		default:
-			return r, fmt.Errorf("there is no key %s: there are layout, time_ms, node and seq", inspect.Quote(key))
+			return r, fmt.Errorf("there is no key %s: there are layout, time_ms, node and seq", Quote(key))
 		}
 		if seen[i] {
 			return r, fmt.Errorf("the key %s is given twice", key)
@@ -165,6 +162,3 @@ func (s *scanner) value(key string, number bool) (string, error) {
 	s.pos += end
 	return rest[:end], nil
 }
-
-// errEmptyLine is for a record that is not there.
-var errEmptyLine = errors.New("the line is empty")

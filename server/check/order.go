@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"cmp"
@@ -8,8 +8,6 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
-
-	"github.com/firnid/firn/server/textfmt"
 )
 
 // A key is an ID of up to 128 bits as a number.
@@ -93,12 +91,12 @@ func (c *chunkOfKeys) placeOf(i int) uint64 {
 	return c.base + uint64(c.place[i])
 }
 
-// A memoryError says that the limit is too low for this stream.
-type memoryError struct{ limit, inOrder, count uint64 }
+// A MemoryError says that a stream needs more memory than Options.Memory. It counts the
+// IDs of the stream so far, and of these the ones after the first that was not in order.
+type MemoryError struct{ Limit, Count, Unordered uint64 }
 
-func (e *memoryError) Error() string {
-	return fmt.Sprintf("sorting needs more than %s: %s of the %s IDs so far came after the first that was not in order",
-		textfmt.AboutSize(e.limit), group(e.count-e.inOrder), group(e.count))
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("sorting needs more than %d bytes: %d of the %d IDs so far came after the first that was not in order", e.Limit, e.Unordered, e.Count)
 }
 
 // close frees what add has taken.
@@ -134,13 +132,13 @@ func (o *order) add(k key) error {
 		c = &chunkOfKeys{base: o.count - 1, lo: make([]uint64, 0, chunkKeys)}
 		o.current = c
 		if o.used += 8 * chunkKeys; o.used > o.limit {
-			return &memoryError{o.limit, o.inOrder, o.count}
+			return &MemoryError{o.limit, o.count, o.count - o.inOrder}
 		}
 	}
 	if k.hi != 0 && c.hi == nil {
 		c.hi = make([]uint64, len(c.lo), chunkKeys)
 		if o.used += 8 * chunkKeys; o.used > o.limit {
-			return &memoryError{o.limit, o.inOrder, o.count}
+			return &MemoryError{o.limit, o.count, o.count - o.inOrder}
 		}
 	}
 	c.lo = append(c.lo, k.lo)
@@ -165,7 +163,7 @@ func (o *order) seal() error {
 	// counted where it is used.
 	if !sorted(c) {
 		if o.used += 2 * chunkKeys; o.used > o.limit {
-			return &memoryError{o.limit, o.inOrder, o.count}
+			return &MemoryError{o.limit, o.count, o.count - o.inOrder}
 		}
 		if o.toSort == nil {
 			o.toSort = make(chan *chunkOfKeys, 2)

@@ -1,4 +1,4 @@
-package main
+package textfmt
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"github.com/firnid/firn"
 )
 
-// parseTime reads a point in time: RFC 3339, a date (its beginning in UTC),
+// ParseTime reads a point in time: RFC 3339, a date (its beginning in UTC),
 // Unix milliseconds, now, or a time relative to it such as -1h30m or +7d.
-func parseTime(s string, now time.Time) (time.Time, error) {
+func ParseTime(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, errors.New("it is empty")
 	}
@@ -29,7 +29,7 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 		return now.Add(d), nil
 	}
 	if strings.Trim(s, "0123456789") == "" || s[0] == '-' && len(s) > 1 && strings.Trim(s[1:], "0123456789") == "" {
-		return parseMillis(s)
+		return ParseMillis(s)
 	}
 	if t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(s)); err == nil {
 		return t, nil
@@ -75,9 +75,9 @@ func parseSpan(s string) (time.Duration, bool) {
 // latestSecond is later than the last tick of any layout.
 const latestSecond = 1 << 56
 
-// parseMillis reads Unix milliseconds exactly, also those that int64 cannot
+// ParseMillis reads Unix milliseconds exactly, also those that int64 cannot
 // hold: Boundary's time has 64 bits.
-func parseMillis(s string) (time.Time, error) {
+func ParseMillis(s string) (time.Time, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil && s[0] != '+' {
 		return time.UnixMilli(ms).UTC(), nil
 	}

@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"context"
@@ -135,7 +135,7 @@ func TestOrderMemory(t *testing.T) {
 		for ; err == nil; n++ {
 			err = o.add(key{wide, 1<<40 - n})
 		}
-		var m *memoryError
+		var m *MemoryError
 		if !errors.As(err, &m) || o.used < 32<<20 || o.used > 34<<20 {
 			t.Errorf("after %d keys: %v, used %d", n, err, o.used)
 		}

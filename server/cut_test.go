@@ -1,4 +1,4 @@
-package main
+package server_test
 
 import (
 	"bufio"
@@ -23,14 +23,14 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/grant/memstore"
-	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/servertest"
+	"github.com/firnid/firn/server/tlsconf"
 )
 
 // sessions are what the clients of HTTP and RESP send in a connection. None of them leaves
@@ -59,29 +59,26 @@ var sessions = map[string]string{
 // A stack is all of firn serve in the test's own process, on a store in memory.
 type stack struct {
 	t    *testing.T
-	logs *output
+	logs *servertest.Output
 	end  func() error // stops it and waits
 }
 
-// newStack serves on a listener.
-func newStack(t *testing.T, l net.Listener) *stack { return newGuardedStack(t, l, new(guard)) }
-
-func newGuardedStack(t *testing.T, l net.Listener, g *guard) *stack {
+// newStack serves on a listener, with TLS if there is a loader.
+func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Loader) *stack {
 	t.Helper()
-	s := newServing()
-	a, _, logs := serveApp(t)
-	log := slog.New(slog.NewTextHandler(logs, nil))
-	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), MaxNames: 8})
-	s.announcer = members.New(cluster.Store(), members.Options{})
-	ctx, stop := context.WithCancel(t.Context())
+	logs := new(servertest.Output)
+	srv, err := server.New(server.Config{
+		Store: new(memstore.Store), MaxNames: 8, TLS: certificates, Log: slog.New(slog.NewTextHandler(logs, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ended := make(chan error, 1)
-	go func() {
-		ended <- s.serve(ctx, a, log, g, backend{cluster: cluster}, []*endpoint{{text: "test", address: new(net.TCPAddr), listener: l}})
-	}()
+	go func() { ended <- srv.Serve(server.Listener{Listener: l}) }()
 	return &stack{t, logs, func() error {
-		stop()
-		err := <-ended
-		return errors.Join(err, cluster.Close(context.WithoutCancel(ctx)))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 15*time.Second)
+		defer cancel()
+		return errors.Join(srv.Shutdown(ctx), <-ended)
 	}}
 }
 
@@ -128,51 +125,6 @@ func calls(ctx context.Context, conn *grpc.ClientConn) error {
 	return err
 }
 
-// A recorder is a connection that keeps what is written into it.
-type recorder struct {
-	net.Conn
-	mu   sync.Mutex
-	sent bytes.Buffer
-}
-
-func (r *recorder) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	r.sent.Write(b)
-	r.mu.Unlock()
-	return r.Conn.Write(b)
-}
-
-// recorded is what a real client of gRPC sends that does something. It sends some of it
-// when it is answered, such as acknowledgements, so it is recorded before it is cut.
-func recorded(t *testing.T, addr string, do func(context.Context, *grpc.ClientConn) error) string {
-	t.Helper()
-	var r *recorder
-	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		// Without windows of a fixed size the client sends pings too, as often as it is
-		// answered; without the answers in between the server takes them for a flood.
-		grpc.WithInitialWindowSize(1<<20), grpc.WithInitialConnWindowSize(1<<20),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			if r != nil {
-				return nil, errors.New("a second connection")
-			}
-			c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-			r = &recorder{Conn: c}
-			return r, err
-		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := do(ctx, conn); err != nil {
-		t.Fatal(err)
-	}
-	_ = conn.Close()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.sent.String()
-}
-
 // recordings are all sessions.
 func recordings(t *testing.T) map[string]string {
 	t.Helper()
@@ -188,8 +140,8 @@ func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStack(t, l)
-	text := recorded(t, l.Addr().String(), do)
+	s := newStack(t, l, nil)
+	text := servertest.Recorded(t, l.Addr().String(), do)
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +207,7 @@ func good(t *testing.T, protocol, session string, conn net.Conn) {
 func inBubble(t *testing.T, all map[string]string, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	synctest.Test(t, func(t *testing.T) {
 		toDay()
-		inStack(t, new(guard), all, func(conn *memConn, _ string) net.Conn { return conn }, f)
+		inStack(t, nil, all, func(conn *memConn, _ string) net.Conn { return conn }, f)
 	})
 }
 
@@ -263,12 +215,12 @@ func inBubble(t *testing.T, all map[string]string, f func(t *testing.T, dial fun
 func toDay() { time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))) }
 
 // inStack serves in the bubble that the test is in. over makes a connection of one in memory.
-func inStack(t *testing.T, g *guard, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
-	l := &pipes{make(chan net.Conn), make(chan struct{}), sync.Once{}}
-	s := newGuardedStack(t, l, g)
+func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
+	l := servertest.NewPipes()
+	s := newStack(t, l, certificates)
 	dial := func(most int) *memConn {
-		client, server := newMemConn(most)
-		l.conns <- server
+		client, conn := newMemConn(most)
+		l.Add(conn)
 		return client
 	}
 	for protocol, session := range all { // whatever is begun once
@@ -355,7 +307,7 @@ func TestCutOverTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStack(t, l)
+	s := newStack(t, l, nil)
 	dial := func() *net.TCPConn {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"bufio"
@@ -11,6 +11,14 @@ import (
 	"os"
 	"runtime"
 )
+
+// A FileError says that the temporary file could not be written. Its directory is that of
+// os.TempDir.
+type FileError struct{ Err error }
+
+func (e *FileError) Error() string { return "note the order of the IDs: " + e.Err.Error() }
+
+func (e *FileError) Unwrap() error { return e.Err }
 
 // steps notes the steps between keys that strictly increase, so that they can
 // be had again: equal steps as one with their number. What a generator makes in
@@ -28,6 +36,9 @@ type steps struct {
 
 // stepsInMemory bounds the memory of a stream that is in order, however long.
 const stepsInMemory = 16 << 20
+
+// fileBuffer is the buffer of the temporary file.
+const fileBuffer = 256 << 10
 
 // add notes a step. The first is the first key itself, which may be 0.
 func (s *steps) add(step key, first bool) error {
@@ -75,13 +86,13 @@ func (s *steps) spill() error {
 	if s.file == nil {
 		f, err := os.CreateTemp("", "firn-check-*")
 		if err != nil {
-			return failed("set TMPDIR to a directory that can be written", "note the order of the IDs: %w", err)
+			return &FileError{err}
 		}
-		s.file, s.writer = f, bufio.NewWriterSize(f, chunkSize)
+		s.file, s.writer = f, bufio.NewWriterSize(f, fileBuffer)
 		if runtime.GOOS != "windows" {
 			// Nobody needs its name, and so it is gone however this ends.
 			if err := os.Remove(f.Name()); err != nil {
-				return failed("", "note the order of the IDs: %w", err)
+				return &FileError{err}
 			}
 		}
 	}
@@ -89,7 +100,7 @@ func (s *steps) spill() error {
 	s.written += int64(n)
 	s.buf = s.buf[:0]
 	if err != nil {
-		return failed("set TMPDIR to a directory with more room", "note the order of the IDs: %w", err)
+		return &FileError{err}
 	}
 	return nil
 }
@@ -116,13 +127,13 @@ func (s *steps) replay() (*stepReader, error) {
 		return &stepReader{r: bufio.NewReader(bytes.NewReader(s.buf))}, nil
 	}
 	if err := s.writer.Flush(); err != nil {
-		return nil, failed("set TMPDIR to a directory with more room", "note the order of the IDs: %w", err)
+		return nil, &FileError{err}
 	}
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the order of the IDs: %w", err)
 	}
 	all := io.MultiReader(io.LimitReader(s.file, s.written), bytes.NewReader(s.buf))
-	return &stepReader{r: bufio.NewReaderSize(all, chunkSize)}, nil
+	return &stepReader{r: bufio.NewReaderSize(all, fileBuffer)}, nil
 }
 
 // A stepReader gives the steps one by one.

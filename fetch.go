@@ -1,0 +1,260 @@
+package firn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// A fetch is one that is under way: in the background, or by the call that began it.
+// Its results may be read when done is closed.
+type fetch[I AnyID[I]] struct {
+	count int // of IDs
+	done  chan struct{}
+	block *block[I]
+	err   error
+	crash string // the panic of the source, and where it came from
+	late  bool   // a call waits for it that should not have to; guarded by mu
+}
+
+// errNoReturn is the error of a fetch whose source ended the goroutine, as a
+// test's FailNow does.
+var errNoReturn = errors.New("firn: the source of a prefetcher did not return")
+
+// takeSome takes the next IDs of a block, at most as many as dst holds, and has
+// the next batch fetched if few are left.
+func (p *PrefetcherOf[I]) takeSome(b *block[I], dst []I) int {
+	if p.timed && p.tooOld(b) {
+		return 0
+	}
+	n := b.takeSome(dst)
+	if n > 0 && b.next.Load() > b.low.Load() {
+		p.fetchSoon(b)
+	}
+	return n
+}
+
+// fetchSoon fetches the next batch, for the block that has reached its low.
+func (p *PrefetcherOf[I]) fetchSoon(b *block[I]) {
+	if low := b.low.Load(); low == never || !b.low.CompareAndSwap(low, never) {
+		return // another caller does it
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed && p.fetching == nil && p.ready == nil && p.block.Load() == b {
+		p.start()
+	}
+}
+
+// await takes the next IDs, at most as many as dst holds and at least one, and
+// waits until there are any.
+func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
+	var waited *fetch[I]
+	for {
+		n, f, began, err := p.takeOrFetch(dst, waited, true)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		if began && !p.background {
+			n := p.run(ctx, f, dst)
+			return n, f.err
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+		// A failure that is older than the call is no answer to it, and one of another
+		// call's fetch neither.
+		if f.err != nil && p.background && (began || waited != nil) {
+			if p.ctx.Err() != nil {
+				return 0, ErrClosed
+			}
+			if f.crash != "" {
+				panic(f.crash)
+			}
+			return 0, f.err
+		}
+		waited = f
+	}
+}
+
+// takeOrFetch takes the next IDs, of the block or of the one that is ready to
+// replace it. Where there are none, it returns the fetch that is under way, or
+// that it began if it may. A batch from the background that the caller has waited
+// for is never too old for it.
+func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n int, f *fetch[I], began bool, err error) {
+	p.mu.Lock()
+	b := p.block.Load()
+	defer func() {
+		low := n > 0 && b.next.Load() > b.low.Load()
+		p.mu.Unlock()
+		if low {
+			p.fetchSoon(b)
+		}
+	}()
+	if p.closed {
+		return 0, nil, false, ErrClosed
+	}
+	if p.timed && p.tooOld(b) {
+		p.drop(b)
+	}
+	if n = b.takeSome(dst); n > 0 {
+		return n, nil, false, nil
+	}
+	spent := b.size > 0 // used up, where a block that was too old is gone
+	if r := p.ready; r != nil {
+		if waited != nil && waited.block == r || !p.tooOld(r) {
+			// Taken before anybody else can, and before its timer ends it.
+			n = r.copyTo(dst, 0)
+			r.next.Store(uint64(n))
+			p.put(r)
+			b = r
+			return n, nil, false, nil
+		}
+		p.drop(r)
+		p.ready, spent = nil, false
+	}
+	p.waits++
+	if f = p.fetching; !may {
+		return 0, f, false, nil
+	}
+	if spent && (f == nil || !f.late) {
+		p.count = min(2*p.count, p.most)
+	}
+	if f == nil {
+		f, began = p.start(), true
+	}
+	f.late = f.late || spent
+	return 0, f, began, nil
+}
+
+// start begins a fetch, which the caller must run unless it is in the background.
+// The caller holds mu.
+func (p *PrefetcherOf[I]) start() *fetch[I] {
+	f := &fetch[I]{count: p.count, done: make(chan struct{}), err: errNoReturn}
+	p.fetching = f
+	p.running++
+	if p.background {
+		go p.run(p.ctx, f, nil)
+	}
+	return f
+}
+
+// run fetches. Where a call does that, it takes the first IDs, at most as many as
+// dst holds: however short the validity, it gets some.
+func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int) {
+	defer func() { // also if the source does not return
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.fetching, p.failed = nil, f.err
+		switch b := p.block.Load(); {
+		case f.err == nil && p.background:
+			if !p.closed {
+				p.ready = f.block
+			}
+		case f.err == nil:
+			n = f.block.copyTo(dst, 0)
+			f.block.next.Store(uint64(n))
+			if !p.closed { // Close did not wait, and no other call gets an ID
+				p.put(f.block)
+			}
+		case p.background:
+			// Again when half of what is left is used, and so on.
+			if used := b.next.Load(); used < b.size {
+				b.low.Store(used + (b.size-used)/2)
+			}
+		}
+		close(f.done)
+		p.end()
+	}()
+	defer func() {
+		if !p.background {
+			return // the program can recover
+		}
+		if v := recover(); v != nil {
+			f.crash = fmt.Sprintf("firn: the source of a prefetcher panicked: %v\n\n%s", v, debug.Stack())
+			f.err = fmt.Errorf("firn: the source of a prefetcher panicked: %v", v)
+		}
+	}()
+	batch, err := p.source.NextBatch(ctx, f.count)
+	if err != nil {
+		f.err = err
+		return 0
+	}
+	if f.block, f.err = newBlock(batch, f.count); f.err == nil {
+		p.fetches.Add(1)
+	}
+	return 0
+}
+
+// put puts the block that is ready in place of one that is sealed or used up.
+// The caller holds mu.
+func (p *PrefetcherOf[I]) put(b *block[I]) {
+	p.ready = nil
+	if p.background {
+		b.low.Store(b.size / 2)
+	}
+	p.stopTimer()
+	if p.validity > 0 && !p.timed {
+		p.running++
+		p.timer = time.AfterFunc(p.validity-time.Since(b.arrived), func() { p.expire(b) })
+	}
+	p.block.Store(b)
+}
+
+// expire ends a block that is too old.
+func (p *PrefetcherOf[I]) expire(b *block[I]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.end()
+	if p.block.Load() != b {
+		return // used up just now
+	}
+	p.timer = nil
+	p.drop(b)
+	r := p.ready
+	if r != nil && !p.tooOld(r) {
+		p.put(r)
+		return
+	}
+	if r != nil {
+		p.drop(r)
+		p.ready = nil
+	}
+	p.block.Store(new(block[I]))
+}
+
+// drop seals a block that is too old, and fetches less from now on if most of it
+// was left. The caller holds mu.
+func (p *PrefetcherOf[I]) drop(b *block[I]) {
+	left := b.seal()
+	p.discarded.Add(left)
+	if left > b.size/2 {
+		p.count = max(p.count/2, p.least)
+	}
+}
+
+// tooOld reports whether the IDs of a block may not be used any more.
+func (p *PrefetcherOf[I]) tooOld(b *block[I]) bool {
+	return p.validity > 0 && time.Since(b.arrived) >= p.validity
+}
+
+// stopTimer ends the timer of the block in place. If it has fired already, it
+// finds another block there. The caller holds mu.
+func (p *PrefetcherOf[I]) stopTimer() {
+	if p.timer != nil && p.timer.Stop() {
+		p.end()
+	}
+	p.timer = nil
+}
+
+// end counts one less that runs. The caller holds mu.
+func (p *PrefetcherOf[I]) end() {
+	p.running--
+	if p.closed && p.running == 0 {
+		close(p.ended)
+	}
+}

@@ -1,0 +1,244 @@
+// Package load loads servers over HTTP, gRPC or RESP, measures how long requests take, and
+// counts IDs that came twice. It is what firn bench runs. A program that wants IDs uses
+// package client.
+package load
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Options say how servers are loaded.
+type Options struct {
+	Servers     []*url.URL // http or https; connections are spread over them
+	Protocol    string     // http, grpc or resp
+	Sequencer   string
+	Token       string // "" for none
+	Connections int
+	Count       int // IDs of a request
+	Pipeline    int // requests at a time in a connection, for resp; at least 1
+	Duration    time.Duration
+
+	// Spans is called with the IDs of each connection at the end, in the order in which they
+	// came; nil for none.
+	Spans func(connection int, ids []Span)
+}
+
+// A Result is what came of a load.
+type Result struct {
+	Took       time.Duration
+	Requests   uint64
+	IDs        uint64
+	Duplicates uint64 // IDs that came before already
+	Failures   uint64
+	Failure    error // the last one
+
+	times *hdr.Histogram // of requests, in microseconds
+}
+
+// Quantile is how long that part of the requests took at most, in percent.
+func (r *Result) Quantile(percent float64) time.Duration {
+	return time.Duration(r.times.ValueAtQuantile(percent)) * time.Microsecond
+}
+
+// Longest is how long the slowest request took.
+func (r *Result) Longest() time.Duration { return time.Duration(r.times.Max()) * time.Microsecond }
+
+// Run loads the servers. All IDs are kept until its end, which takes 16 bytes a request or
+// more. watch is called each second with what came since; nil for none. The error says why
+// no IDs came.
+func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Result, error) {
+	loaders := make([]*loader, o.Connections)
+	var requests, ids atomic.Uint64
+	var all sync.WaitGroup
+	// What is measured is not how long it takes to connect.
+	for i := range loaders {
+		l := &loader{o: &o, server: o.Servers[i%len(o.Servers)], times: hdr.New(1, longest, 3)}
+		loaders[i] = l
+		defer l.close()
+		all.Go(func() { l.request(ctx) })
+	}
+	all.Wait()
+	begin := time.Now()
+	for _, l := range loaders {
+		all.Go(func() { l.load(ctx, begin.Add(o.Duration), &requests, &ids) })
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	watchUntil(done, &requests, &ids, watch)
+
+	r := Result{Took: time.Since(begin), Requests: requests.Load(), IDs: ids.Load(), times: hdr.New(1, longest, 3)}
+	var spans []Span
+	for i, l := range loaders {
+		r.times.Merge(l.times)
+		if o.Spans != nil {
+			o.Spans(i, l.spans)
+		}
+		spans = append(spans, l.spans...)
+		r.Failures += l.failed
+		if l.err != nil {
+			r.Failure = l.err
+		}
+		l.spans = nil
+	}
+	if r.Requests == 0 {
+		if r.Failure == nil {
+			r.Failure = context.Cause(ctx) // it was interrupted
+		}
+		return r, r.Failure
+	}
+	r.Duplicates = countDuplicates(spans)
+	return r, nil
+}
+
+// watchUntil calls watch each second until done is closed.
+func watchUntil(done <-chan struct{}, requests, ids *atomic.Uint64, watch func(ids, requests uint64)) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var before, beforeRequests uint64
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			i, r := ids.Load(), requests.Load()
+			if watch != nil {
+				watch(i-before, r-beforeRequests)
+			}
+			before, beforeRequests = i, r
+		}
+	}
+}
+
+// A Span is IDs that follow each other by one, with the same upper half.
+type Span struct{ Hi, First, Last uint64 }
+
+// A loader is one connection's work.
+type loader struct {
+	o      *Options
+	server *url.URL
+	t      taker // nil while there is no connection
+	spans  []Span
+	times  *hdr.Histogram // of requests, in microseconds
+	failed uint64
+	err    error // the last one
+}
+
+const longest = 60_000_000 // microseconds
+
+// patience is how long a request may take, with connecting.
+const patience = 10 * time.Second
+
+// load makes requests until end, and at least one.
+func (l *loader) load(ctx context.Context, end time.Time, requests, ids *atomic.Uint64) {
+	for more := true; more && ctx.Err() == nil; more = time.Now().Before(end) {
+		begin := time.Now()
+		n, answers := l.request(ctx)
+		if answers == 0 {
+			continue
+		}
+		micros := min(max(time.Since(begin).Microseconds(), 1), longest)
+		_ = l.times.RecordValues(micros, int64(answers))
+		requests.Add(uint64(answers))
+		ids.Add(uint64(n))
+	}
+}
+
+// request makes as many requests as the pipeline has, and notes the IDs. Without an
+// answer it counts a failure, and waits a little.
+func (l *loader) request(ctx context.Context) (ids, answers int) {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var packed [][]byte
+	var err error
+	if l.t == nil {
+		l.t, err = l.o.connect(within, l.server)
+	}
+	if err == nil {
+		packed, err = l.t.take(within)
+	}
+	for _, p := range packed {
+		if err == nil {
+			var n int
+			n, err = l.note(p, l.o.Count)
+			ids += n
+		}
+	}
+	if err == nil {
+		return ids, len(packed)
+	}
+	l.close()
+	if ctx.Err() == nil { // what an interrupt cuts off is no failure
+		l.fail(ctx, err)
+	}
+	return 0, 0
+}
+
+func (l *loader) close() {
+	if l.t != nil {
+		l.t.close()
+		l.t = nil
+	}
+}
+
+// fail counts a failure, and waits a little.
+func (l *loader) fail(ctx context.Context, err error) {
+	l.failed++
+	l.err = err
+	select {
+	case <-ctx.Done():
+	case <-time.After(20 * time.Millisecond):
+	}
+}
+
+// note notes the IDs of an answer.
+func (l *loader) note(packed []byte, count int) (n int, err error) {
+	size := len(packed) / count
+	if len(packed) != size*count || size != 8 && size != 16 {
+		return 0, fmt.Errorf("an answer has %d bytes, which are not %d IDs", len(packed), count)
+	}
+	for ; len(packed) > 0; packed = packed[size:] {
+		var hi uint64
+		if size == 16 {
+			hi = binary.BigEndian.Uint64(packed)
+		}
+		lo := binary.BigEndian.Uint64(packed[size-8:])
+		if last := len(l.spans) - 1; n > 0 && l.spans[last].Hi == hi && l.spans[last].Last+1 == lo && lo != 0 {
+			l.spans[last].Last = lo
+		} else {
+			l.spans = append(l.spans, Span{hi, lo, lo})
+		}
+		n++
+	}
+	return n, nil
+}
+
+// countDuplicates counts IDs that were there before.
+func countDuplicates(spans []Span) (n uint64) {
+	slices.SortFunc(spans, func(a, b Span) int {
+		switch {
+		case a.Hi != b.Hi && a.Hi < b.Hi, a.Hi == b.Hi && a.First < b.First:
+			return -1
+		case a == b, a.Hi == b.Hi && a.First == b.First:
+			return 0
+		}
+		return 1
+	})
+	for i := 1; i < len(spans); i++ {
+		before, s := spans[i-1], &spans[i]
+		if s.Hi != before.Hi || s.First > before.Last {
+			continue
+		}
+		n += min(s.Last, before.Last) - s.First + 1
+		s.Last = max(s.Last, before.Last)
+	}
+	return n
+}

@@ -1,0 +1,233 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
+)
+
+// A taker takes IDs: as many requests at a time as the pipeline has. What it returns is
+// packed, 8 or 16 bytes an ID, and belongs to it until the next call.
+type taker interface {
+	take(ctx context.Context) (packed [][]byte, err error)
+	close()
+}
+
+// connect makes one connection.
+func (o *Options) connect(ctx context.Context, server *url.URL) (taker, error) {
+	secure := server.Scheme == "https"
+	switch o.Protocol {
+	case "grpc":
+		creds := insecure.NewCredentials()
+		if secure {
+			creds = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12})
+		}
+		conn, err := grpc.NewClient(server.Host, grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
+		if err != nil {
+			return nil, err
+		}
+		return &rpcTaker{o: o, conn: conn, ids: firnv1.NewIDsClient(conn)}, nil
+	case "resp":
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", server.Host)
+		if err != nil {
+			return nil, err
+		}
+		if secure {
+			conn = tls.Client(conn, &tls.Config{ServerName: server.Hostname(), MinVersion: tls.VersionTLS12})
+		}
+		t, err := newRESPTaker(ctx, o, conn)
+		if err != nil {
+			return nil, err // no taker that is a nil pointer
+		}
+		return t, nil
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
+	return &webTaker{o: o, transport: transport, target: server.Scheme + "://" + server.Host + "/v1/sequencers/" + o.Sequencer + "/next?count=" + strconv.Itoa(o.Count)}, nil
+}
+
+// A webTaker asks over HTTP.
+type webTaker struct {
+	o         *Options
+	transport *http.Transport
+	target    string
+	buf       []byte
+}
+
+func (t *webTaker) take(ctx context.Context) ([][]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.target, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "application/octet-stream")
+	if t.o.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+t.o.Token)
+	}
+	resp, err := t.transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+		return nil, &webError{resp.StatusCode, resp.Status + ": " + strings.TrimSpace(string(text))}
+	}
+	size := resp.ContentLength
+	if size < 0 || size > 16*service.MaxCount {
+		return nil, fmt.Errorf("an answer says that it has %d bytes", size)
+	}
+	t.buf = slices.Grow(t.buf[:0], int(size))[:size]
+	if _, err := io.ReadFull(resp.Body, t.buf); err != nil {
+		return nil, err
+	}
+	return [][]byte{t.buf}, nil
+}
+
+func (t *webTaker) close() { t.transport.CloseIdleConnections() }
+
+// An rpcTaker asks over gRPC.
+type rpcTaker struct {
+	o    *Options
+	conn *grpc.ClientConn
+	ids  firnv1.IDsClient
+	buf  []byte
+}
+
+func (t *rpcTaker) take(ctx context.Context) ([][]byte, error) {
+	if t.o.Token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+t.o.Token)
+	}
+	r, err := t.ids.Next(ctx, &firnv1.NextRequest{Sequencer: t.o.Sequencer, Count: uint32(t.o.Count)})
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Ids128) > 0 {
+		return [][]byte{r.Ids128}, nil
+	}
+	t.buf = t.buf[:0]
+	for _, id := range r.Ids {
+		t.buf = binary.BigEndian.AppendUint64(t.buf, id)
+	}
+	return [][]byte{t.buf}, nil
+}
+
+func (t *rpcTaker) close() { _ = t.conn.Close() }
+
+// A respTaker asks over RESP, with several requests on their way.
+type respTaker struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	request []byte
+	bufs    [][]byte
+}
+
+func newRESPTaker(ctx context.Context, o *Options, conn net.Conn) (*respTaker, error) {
+	t := &respTaker{conn: conn, in: bufio.NewReaderSize(conn, 64<<10), bufs: make([][]byte, o.Pipeline)}
+	defer t.until(ctx)()
+	if o.Token != "" {
+		if _, err := fmt.Fprintf(conn, "*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n", len(o.Token), o.Token); err != nil {
+			t.close()
+			return nil, err
+		}
+		line, err := t.in.ReadString('\n')
+		if err == nil && !strings.HasPrefix(line, "+") {
+			err = respError(strings.TrimSpace(line))
+		}
+		if err != nil {
+			t.close()
+			return nil, err
+		}
+	}
+	count := strconv.Itoa(o.Count)
+	one := fmt.Sprintf("*3\r\n$5\r\nNEXTB\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(o.Sequencer), o.Sequencer, len(count), count)
+	t.request = []byte(strings.Repeat(one, o.Pipeline))
+	return t, nil
+}
+
+// until lets reading and writing fail once ctx is done, until what it returns is called.
+func (t *respTaker) until(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = t.conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+func (t *respTaker) take(ctx context.Context) ([][]byte, error) {
+	defer t.until(ctx)()
+	if _, err := t.conn.Write(t.request); err != nil {
+		return nil, err
+	}
+	for i := range t.bufs {
+		line, err := t.in.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		size, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "$")))
+		if err != nil || line[0] != '$' || size < 0 || size > 16*service.MaxCount {
+			return nil, respError(strings.TrimSpace(line))
+		}
+		t.bufs[i] = slices.Grow(t.bufs[i][:0], size+2)[:size+2]
+		if _, err := io.ReadFull(t.in, t.bufs[i]); err != nil {
+			return nil, err
+		}
+		t.bufs[i] = t.bufs[i][:size]
+	}
+	return t.bufs, nil
+}
+
+func (t *respTaker) close() { _ = t.conn.Close() }
+
+// A webError is an answer of HTTP that has no IDs.
+type webError struct {
+	status int
+	text   string
+}
+
+func (e *webError) Error() string { return e.text }
+
+// A respError is an answer of RESP that has no IDs.
+type respError string
+
+func (e respError) Error() string { return string(e) }
+
+// CodeOf is the code of gRPC for an error of Run: codes.Unauthenticated or
+// codes.PermissionDenied if that is what a server has said, over any protocol.
+func CodeOf(err error) codes.Code {
+	var web *webError
+	if errors.As(err, &web) {
+		switch web.status {
+		case http.StatusUnauthorized:
+			return codes.Unauthenticated
+		case http.StatusForbidden:
+			return codes.PermissionDenied
+		}
+	}
+	var resp respError
+	if errors.As(err, &resp) {
+		switch word, _, _ := strings.Cut(string(resp), " "); word {
+		case "-NOAUTH", "-WRONGPASS":
+			return codes.Unauthenticated
+		case "-NOPERM":
+			return codes.PermissionDenied
+		}
+	}
+	return status.Code(err) // Unknown if it is not of gRPC
+}

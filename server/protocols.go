@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/console"
+	"github.com/firnid/firn/server/forwarding"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/metrics"
+	"github.com/firnid/firn/server/respapi"
+	"github.com/firnid/firn/server/rpcapi"
+)
+
+// protocols are those that are served.
+var protocols = [...]listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP}
+
+// shown is what metrics show.
+func (s *Server) shown() metrics.Config {
+	m := metrics.Config{Version: s.c.Version, Sequencers: s.source.figures}
+	byName := make(map[string]listen.Protocol)
+	for _, p := range protocols {
+		m.Protocols = append(m.Protocols, p.String())
+		byName[p.String()] = p
+	}
+	m.Connections = func(protocol string) int64 { return s.open(byName[protocol]) }
+	if s.source.cluster != nil {
+		m.StoreUp, m.ClockOffset = s.source.answers.Up, s.source.clock.Offset
+	}
+	if s.source.peers != nil {
+		m.Forwards = s.source.peers.Forwards
+	}
+	return m
+}
+
+// newConsole makes the web pages.
+func (s *Server) newConsole() (*console.Console, error) {
+	c := console.Config{
+		Backend: s.source.backend(), Figures: s.source.figures, TLS: tlsState,
+		Layout: s.c.layout(), Limit: s.c.Limit, Version: s.c.Version, Log: s.c.Log,
+	}
+	if s.source.announcer != nil {
+		c.Self = s.source.announcer.ID
+	}
+	if s.c.Tokens != nil {
+		c.Tokens = s.c.Tokens.Set
+	}
+	return console.New(c)
+}
+
+func (s *Server) newHandler() *httpapi.Handler {
+	return httpapi.NewHandler(httpapi.Config{
+		Backend: s.source.backend(), Console: s.pages, Metrics: s.metrics.Handler(),
+		Limit: s.c.Limit, Limits: s.c.Limits,
+		AnyHost: s.c.AnyHost || s.c.Tokens != nil, Auth: s.authorizer(), TLS: tlsState,
+		Trace: s.c.Tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
+		Observe: func(status int, d time.Duration) { s.metrics.Observe("http", outcomeOf(status), d) },
+	})
+}
+
+func (s *Server) newRPC() *rpcapi.Server {
+	c := rpcapi.Config{
+		Backend: s.source.backend(), Limit: s.c.Limit, Limits: s.c.Limits,
+		Auth: s.authorizer(), TLSState: listen.StateOf, Log: s.c.Log, Options: s.c.Tracer.GRPCServer(),
+		Observe: func(_ string, code codes.Code, d time.Duration) { s.metrics.Observe("grpc", outcomeOfCode(code), d) },
+	}
+	if s.source.cluster != nil {
+		c.Peer = forwarding.NewReceiver(s.source.cluster, s.source.announcer)
+	}
+	return rpcapi.NewServer(c)
+}
+
+func (s *Server) newRESP() *respapi.Server {
+	l := s.c.Limits
+	return respapi.NewServer(respapi.Config{
+		Backend: s.source.backend(), Limit: s.c.Limit, MaxConns: s.c.MaxConns, MaxCount: l.Count, MaxBytes: l.Body,
+		ReadTimeout: l.Read, WriteTimeout: l.Write, IdleTimeout: s.c.RESPIdle,
+		Auth: s.authorizer(), TLSState: listen.StateOf,
+		Version: s.c.Version, Log: s.c.Log, Trace: s.c.Tracer.RESP(),
+		Observe: func(_ string, n, _ int, d time.Duration, failed bool) {
+			o := metrics.OK
+			if failed {
+				o = metrics.Refused
+			}
+			s.metrics.ObserveMany("resp", o, d, n)
+		},
+	})
+}
+
+// authorizer knows what callers are allowed; nil if that is everything.
+func (s *Server) authorizer() auth.Authorizer {
+	if s.c.Tokens == nil {
+		return nil
+	}
+	return s.c.Tokens
+}
+
+// tlsConfig is that of listeners, or nil.
+func (s *Server) tlsConfig() *tls.Config {
+	if s.c.TLS == nil {
+		return nil
+	}
+	return s.c.TLS.Config()
+}
+
+// tlsStateKey is that of a connection's TLS state in the context of its requests.
+type tlsStateKey struct{}
+
+// withTLSState is for http.Server, which knows the state of its own connections only.
+func withTLSState(ctx context.Context, conn net.Conn) context.Context {
+	if state := listen.StateOf(conn); state != nil {
+		return context.WithValue(ctx, tlsStateKey{}, state)
+	}
+	return ctx
+}
+
+// tlsState is that of the connection of a request, or nil.
+func tlsState(r *http.Request) *tls.ConnectionState {
+	state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
+	return state
+}
+
+// outcomeOf is how a request ended that was answered with this status.
+func outcomeOf(status int) metrics.Outcome {
+	switch {
+	case status >= http.StatusInternalServerError:
+		return metrics.Failed
+	case status >= http.StatusBadRequest:
+		return metrics.Refused
+	}
+	return metrics.OK
+}
+
+// outcomeOfCode is how a call ended.
+func outcomeOfCode(code codes.Code) metrics.Outcome {
+	switch code {
+	case codes.OK:
+		return metrics.OK
+	case codes.Internal, codes.Unavailable, codes.Unknown, codes.DataLoss:
+		return metrics.Failed
+	}
+	return metrics.Refused
+}

@@ -1,0 +1,300 @@
+// Package server is the server that the command firn serve runs, for programs that
+// embed it: HTTP, gRPC and RESP on the same listeners, the console, metrics, and the
+// forwarding of calls between the servers of a store.
+//
+// A program that only needs IDs for itself uses package sequencer, which needs no
+// network. One that asks a server uses package client.
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/console"
+	"github.com/firnid/firn/server/forwarding"
+	"github.com/firnid/firn/server/httpapi"
+	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/metrics"
+	"github.com/firnid/firn/server/respapi"
+	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/tlsconf"
+	"github.com/firnid/firn/server/tracing"
+)
+
+// DefaultMaxConns is Config.MaxConns if that is 0.
+const DefaultMaxConns = 10_000
+
+// Config says what a Server serves. Either Store or Static is set. The zero value of any
+// other field means what the field says.
+type Config struct {
+	// Store keeps node IDs. The caller opens it, and closes it after Shutdown.
+	Store grant.Store
+
+	// Static is a node ID that the caller keeps unique, for a server without a Store.
+	Static *service.StaticConfig
+
+	// Sequencers says how the sequencers of the Store are created and opened. Its Logger
+	// is Log if it has none.
+	Sequencers sequencer.Config
+
+	// MaxNames is how many sequencers of the Store are open at once; 0 means
+	// service.DefaultMaxNames.
+	MaxNames int
+
+	// Template says in what a sequencer of the Store differs from Sequencers, by name. It
+	// is called when a name is first used; nil means that none differs.
+	Template func(name string) (service.Template, error)
+
+	// Forward says how to ask other servers of the Store while this one holds no node ID;
+	// nil asks none. The Server sets its Log, and its TLS if that is nil.
+	Forward *forwarding.ForwarderConfig
+
+	// Advertise is the HOST:PORT at which other servers reach this one; "" means that of
+	// a listener.
+	Advertise string
+
+	// Tokens say what callers are allowed; nil allows everything to everyone. The Server
+	// reads the file again when it changes.
+	Tokens *auth.File
+
+	// TLS encrypts connections; nil leaves them in plain text. The Server reads the files
+	// again when they change.
+	TLS *tlsconf.Loader
+
+	// AnyHost answers HTTP requests for any host name. Otherwise a server without Tokens
+	// answers only localhost, 127.0.0.0/8 and [::1]: any web page could reach it through a
+	// host name that resolves to this machine (DNS rebinding).
+	AnyHost bool
+
+	// Limit is how long a request may wait for its IDs; 0 means service.DefaultLimit.
+	Limit time.Duration
+
+	// Limits bound requests and connections of all protocols.
+	Limits service.Limits
+
+	// RESPIdle is how long a connection of RESP may be idle; 0 means without end.
+	RESPIdle time.Duration
+
+	// MaxConns is how many connections a listener has at once; 0 means DefaultMaxConns.
+	MaxConns int
+
+	// Tracer traces requests; nil traces none. The caller ends it after Shutdown.
+	Tracer *tracing.Tracer
+
+	// Version is what the Server calls itself; "" means that it is unknown.
+	Version string
+
+	// Log is the log; nil discards it.
+	Log *slog.Logger
+}
+
+// A Listener is where a Server listens.
+type Listener struct {
+	net.Listener
+
+	// Only are the protocols that are served; nil means all.
+	Only []listen.Protocol
+}
+
+// A Server hands out IDs. It is safe for use by many goroutines at once, and must be made
+// by New.
+type Server struct {
+	c       Config
+	source  source
+	metrics *metrics.Set
+	pages   *console.Console
+
+	handler *httpapi.Handler
+	web     *http.Server
+	rpc     *rpcapi.Server
+	resp    *respapi.Server
+
+	watching     context.Context // done when Drain is called
+	stopWatching context.CancelFunc
+
+	mu      sync.Mutex // guards what follows, except for calls of Wait
+	muxes   []*listen.Mux
+	closed  bool
+	running sync.WaitGroup // what accepts connections
+	watched sync.WaitGroup // what runs until watching is done
+
+	shutdown sync.Once
+	stopped  error // what Shutdown returns
+}
+
+// New makes a Server, which does nothing before Serve. Whether or not it serves, it ends
+// with Shutdown.
+func New(c Config) (*Server, error) {
+	if (c.Store == nil) == (c.Static == nil) {
+		return nil, errors.New("server: set either Config.Store or Config.Static")
+	}
+	c.Limit = cmp.Or(c.Limit, service.DefaultLimit)
+	c.Limits = c.Limits.WithDefaults()
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{c: c}
+	var err error
+	if s.source, err = newSource(c); err != nil {
+		return nil, err
+	}
+	s.metrics = metrics.New(s.shown())
+	if s.pages, err = s.newConsole(); err != nil {
+		s.source.close(context.Background(), c.Log)
+		return nil, err
+	}
+	s.handler = s.newHandler()
+	s.web = httpapi.NewServer(s.handler)
+	s.web.ConnContext = withTLSState
+	s.web.RegisterOnShutdown(s.pages.Close) // streams of pages do not end by themselves
+	s.rpc, s.resp = s.newRPC(), s.newRESP()
+	s.watching, s.stopWatching = context.WithCancel(context.Background())
+	if c.Tokens != nil {
+		s.logTokens("tokens were read")
+	}
+	return s, nil
+}
+
+// layout is that of sequencers that are created when they are first used.
+func (c *Config) layout() firn.Layout {
+	l := c.Sequencers.Layout
+	if c.Static != nil {
+		l = c.Static.Layout
+	}
+	if l.IsZero() {
+		l = firn.Default()
+	}
+	return l
+}
+
+// Serve answers requests on the listeners until Shutdown, and then returns nil. If one of
+// them fails, it returns that error at once; the others serve until Shutdown. Serve closes
+// the listeners, and is called once.
+func (s *Server) Serve(listeners ...Listener) error {
+	done, err := s.start(listeners)
+	if done == nil {
+		for _, l := range listeners {
+			_ = l.Close()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for range cap(done) {
+		if err := <-done; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start accepts connections, and begins what runs beside. The channel has room for how
+// each of its goroutines ends; it is nil if Shutdown came first.
+func (s *Server) start(listeners []Listener) (done chan error, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case len(listeners) == 0:
+		return nil, errors.New("server: no listener to serve on")
+	case s.closed:
+		return nil, nil
+	case s.muxes != nil:
+		return nil, errors.New("server: Serve was called before")
+	}
+	for _, l := range listeners {
+		s.muxes = append(s.muxes, listen.New(l, listen.Config{
+			TLS: s.tlsConfig(), Only: l.Only, MaxConns: s.c.MaxConns, Hello: s.c.Limits.Read, Log: s.c.Log,
+		}))
+	}
+	done = make(chan error, 4*len(s.muxes))
+	accept := func(f func() error) {
+		s.running.Go(func() {
+			err := f()
+			if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
+				err = nil
+			}
+			done <- err
+		})
+	}
+	for _, mux := range s.muxes {
+		accept(mux.Serve)
+		accept(func() error { return s.web.Serve(mux.Listener(listen.HTTP)) })
+		accept(func() error { return s.rpc.Serve(mux.Listener(listen.GRPC)) })
+		accept(func() error { return s.resp.Serve(mux.Listener(listen.RESP)) })
+	}
+	s.watched.Go(func() { s.watchFiles(s.watching) })
+	if s.source.cluster != nil {
+		describe := s.describe(listeners)
+		s.watched.Go(func() { s.source.clock.Run(s.watching) })
+		s.watched.Go(func() { s.source.announcer.Run(s.watching, describe) })
+	}
+	return done, nil
+}
+
+// open is how many connections of a protocol are open.
+func (s *Server) open(protocol listen.Protocol) (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, mux := range s.muxes {
+		n += mux.Open(protocol)
+	}
+	return n
+}
+
+// Drain makes /readyz answer 503, and removes the Server from the members of its store.
+// It still answers requests, so that a load balancer has the time to notice.
+func (s *Server) Drain() {
+	s.handler.Drain()
+	s.rpc.Drain()
+	s.stopWatching()
+}
+
+// Shutdown closes the listeners, lets requests finish until ctx is done, and then ends
+// them: the error then is that of ctx. Node IDs are given back, for which there is a moment
+// after ctx is done, too. Nothing of the Server runs when Shutdown returns.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.shutdown.Do(func() { s.stopped = s.stop(ctx) })
+	return s.stopped
+}
+
+func (s *Server) stop(ctx context.Context) error {
+	s.Drain()
+	s.mu.Lock()
+	s.closed = true
+	muxes := s.muxes
+	s.mu.Unlock()
+	for _, mux := range muxes {
+		_ = mux.Close()
+	}
+	var all sync.WaitGroup
+	var webErr, rpcErr, respErr error
+	all.Go(func() { webErr = s.web.Shutdown(ctx) })
+	all.Go(func() { rpcErr = s.rpc.Shutdown(ctx) })
+	all.Go(func() { respErr = s.resp.Shutdown(ctx) })
+	all.Wait()
+	if webErr != nil {
+		_ = s.web.Close()
+	}
+	if respErr != nil {
+		_ = s.resp.Close()
+	}
+	s.running.Wait()
+	s.watched.Wait()
+	s.pages.Close()
+	s.source.close(ctx, s.c.Log)
+	return errors.Join(webErr, rpcErr, respErr)
+}

@@ -1,0 +1,184 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server"
+	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/service"
+)
+
+// A program that embeds the server opens a store, and serves on a listener of its own.
+func Example() {
+	srv, err := server.New(server.Config{Store: new(memstore.Store)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(server.Listener{Listener: l}) }()
+
+	resp, err := http.Post("http://"+l.Addr().String()+"/v1/sequencers/orders/next?count=3", "", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer resp.Body.Close()
+	fmt.Println(resp.Status)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := errors.Join(srv.Shutdown(ctx), <-served); err != nil {
+		log.Fatal(err)
+	}
+	// Output: 200 OK
+}
+
+// TestConfig: a Server has one source of IDs.
+func TestConfig(t *testing.T) {
+	for _, c := range []server.Config{{}, {Store: new(memstore.Store), Static: new(service.StaticConfig)}, {Static: &service.StaticConfig{Node: 1 << 40}}} {
+		if srv, err := server.New(c); err == nil {
+			t.Errorf("New(%+v) = %v, want an error", c, srv)
+		}
+	}
+}
+
+// TestListeners: each listener serves the protocols that it is for, and metrics count the
+// connections of all, also before Serve and after Shutdown.
+func TestListeners(t *testing.T) {
+	srv, err := server.New(server.Config{Static: &service.StaticConfig{Node: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listeners []server.Listener
+	for _, only := range [][]listen.Protocol{nil, {listen.RESP}} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		listeners = append(listeners, server.Listener{Listener: l, Only: only})
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(listeners...) }()
+	for _, l := range listeners {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "PING\r\n")
+		if answer, err := bufio.NewReader(conn).ReadString('\n'); answer != "+PONG\r\n" {
+			t.Errorf("%v: the answer to PING is %q, %v", l.Only, answer, err)
+		}
+	}
+	resp, err := http.Get("http://" + listeners[0].Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	for _, want := range []string{`firn_connections{protocol="resp"} 2`, `firn_connections{protocol="http"} 1`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("metrics do not have %s", want)
+		}
+	}
+	if resp, err := http.Get("http://" + listeners[1].Addr().String() + "/healthz"); err == nil && resp.StatusCode == http.StatusOK {
+		t.Error("HTTP is served at a listener for RESP")
+	}
+	http.DefaultClient.CloseIdleConnections()
+	for range 2 {
+		if err := srv.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// A brokenListener fails at once.
+type brokenListener struct{ net.Listener }
+
+var errBroken = errors.New("broken")
+
+func (brokenListener) Accept() (net.Conn, error) { return nil, errBroken }
+
+// TestServeEnds: Serve returns what fails, and closes its listeners in any case.
+func TestServeEnds(t *testing.T) {
+	closed := func(l net.Listener) bool {
+		_, err := l.Accept()
+		return errors.Is(err, net.ErrClosed)
+	}
+	at := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	srv, err := server.New(server.Config{Static: new(service.StaticConfig)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Serve(); err == nil {
+		t.Error("Serve without a listener returns nil")
+	}
+	broken, well := at(), at()
+	if err := srv.Serve(server.Listener{Listener: brokenListener{broken}}, server.Listener{Listener: well}); !errors.Is(err, errBroken) {
+		t.Errorf("Serve = %v, want %v", err, errBroken)
+	}
+	if resp, err := http.Get("http://" + well.Addr().String() + "/readyz"); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("the other listener: %v, %v", resp, err)
+	}
+	again := at()
+	if err := srv.Serve(server.Listener{Listener: again}); err == nil || !closed(again) {
+		t.Errorf("a second Serve: %v", err)
+	}
+	if err := srv.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	late := at()
+	if err := srv.Serve(server.Listener{Listener: late}); err != nil || !closed(late) || !closed(well) {
+		t.Errorf("Serve after Shutdown: %v", err)
+	}
+}
+
+// TestShutdownBesideServe: whichever comes first, both return.
+func TestShutdownBesideServe(t *testing.T) {
+	for range 50 {
+		srv, err := server.New(server.Config{Store: new(memstore.Store)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := srv.Serve(server.Listener{Listener: l}); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Go(func() {
+			if err := srv.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Wait()
+	}
+}

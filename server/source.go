@@ -1,0 +1,170 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/forwarding"
+	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/metrics"
+	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/stores"
+)
+
+// A source is where IDs come from: static, or else cluster with what belongs to a store.
+type source struct {
+	static *service.Static
+
+	cluster   *service.Cluster
+	announcer *members.Announcer
+	clock     *members.Comparer
+	answers   *stores.Answers
+	forwarder *forwarding.Forwarder // nil if no other server is asked
+	peers     *forwarding.Peers     // nil likewise
+}
+
+// newSource makes the source of a Config that is complete.
+func newSource(c Config) (s source, err error) {
+	if c.Static != nil {
+		s.static, err = service.NewStatic(*c.Static)
+		return s, err
+	}
+	s.answers = new(stores.Answers)
+	store := grant.Observe(c.Tracer.Store(c.Store), stores.Tell(c.Log, s.answers.Observe))
+	s.announcer = members.New(store, members.Options{Log: c.Log})
+	s.clock = members.NewComparer(store, s.announcer.ID, nil)
+	if c.Sequencers.Logger == nil {
+		c.Sequencers.Logger = c.Log
+	}
+	cluster := service.ClusterConfig{
+		Fleet: service.NewFleet(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames, Template: c.Template,
+	}
+	if c.Forward != nil {
+		f := *c.Forward
+		f.Log, f.Options = c.Log, append(slices.Clip(f.Options), c.Tracer.GRPCClient()...)
+		if f.TLS == nil && c.TLS != nil {
+			f.TLS = c.TLS.Client()
+		}
+		s.forwarder = forwarding.NewForwarder(f)
+		s.peers = forwarding.New(cluster.Fleet, s.forwarder, s.announcer, c.Log)
+		cluster.Peers = s.peers
+	}
+	s.cluster = service.NewCluster(cluster)
+	return s, nil
+}
+
+// backend is what protocols speak to.
+func (s *source) backend() service.Backend {
+	if s.static != nil {
+		return s.static
+	}
+	return s.cluster
+}
+
+// closing bounds how long it takes to give node IDs back, and leastClosing is the time for
+// that after the end of a context.
+const (
+	closing      = 5 * time.Second
+	leastClosing = time.Second
+)
+
+// close gives node IDs back, within what is left of ctx.
+func (s *source) close(ctx context.Context, log *slog.Logger) {
+	if s.cluster == nil {
+		return
+	}
+	if s.forwarder != nil {
+		_ = s.forwarder.Close()
+	}
+	left := closing
+	if by, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(by))
+	}
+	if ctx.Err() != nil {
+		left = 0
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(left, leastClosing))
+	defer cancel()
+	if err := s.cluster.Close(ctx); err != nil {
+		log.Warn("node numbers not given back: they are free when their windows end", "error", err)
+	}
+}
+
+// figures are what the sequencers have done, for metrics.
+func (s *source) figures() (all []metrics.Sequencer) {
+	made := func(name string, s firn.Stats) metrics.Sequencer {
+		return metrics.Sequencer{Name: name, IDs: s.IDs, Batches: s.Batches, Waits: s.Waits, Waited: s.TotalWait, Lead: s.Lead}
+	}
+	if s.static != nil {
+		s.static.Stats(func(name string, s firn.Stats) { all = append(all, made(name, s)) })
+		return all
+	}
+	now := time.Now()
+	s.cluster.Stats(func(name string, s sequencer.Stats) {
+		m := made(name, s.Stats)
+		k := s.Keeper
+		m.Stored, m.Attached, m.Node, m.WindowLeft = true, holds(s.State, now), s.State.Node, s.State.Until.Sub(now)
+		m.Requests, m.Failures, m.Unknown, m.Refused = k.Requests, k.Failed, k.Unknown, k.Refused
+		m.Applied = k.Applied
+		m.Acquired, m.Renewed, m.Released, m.Lost, m.Expired, m.Alarms = k.Acquired, k.Renewed, k.Released, k.Lost, k.Expired, k.Alarms
+		all = append(all, m)
+	})
+	return all
+}
+
+// holds reports whether a node ID is held now.
+func holds(s sequencer.State, now time.Time) bool {
+	return (s.Phase == sequencer.Attached || s.Phase == sequencer.Losing) && s.Until.After(now)
+}
+
+// describe returns what a server with these listeners tells others of its store about
+// itself.
+func (s *Server) describe(listeners []Listener) func() members.Member {
+	m := members.Member{Version: s.c.Version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.c.TLS != nil}
+	m.Host, _ = os.Hostname()
+	m.Address = cmp.Or(s.c.Advertise, addressOf(listeners, m.Host))
+	return func() members.Member {
+		m := m
+		m.Holds = []members.Held{}
+		if s.source.peers != nil {
+			m.Forwarded = s.source.peers.Forwarded()
+		}
+		now := time.Now()
+		s.source.cluster.Stats(func(name string, q sequencer.Stats) {
+			m.IDs += q.IDs
+			if holds(q.State, now) {
+				m.Holds = append(m.Holds, members.Held{Sequencer: name, Node: q.State.Node, Until: q.State.Until.UTC().Truncate(time.Millisecond), IDs: q.IDs})
+			}
+		})
+		return m
+	}
+}
+
+// addressOf is where other servers ask this one: over gRPC, wherever that is spoken.
+func addressOf(listeners []Listener, host string) (address string) {
+	for _, l := range listeners {
+		tcp, ok := l.Addr().(*net.TCPAddr)
+		if !ok {
+			continue
+		}
+		text := tcp.String()
+		if tcp.IP.IsUnspecified() {
+			text = net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+		}
+		if len(l.Only) == 0 || slices.Contains(l.Only, listen.GRPC) {
+			return text
+		}
+		address = cmp.Or(address, text)
+	}
+	return address
+}

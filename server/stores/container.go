@@ -1,0 +1,65 @@
+package stores
+
+import (
+	"os"
+	"strings"
+)
+
+// InContainer says by what a container is recognised that this process runs in, or "". A
+// directory in a container is not the machine's: each replica has one of its own.
+func InContainer() string { return containerBy(os.Getenv, os.ReadFile) }
+
+// containerBy is InContainer with what it looks at. A file that container
+// engines leave is not enough, as an image may be started as a virtual machine of
+// its own: there the root is a disk.
+func containerBy(getenv func(string) string, read func(string) ([]byte, error)) string {
+	if getenv("KUBERNETES_SERVICE_HOST") != "" {
+		return "KUBERNETES_SERVICE_HOST is set"
+	}
+	mounts, err := read("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	root, isDisk := rootOf(string(mounts))
+	if layer := firstIn(root, "/docker/", "/containers/storage/", "containerd", "/buildkit/"); layer != "" {
+		return "its root is a layer of " + strings.Trim(layer, "/")
+	}
+	if isDisk {
+		return ""
+	}
+	for _, file := range []string{"/.dockerenv", "/run/.containerenv"} {
+		if _, err := read(file); err == nil {
+			return file + " exists"
+		}
+	}
+	if cgroup, err := read("/proc/self/cgroup"); err == nil {
+		if of := firstIn(string(cgroup), "/docker/", "/docker-", "/kubepods", "/libpod", "cri-containerd-", "/crio-", "/ecs/"); of != "" {
+			return "its control group is one of " + strings.Trim(of, "/-")
+		}
+	}
+	return ""
+}
+
+// firstIn is the first of the words that the text has, or "".
+func firstIn(text string, words ...string) string {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return w
+		}
+	}
+	return ""
+}
+
+// rootOf is the line about the root of these mounts, and whether that is a block
+// device.
+func rootOf(mountinfo string) (root string, isDisk bool) {
+	for line := range strings.Lines(mountinfo) {
+		// 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw; the last one counts
+		before, after, ok := strings.Cut(line, " - ")
+		fields, source := strings.Fields(before), strings.Fields(after)
+		if ok && len(fields) > 4 && fields[4] == "/" && len(source) > 1 {
+			root, isDisk = line, strings.HasPrefix(source[1], "/dev/")
+		}
+	}
+	return root, isDisk
+}

@@ -1,0 +1,106 @@
+package stores
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/dirstore"
+)
+
+// DirOptions say how OpenDir opens a directory. The zero DirOptions are for one that has a
+// store already, on a disk that outlives the machine's processes.
+type DirOptions struct {
+	Create   bool              // makes the store if the directory has none
+	Volatile bool              // takes a directory that is lost with the machine or container
+	Created  func(path string) // is called if there was no store before; may be nil
+}
+
+// parseDir reads the URL of a directory, without its scheme.
+func parseDir(rest string) (path string, o DirOptions, err error) {
+	path, query, _ := strings.Cut(rest, "?")
+	text := "dir:" + rest
+	switch {
+	case path == "":
+		return "", o, wrong("it is dir:PATH, such as dir:/var/lib/firn", "%q: there is no path", text)
+	case strings.HasPrefix(path, "~"):
+		return "", o, wrong(`write the whole path; in a shell, "dir:$HOME/firn"`, "%q: ~ is not expanded here", text)
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return "", o, wrong("", "%q: %w", text, err)
+	}
+	for key := range values {
+		set, err := strconv.ParseBool(values.Get(key))
+		if err != nil {
+			return "", o, wrong("", "%q: %s is %q: it is true or false", text, key, values.Get(key))
+		}
+		switch key {
+		case "create":
+			o.Create = set
+		case "volatile":
+			o.Volatile = set
+		default:
+			return "", o, wrong("there are create and volatile", "%q: there is no parameter %q", text, key)
+		}
+	}
+	return path, o, nil
+}
+
+// openDirURL opens the directory of a URL without its scheme.
+func openDirURL(rest string, create bool) (grant.Store, error) {
+	path, o, err := parseDir(rest)
+	if err != nil {
+		return nil, err
+	}
+	o.Create = o.Create || create
+	s, err := OpenDir(path, o)
+	switch {
+	case err == nil:
+		return s, nil
+	case errors.Is(err, dirstore.ErrNoStore):
+		return nil, &Error{Err: err, Dir: true, Hint: fmt.Sprintf("is it mounted, and the path right? To make a new one: 'dir:%s?create=true'", path)}
+	}
+	return nil, &Error{Err: err, Dir: true}
+}
+
+// OpenDir opens a store in a directory, for the processes of one machine.
+func OpenDir(path string, o DirOptions) (grant.Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	_, missing := os.Lstat(filepath.Join(path, "firn-store")) // the marker
+	s, err := dirstore.Open(path, &dirstore.Options{Create: o.Create, AllowVolatile: o.Volatile})
+	if err != nil {
+		return nil, &dirError{dirWords.Replace(err.Error()), err}
+	}
+	if errors.Is(missing, fs.ErrNotExist) && o.Created != nil {
+		o.Created(path)
+	}
+	return s, nil
+}
+
+// A dirError is an error of dirstore in the words of URLs.
+type dirError struct {
+	text string
+	err  error
+}
+
+func (e *dirError) Error() string { return e.text }
+
+func (e *dirError) Unwrap() error { return e.err }
+
+// dirWords puts what a URL can say in place of what users of dirstore can; TestDirWords.
+var dirWords = strings.NewReplacer(
+	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true makes it",
+	"set AllowVolatile", "add ?volatile=true where that does not matter",
+	" (AnyFileSystem is for who knows better)", "",
+	": every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", "", // the hint has it
+)

@@ -1,0 +1,88 @@
+package firn
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Stats is what a generator has done since it was made.
+type Stats struct {
+	IDs         uint64        // made, one by one or in batches
+	Batches     uint64        // made by Reserve and NextBatch, and pieces made by Fill
+	Waits       uint64        // calls that had to wait
+	TotalWait   time.Duration // of all these calls together
+	LongestWait time.Duration // of one call
+	Lead        time.Duration // of the last ID's time over the clock; negative when idle
+}
+
+// waits counts calls that had to wait.
+type waits struct {
+	count          atomic.Uint64
+	total, longest atomic.Int64 // nanoseconds
+}
+
+func (w *waits) add(d time.Duration) {
+	w.count.Add(1)
+	w.total.Add(int64(d))
+	for {
+		longest := w.longest.Load()
+		if int64(d) <= longest || w.longest.CompareAndSwap(longest, int64(d)) {
+			return
+		}
+	}
+}
+
+// countRetired counts the IDs of earlier terms, as soon as they are known.
+func (c *core) countRetired() {
+	c.retired = slices.DeleteFunc(c.retired, func(t *term) bool {
+		n, ok := t.made()
+		if ok {
+			c.before += n
+		}
+		return ok
+	})
+}
+
+// countAll counts the IDs of all terms. It reports false, and counts none, while
+// those of one are not known.
+func (c *core) countAll() bool {
+	c.countRetired()
+	n, ok := c.term.Load().made()
+	if ok = ok && len(c.retired) == 0; ok {
+		c.reported = max(c.reported, c.before+n)
+	}
+	return ok
+}
+
+// Stats reports what the generator has done. Its counts never fall; Lead does.
+// After Seal no ID is missing, nor one that a call under way will return.
+func (c *core) Stats() Stats {
+	now := c.clock.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.countAll() && c.isSealed {
+		// Some calls are inside swap, which waits for nothing, and no other begins
+		// one: it is the last chance to count what they took.
+		runtime.Gosched()
+	}
+	t := c.term.Load()
+	s := Stats{
+		IDs:         c.reported,
+		Batches:     c.batches.Load(),
+		Waits:       c.waits.count.Load(),
+		TotalWait:   time.Duration(c.waits.total.Load()),
+		LongestWait: time.Duration(c.waits.longest.Load()),
+	}
+	slot, any := t.end()
+	if !any {
+		slot = c.floor
+	}
+	if slot > 0 {
+		if last, err := c.layout.timeOf((slot - 1) >> c.layout.seqBits); err == nil {
+			s.Lead = last.Sub(now)
+		}
+	}
+	return s
+}
