@@ -92,7 +92,7 @@ func (r *release) writeFile(name string, write func(io.Writer) error) error {
 
 // writeTarGz writes a .tar.gz in which everything belongs to root.
 func writeTarGz(w io.Writer, entries []entry, at time.Time) error {
-	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	z, err := gzip.NewWriterLevel(w, gzip.DefaultCompression)
 	if err != nil {
 		return err
 	}

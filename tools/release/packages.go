@@ -14,8 +14,8 @@ import (
 
 	"github.com/goreleaser/nfpm/v2"
 	_ "github.com/goreleaser/nfpm/v2/deb" // the formats
-	_ "github.com/goreleaser/nfpm/v2/rpm"
 	"github.com/goreleaser/nfpm/v2/files"
+	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
 // makePackages makes a .deb and a .rpm for each Linux target. deploy/package has what
@@ -63,7 +63,8 @@ func (r *release) makePackage(t target, format string) error {
 				PreRemove:   script("preremove"),
 				PostRemove:  script("postremove"),
 			},
-			RPM: nfpm.RPM{Summary: "Unique, time-ordered IDs for distributed systems", BuildHost: "localhost"},
+			Deb: nfpm.Deb{Compression: "zstd"}, // Debian 12, Ubuntu 18.10 and newer read it
+			RPM: nfpm.RPM{Compression: "zstd", Summary: "Unique, time-ordered IDs for distributed systems", BuildHost: "localhost"},
 		},
 	})
 	if err := nfpm.PrepareForPackager(info, format); err != nil {
@@ -99,8 +100,8 @@ func (r *release) contents(t target, format string) (files.Contents, error) {
 
 	// What is made here needs a file to be read from.
 	made := map[string][]byte{
-		"/usr/share/bash-completion/completions/firn":        r.docs.completions["bash"],
-		"/usr/share/fish/vendor_completions.d/firn.fish":     r.docs.completions["fish"],
+		"/usr/share/bash-completion/completions/firn":       r.docs.completions["bash"],
+		"/usr/share/fish/vendor_completions.d/firn.fish":    r.docs.completions["fish"],
 		"/usr/share/zsh/" + zshDirectory[format] + "/_firn": r.docs.completions["zsh"],
 	}
 	changes, err := os.ReadFile(from("CHANGELOG.md"))
