@@ -59,7 +59,7 @@ func (r *release) goEnv(ctx context.Context) ([]string, error) {
 	}
 	return []string{
 		"GOPROXY=" + fileURL(filepath.Join(r.out, "proxy")) + "," + fileURL(filepath.Join(cache, "cache", "download")) + "," + proxy,
-		"GONOSUMDB=github.com/firnid", "GONOPROXY=none", "GOPRIVATE=",
+		"GONOSUMDB=github.com/firnid", "GONOPROXY=", "GOPRIVATE=",
 		"GOMODCACHE=" + filepath.Join(r.work, "modules"),
 		"GOWORK=off", "GOFLAGS=-modcacherw", "GOENV=off",
 		"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GODEBUG=",

@@ -26,7 +26,7 @@ func command(ctx context.Context, dir string, env []string, name string, args ..
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, bytes.TrimSpace(append(stderr.Bytes(), stdout.Bytes()...)))
 	}
 	return strings.TrimSuffix(stdout.String(), "\n"), nil
 }

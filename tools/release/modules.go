@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -146,9 +147,30 @@ func (r *release) rewrite(m *goModule) error {
 	if err != nil {
 		return err
 	}
-	lines := append(strings.Split(strings.TrimSpace(string(old)), "\n"), sums...)
-	slices.Sort(lines)
-	return os.WriteFile(name, []byte(strings.Join(slices.Compact(lines), "\n")+"\n"), 0o644)
+	text, err = addSums(old, sums)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, text, 0o644)
+}
+
+// addSums adds lines to a go.sum, in the order that the go command keeps.
+func addSums(old []byte, lines []string) ([]byte, error) {
+	sums := make(map[module.Version]string)
+	for line := range strings.Lines(string(old) + strings.Join(lines, "\n")) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("go.sum has the line %q", line)
+		}
+		sums[module.Version{Path: fields[0], Version: fields[1]}] = fields[2]
+	}
+	versions := slices.Collect(maps.Keys(sums))
+	module.Sort(versions)
+	var text []byte
+	for _, v := range versions {
+		text = fmt.Appendf(text, "%s %s %s\n", v.Path, v.Version, sums[v])
+	}
+	return text, nil
 }
 
 // publish writes what a module proxy serves of a module, as GOPROXY=file://… reads it.

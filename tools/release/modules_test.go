@@ -17,10 +17,8 @@ func user(t *testing.T, r *release) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := filepath.Join(t.TempDir(), "modules")
-	t.Cleanup(func() { removeAll(cache) })
 	return append(env,
-		"GOMODCACHE="+cache,
+		"GOMODCACHE="+filepath.Join(testDir, "modules"),
 		"GOSUMDB=off",                   // the sums of the other modules are checked elsewhere
 		"GOFLAGS=-modcacherw -trimpath", // what is compiled for the release is found again
 	)
