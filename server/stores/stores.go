@@ -43,6 +43,9 @@ type Error struct {
 	Hint string // what to do about it; may be empty
 	URL  bool   // the URL is wrong, whatever is there
 	Dir  bool   // the store is a directory, and Err one of dirstore
+
+	// Unreachable: the store did not answer. It may, later, with the same URL.
+	Unreachable bool
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -129,6 +132,7 @@ func (u *parsed) hide(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = fault("", "%s: %w", u.scheme, err)
+		e.Unreachable = isNetwork(err)
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
 		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, redacted))
@@ -414,5 +418,5 @@ func openEtcd(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
 	case errors.Is(err, etcdstore.ErrOptions):
 		return nil, &Error{Err: err, URL: true}
 	}
-	return nil, &Error{Err: err}
+	return nil, &Error{Err: err, Unreachable: errors.Is(err, etcdstore.ErrUnreachable) && !errors.Is(err, etcdstore.ErrTLS)}
 }

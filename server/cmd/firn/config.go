@@ -30,6 +30,7 @@ var configKeys = []struct{ key, flag string }{
 	{"listen-resp", "listen-resp"},
 	{"advertise", "advertise"},
 	{"store", "store"},
+	{"wait-for-store", "wait-for-store"},
 	{"node", "node"},
 	{"nodes", "nodes"},
 	{"layout", "layout"},

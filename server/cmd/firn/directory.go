@@ -39,7 +39,7 @@ func (a *app) news() storeNews {
 // openOwn opens the user's own directory, which it makes at the first use.
 func (a *app) openOwn(news storeNews) (grant.Store, error) {
 	if why := a.container(); why != "" {
-		return nil, misuse("share one store between all replicas: --store URL; or give each a node ID of its own: --node N. For a trial, --store 'dir:/tmp/firn?create=true&volatile=true'",
+		return nil, misuse("share one store between all replicas: --store URL (FIRN_STORE); or give each a node ID of its own: --node N. For a trial, --store 'dir:/tmp/firn?create=true&volatile=true'",
 			"this is a container (%s), and neither --store nor --node is given: with a directory of its own each replica would make the same IDs as the others", why)
 	}
 	path, err := a.ownPath()
