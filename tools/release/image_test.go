@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -189,8 +191,14 @@ func TestImage(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond) // it is another process
 	}
-	if out, err := start(ctx, []string{"/usr/bin/firn", "next", "--server", "http://" + address, "--sequencer", "orders"}, env...).CombinedOutput(); err != nil {
-		t.Errorf("firn next inside the image: %v\n%s", err, out)
+	answer, err := http.Get("http://" + address + "/v1/sequencers/orders/next?count=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var ids struct{ IDs []string }
+	if err := json.NewDecoder(answer.Body).Decode(&ids); err != nil || len(ids.IDs) != 3 {
+		t.Errorf("three IDs of the image's server: got %v, %v", ids.IDs, err)
 	}
 	if err := server.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
