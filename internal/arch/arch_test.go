@@ -117,6 +117,8 @@ var imports = []importLine{
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
 	{pattern: "server/stores/sqltest"},
+	// Programs that take a node ID of a store.
+	{pattern: "server/noderun", imports: []string{".", "grant", "sequencer"}, tests: []string{"grant/memstore", "grant/dirstore"}},
 	// The server, tests of whole ones, and the command.
 	{
 		pattern: "server",
