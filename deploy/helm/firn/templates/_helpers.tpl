@@ -45,6 +45,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $h := regexFind "[0-9]+h" $text | trimSuffix "h" | default "0" | int }}
 {{- $m := regexFind "[0-9]+m([^s]|$)" $text | regexFind "[0-9]+" | default "0" | int }}
 {{- $s := regexFind "[0-9]+s" (regexReplaceAll "[0-9]+ms" $text "") | trimSuffix "s" | default "0" | int }}
-{{- $ms := ternary 1 0 (contains "ms" $text) }}
-{{- add (mul $h 3600) (mul $m 60) $s $ms }}
+{{- $ms := regexFind "[0-9]+ms" $text | trimSuffix "ms" | default "0" | int }}
+{{- add (mul $h 3600) (mul $m 60) $s (div (add $ms 999) 1000) }}
 {{- end }}
