@@ -219,6 +219,7 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 	case 1040, 1053, 1077, 1203: // too many connections, or a shutdown
 		e.Unreachable = true
 	}
+	e.Unreachable = e.Unreachable || errors.Is(err, mysql.ErrInvalidConn) // it hung up
 	return nil, e
 }
 
