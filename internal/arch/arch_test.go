@@ -106,7 +106,7 @@ var imports = []importLine{
 	{pattern: "server/nettest", imports: []string{"grant"}},
 	{
 		pattern: "server/tracing",
-		imports: []string{"grant", "server/requestid", "server/respapi"},
+		imports: []string{"grant", "server/requestid"},
 		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest"},
 	},
 	{pattern: "server/tracing/tracingtest"},

@@ -312,8 +312,8 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
 		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
-		if guard.memberToken != "" {
-			c.Forward.Token = func() string { return guard.memberToken }
+		if guard.memberToken != nil {
+			c.Forward.Token = guard.memberToken.token
 		}
 	}
 	open := func(ctx context.Context) (grant.Store, error) {
@@ -374,6 +374,8 @@ func (s *serving) checkValues() (all faults) {
 	}
 	if s.layout.ReadOnly() {
 		all.add("layout", s.layout.String(), "firn layout lists what can be made", "%w", errReadOnly(s.layout))
+	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {
+		all.add("layout", s.layout.String(), "", "%w", err)
 	}
 	if s.advertise != "" && !isHostPort(s.advertise) {
 		all.add("advertise", s.advertise, "", "it is HOST:PORT, such as ids-1.example:3476, where other servers reach this one")
@@ -409,7 +411,7 @@ func (s *serving) checkNodes(lookUp bool) (all faults) {
 		}
 	}
 	if f := s.file.Load(); f != nil {
-		all.file(f.Check(template))
+		all.file(f.Check(template, time.Now()))
 	}
 	return all
 }
@@ -476,18 +478,18 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	defer watching.Wait()
 	defer dead()
 
+	over := make(chan struct{})
+	var reloading sync.WaitGroup
+	reloading.Go(func() { s.reloadAt(hup, over, log, srv) })
+	defer reloading.Wait()
+	defer close(over)
+
 	ended := false
 	var failure error
-	for running := true; running; {
-		select {
-		case <-hup:
-			s.reloadAll(log)
-			srv.Reload()
-		case failure = <-served:
-			ended, running = true, false
-		case <-ctx.Done():
-			running = false
-		}
+	select {
+	case failure = <-served:
+		ended = true
+	case <-ctx.Done():
 	}
 	manager.stopping(s.drainDelay + s.drainTimeout + closingTime)
 	srv.Drain()
@@ -513,6 +515,19 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 		failure = <-served
 	}
 	return s.result(failure, err)
+}
+
+// reloadAt reloads files at each signal of hup, also while the server drains.
+func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
+	for {
+		select {
+		case <-hup:
+			s.reloadAll(log)
+			srv.Reload()
+		case <-over:
+			return
+		}
+	}
 }
 
 // result is the error of a server that serves no more, and of its end.
