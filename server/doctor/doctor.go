@@ -206,7 +206,7 @@ func (r *report) storeClock(ctx context.Context) {
 // members compares this program with the servers of the store.
 func (r *report) members(ctx context.Context) {
 	now := r.c.Now()
-	all, err := members.List(ctx, r.c.Store, now)
+	all, err := members.NewLister(r.c.Store).List(ctx, now)
 	if err != nil {
 		r.add("members", Unknown, "", "the servers of the store are not known: %v", err)
 		return

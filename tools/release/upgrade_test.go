@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -127,6 +128,27 @@ func (f *fleet) more(names ...string) {
 	}
 }
 
+// buildPrevious builds the server of the newest commit before this one that builds.
+func buildPrevious(t *testing.T, r *release, dir string) (firn string) {
+	t.Helper()
+	commits := strings.Fields(mustRun(t, r.repo, nil, "git", "rev-list", "--first-parent", "--max-count=6", "HEAD"))
+	if len(commits) < 2 {
+		t.Skip("the clone has no previous commit")
+	}
+	source, firn := filepath.Join(dir, "previous"), filepath.Join(dir, "firn-previous")
+	mustRun(t, dir, nil, "git", "clone", "-q", "--shared", "--no-checkout", r.repo, source)
+	var failure error
+	for _, hash := range commits[1:] {
+		mustRun(t, source, nil, "git", "checkout", "-q", "--detach", hash)
+		if _, failure = command(t.Context(), filepath.Join(source, "server"), []string{"GOWORK=off", "CGO_ENABLED=0"},
+			"go", "build", "-trimpath", "-buildvcs=false", "-o", firn, program); failure == nil {
+			return firn
+		}
+	}
+	t.Fatal(failure)
+	return ""
+}
+
 // TestUpgrade replaces the servers of the previous commit by those of this one, and back,
 // while clients take IDs: none is made twice, and all servers end well.
 func TestUpgrade(t *testing.T) {
@@ -138,15 +160,7 @@ func TestUpgrade(t *testing.T) {
 	untar(t, gunzip(t, read(t, filepath.Join(r.out, r.name(host())+".tar.gz"))), dir)
 	current := filepath.Join(dir, r.name(host()), "firn")
 
-	if _, err := git(t.Context(), r.repo, nil, "rev-parse", "--verify", "--quiet", "HEAD^"); err != nil {
-		t.Skip("the clone has no previous commit")
-	}
-	source, previous := filepath.Join(dir, "previous"), filepath.Join(dir, "firn-previous")
-	mustRun(t, dir, nil, "git", "clone", "-q", "--shared", "--no-checkout", r.repo, source)
-	hash := mustRun(t, r.repo, nil, "git", "rev-parse", "HEAD^")
-	mustRun(t, source, nil, "git", "checkout", "-q", "--detach", hash)
-	mustRun(t, filepath.Join(source, "server"), []string{"GOWORK=off", "CGO_ENABLED=0"}, "go", "build", "-trimpath", "-buildvcs=false", "-o", previous, program)
-
+	previous := buildPrevious(t, r, dir)
 	f := &fleet{
 		t: t, store: "dir:" + filepath.Join(dir, "store") + "?create=true&volatile=true",
 		address: [2]string{freeAddress(t), freeAddress(t)},

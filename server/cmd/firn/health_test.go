@@ -18,7 +18,7 @@ func TestHealth(t *testing.T) {
 	nettest.Certificates(t, dir)
 	for name, more := range map[string][]string{
 		"plain": nil,
-		"TLS":   {"--tls-cert", filepath.Join(dir, "cert.pem"), "--tls-key", filepath.Join(dir, "key.pem")},
+		"TLS":   {"--tls-cert", filepath.Join(dir, "server.crt"), "--tls-key", filepath.Join(dir, "server.key")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, stdout, stderr := serveApp(t)
