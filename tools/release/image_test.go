@@ -155,7 +155,7 @@ func TestImage(t *testing.T) {
 		t.Error("the image has no certificates of authorities")
 	}
 
-	// As a container, which it would see by its control group.
+	// As in a pod; that it is in a container it would see in /proc.
 	container := []string{"PATH=/usr/bin", "KUBERNETES_SERVICE_HOST=127.0.0.1"}
 	start := func(ctx context.Context, command []string, env ...string) *exec.Cmd {
 		return inRoot(ctx, t, root, config, command, append(container, env...)...)
@@ -166,7 +166,7 @@ func TestImage(t *testing.T) {
 	if err == nil {
 		t.Error("the image starts without a store")
 	}
-	for _, want := range []string{"container", "--store", "--listen"} {
+	for _, want := range []string{"this is a pod", "--store", "--listen"} {
 		if !strings.Contains(string(said), want) {
 			t.Errorf("the image without arguments says\n%s\nwant %q in it", said, want)
 		}
