@@ -29,7 +29,7 @@ var imports = []importLine{
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/release"},
-	{pattern: "tools/deploy"},
+	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
 
 	// Coordination. A store knows the contract and no other store.
 	{

@@ -216,9 +216,7 @@ func TestChart(t *testing.T) {
 			deployment := one(t, objects, "Deployment")
 			pod := at(deployment, "spec", "template", "spec")
 			config := fmt.Sprint(at(one(t, objects, "ConfigMap"), "data", "firn.yaml"))
-			if !strings.Contains(config, "kubernetes://") { // known to another version of firn
-				checkConfig(t, config)
-			}
+			checkConfig(t, config)
 			leases := strings.Contains(config, "store: kubernetes://ids")
 			if got, want := slices.Contains(kinds(objects), "Role"), leases && name != "little"; got != want {
 				t.Errorf("the chart makes a role: %v, want %v", got, want)
