@@ -97,7 +97,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	}
 	now := opt.Now()
 	latest := Never // wall of any record
-	longest := max(config.LongestWindow, config.Window, given)
+	longest := max(config.LongestWindow, given)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, err := nodeOf(name, key)
 		if err == nil {
@@ -155,11 +155,11 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 
 	// The floor first, so that a number without a record, or one that is
 	// acquired while records are rewritten, begins above it.
-	if _, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	if _, _, err := changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
 		r.Floor = max(r.Floor, floor)
 		r.Incarnation++
 		r.LongestWindow = max(r.LongestWindow, given)
-		return changed, nil
+		return true, nil
 	}); err != nil {
 		return report, err
 	}
