@@ -146,7 +146,7 @@ func (m *Machine) leave() {
 
 // mark is the end of what was used, for a release: not below where the grant
 // began, because what is before was another's, nor above where it ends.
-func (m *Machine) mark() int64 { return min(max(m.hold.from, m.used, m.floorMark), m.hold.until) }
+func (m *Machine) mark() int64 { return min(max(m.hold.from, m.used), m.hold.until) }
 
 // forget ends the use of a number; nothing of it is ever looked at again. If it
 // was not given back and is not another's, the error says why.
@@ -163,7 +163,7 @@ func (m *Machine) forget(gaveBack bool, err error) {
 func (m *Machine) begin() {
 	c := m.claim
 	m.claim = nil
-	from := max(c.from, m.floorMark) // the process's own order
+	from := max(c.from, m.used) // the process's own order
 	m.hold = &hold{
 		node: c.node, key: c.key, record: c.next, from: c.from, until: c.until, untilAt: m.mono + c.until - m.wall,
 		limit: c.limit, gap: c.gap, spoiled: c.spoiled, renewed: max(m.used, c.from), margin: m.newMargin(),
@@ -210,7 +210,7 @@ func (m *Machine) probe(e Event) {
 
 // setBack says why a number that is held is of no use yet.
 func (m *Machine) setBack() error {
-	from := max(m.hold.from, m.floorMark)
+	from := max(m.hold.from, m.used)
 	return &setBackError{name: m.set.Name, ClockError: firn.ClockError{
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.sequencer.MaxAhead, 1)) * time.Millisecond,
 	}}
@@ -299,7 +299,7 @@ func (m *Machine) adopt(record []byte, until int64) {
 	switch {
 	case h.sealed || h.sealing:
 	case h.waiting:
-		m.use(max(h.from, m.floorMark))
+		m.use(max(h.from, m.used))
 	case grown:
 		m.do(Action{Kind: Extend, Node: h.node, Until: until})
 	}

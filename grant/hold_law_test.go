@@ -447,7 +447,6 @@ func TestSwitchKeepsOrder(t *testing.T) {
 	r.answer(Event{Applied: true})
 	r.used = Never // the next generator has used nothing
 	r.wall, r.mono = r.wall+100, r.mono+100
-	r.m.used = Never
 	claim := r.claiming()
 	r.answer(Event{Applied: true})
 	r.answer(Event{Values: [][]byte{claim.Next, r.m.config}})

@@ -81,7 +81,6 @@ type Machine struct {
 	configAt   int64 // Mono: read the configuration again while a window is open
 	frozen     bool  // the store was found to have gone back
 	frozenAt   int64 // the clock at that moment
-	floorMark  int64 // what the generator had used when it was sealed
 	gaveBack   bool  // the last number that was left was given back
 	kept       error // why it was not, if no other was wanted
 	prefer     int64 // the node number held before, or -1
@@ -173,7 +172,7 @@ type claim struct {
 // NewMachine makes the machine of a member that holds nothing.
 func NewMachine(s Settings) *Machine {
 	s.Host = cut(s.Host, 64)
-	m := &Machine{set: s, prefer: -1, used: Never, seenFloor: Never, floorMark: Never}
+	m := &Machine{set: s, prefer: -1, used: Never, seenFloor: Never}
 	m.owner = m.token()
 	return m
 }
@@ -265,7 +264,6 @@ func (m *Machine) Step(e Event) []Action {
 	case Sealed:
 		if m.hold != nil && m.hold.sealing {
 			m.hold.sealing, m.hold.sealed = false, true
-			m.floorMark = max(m.floorMark, e.Used)
 		}
 	case Answered:
 		m.answer(e)

@@ -340,24 +340,29 @@ func TestSealedLaw(t *testing.T) {
 	r.holding()
 	r.used = r.wall + 5
 	r.step(Event{Kind: Sealed})
-	if r.m.hold.sealed || r.m.floorMark != Never {
-		t.Errorf("a seal that nobody asked for: %+v, %d", r.m.hold, r.m.floorMark)
+	if r.m.hold.sealed {
+		t.Errorf("a seal that nobody asked for: %+v", r.m.hold)
 	}
 	r.step(Event{Kind: Release})
 	if r.request != nil {
 		t.Errorf("before it is sealed it asks for %+v", r.request)
 	}
+	for range 2 { // and asks once
+		if r.step(Event{Kind: Tick}); r.did(Seal) != nil || r.request != nil {
+			t.Errorf("before it is sealed: %+v", r.out)
+		}
+	}
 	r.used = r.wall + 7
 	r.step(Event{Kind: Sealed})
-	if !r.m.hold.sealed || r.m.hold.sealing || r.m.floorMark != r.wall+7 {
-		t.Errorf("%+v, %d", r.m.hold, r.m.floorMark)
+	if !r.m.hold.sealed || r.m.hold.sealing || r.m.used != r.wall+7 {
+		t.Errorf("%+v, %d", r.m.hold, r.m.used)
 	}
 	// The mark that was kept does not go back with the next generator.
 	r.m.hold.sealing, r.used = true, r.wall+3
 	r.request = nil
 	r.m.op = opNone
-	if r.step(Event{Kind: Sealed}); r.m.floorMark != r.wall+7 {
-		t.Errorf("it goes back to %d", r.m.floorMark-r.wall)
+	if r.step(Event{Kind: Sealed}); r.m.used != r.wall+7 {
+		t.Errorf("it goes back to %d", r.m.used-r.wall)
 	}
 }
 
