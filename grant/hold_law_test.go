@@ -530,6 +530,83 @@ func TestWaitingLaw(t *testing.T) {
 	}
 }
 
+// TestDropLaw: what is noted of a claim that was given back, or was not.
+func TestDropLaw(t *testing.T) {
+	for _, attached := range []bool{false, true} {
+		for _, e := range []Event{{Applied: true}, {}, {Err: errNoAnswer}, {Applied: true, Err: errNoAnswer}} {
+			for _, before := range []bool{false, true} {
+				r := newRig(t, 4, nil)
+				r.m.attached, r.m.claim, r.m.op, r.m.gaveBack = attached, &claim{key: r.key(1)}, opDrop, before
+				r.request = &Action{Kind: CAS}
+				r.answer(e)
+				if want := e.Applied && e.Err == nil; r.m.claim != nil || r.m.gaveBack != want {
+					t.Errorf("wanted %t, %+v: given back %t", attached, e, r.m.gaveBack)
+				}
+				s := r.m.Status()
+				if !attached && (s.Phase != Idle || s.Err != e.Err) || attached && (r.m.kept != nil || s.Phase != Joining) {
+					t.Errorf("wanted %t, %+v: %+v, %v", attached, e, s, r.m.kept)
+				}
+			}
+		}
+	}
+	// A read of a claim that is not wanted any more, without an answer.
+	r := newRig(t, 4, nil)
+	r.claiming()
+	r.answer(Event{Err: errors.New("another")})
+	r.asks(Get)
+	r.step(Event{Kind: Release})
+	r.m.gaveBack = true
+	r.answer(Event{Err: errNoAnswer})
+	if s := r.m.Status(); s.Phase != Idle || s.Err != errNoAnswer || r.m.gaveBack {
+		t.Errorf("%+v, given back %t", s, r.m.gaveBack)
+	}
+	// A new wish forgets it.
+	r.step(Event{Kind: Attach})
+	r.answer(Event{Err: errNoAnswer})
+	r.step(Event{Kind: Release})
+	if s := r.m.Status(); s.Phase != Idle || s.Err != nil {
+		t.Errorf("released before a number was claimed: %+v", s)
+	}
+	// Nor is it an error of a number that is wanted again.
+	r.m.attached, r.m.hold = true, &hold{}
+	r.m.forget(false, errNoAnswer)
+	if r.m.kept != nil {
+		t.Errorf("another is wanted, and it says %v", r.m.kept)
+	}
+}
+
+// TestWallOfRecords: a record that is held has a clock that its window goes with, and
+// one that is given back has the clock.
+func TestWallOfRecords(t *testing.T) {
+	r := newRig(t, 4, nil)
+	for _, until := range []int64{6050, 6051, 90_000} {
+		for _, state := range []string{flagHeld, flagClosing, flagFree} {
+			n := r.read(r.m.node(state, r.wall+until, span{}, span{}))
+			want := r.wall
+			if state != flagFree {
+				want = max(want, r.wall+until-6050)
+			}
+			if n.Wall != want {
+				t.Errorf("%s until %d: the clock is %d, want %d", state, until, n.Wall-r.wall, want-r.wall)
+			}
+		}
+	}
+}
+
+// TestLostIsUsed: what is left of a number that was lost is used, also if the clock
+// was set back.
+func TestLostIsUsed(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		r := newRig(t, 4, nil)
+		r.holding()
+		r.m.hold.lost = lost
+		r.wall, r.m.used = r.wall-60_000, Never
+		if r.later(1); (r.did(Seal) != nil) == lost {
+			t.Errorf("lost %t: %+v", lost, r.out)
+		}
+	}
+}
+
 // TestEarlyLaw: a window that begins far ahead of the clock, of which nothing was
 // used, is of no use.
 func TestEarlyLaw(t *testing.T) {

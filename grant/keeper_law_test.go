@@ -197,6 +197,9 @@ func TestAskLineage(t *testing.T) {
 					}
 					continue
 				}
+				if lost == nil && e.Err != ErrNotSent {
+					t.Errorf("%s: %v", what, e.Err)
+				}
 				if !errors.Is(e.Err, ErrNotSent) || lost != nil && !errors.Is(e.Err, lost) || back != (lost == nil) || len(s.asked) > 0 || e.Kind != Answered {
 					t.Errorf("%s: %+v, back %t, it asks %v", what, e, back, s.asked)
 				}
