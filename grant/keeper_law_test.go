@@ -371,12 +371,12 @@ func TestNewKeeperLaw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := func(given string) string {
+	first := func(host string, random func() uint64) nodeRecord {
 		// The first write has it.
 		c := newConfigRecord(Config{Layout: firn.MustParseLayout("default,epoch=0"), MaxAhead: time.Second, Window: time.Minute})
 		c.Nonce = "n"
 		s := &recordStore{config: c.encode(), written: make(chan []byte, 1)}
-		k := NewKeeper(s, Settings{Name: "s", AllNodes: true, Host: given}, countingHolder{}, nil)
+		k := NewKeeper(s, Settings{Name: "s", AllNodes: true, Host: host, Random: random}, countingHolder{}, nil)
 		defer func() {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -386,16 +386,18 @@ func TestNewKeeperLaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := decodeNode("k", <-s.written)
-		if err != nil || len(r.Owner) != 32 || r.Owner == strings.Repeat("0", 32) {
+		if err != nil || len(r.Owner) != 32 {
 			t.Errorf("it writes %+v, %v", r, err)
 		}
-		return r.Host
+		return r
 	}
-	if got := host(""); got != cut(name, 64) {
-		t.Errorf("host %q, want %q", got, name)
+	if r := first("", nil); r.Host != cut(name, 64) || r.Owner == strings.Repeat("0", 32) {
+		t.Errorf("with nothing given: %+v", r)
 	}
-	if got := host("ours"); got != "ours" {
-		t.Errorf("host %q, want ours", got)
+	one := uint64(0)
+	counting := func() uint64 { one++; return one } // which a pick needs
+	if r := first("ours", counting); r.Host != "ours" || r.Owner != "00000000000000010000000000000002" {
+		t.Errorf("with all given: %+v", r)
 	}
 	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Second, -1: 5 * time.Second, 1: 1, time.Minute: time.Minute} {
 		var log bytes.Buffer
