@@ -412,7 +412,7 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		// What was read of these may be lost. A value that is read before and after a
 		// write that was applied is durable, as it was there at that write.
 		begun, err = rewrite(ctx, s, name, begun, through)
-		if err != nil || begun == nil {
+		if begun == nil {
 			return info, nil, err
 		}
 		done.begun = begun
@@ -425,7 +425,7 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	// the same: had the sequencer been attached and detached again meanwhile,
 	// members would hold numbers that were not closed. Then it begins anew.
 	ended, err := rewrite(ctx, s, name, begun, last)
-	if err == nil && ended != nil {
+	if ended != nil {
 		info.State = last
 	}
 	return info, nil, err

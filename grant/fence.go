@@ -205,9 +205,7 @@ func fenceNode(ctx context.Context, s Store, key string, floor, now int64, versi
 		if r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until {
 			r.Until, r.Spoiled = max(r.Until, r.Spoiled[1]), span{}
 		}
-		if r.Gap[0] = max(r.Gap[0], floor); r.Gap.length() == 0 {
-			r.Gap = span{}
-		}
+		r.Gap[0] = max(r.Gap[0], floor) // a gap that is empty then is not written
 		return r.encode()
 	})
 	return done, err

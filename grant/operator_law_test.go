@@ -190,10 +190,13 @@ func TestClosingLaw(t *testing.T) {
 // TestForeignKeys: keys of a sequencer that are no node ID's, and damaged records,
 // keep neither a destroy nor a repair from the others.
 func TestForeignKeys(t *testing.T) {
-	foreign := map[string][]byte{nodesPrefix("s") + "-": []byte("x"), nodesPrefix("s") + "00": []byte("{")}
+	held := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagHeld}
+	foreign := map[string][]byte{nodesPrefix("s") + "-": held.encode(), nodesPrefix("s") + "00": []byte("{")}
 	s, _ := sequencerStore(nil)
 	maps.Copy(s.values, foreign)
-	held := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagHeld}
+	if report, err := Fence(t.Context(), s, "s", &FenceOptions{Now: at(rigTime), DryRun: true}); err != nil || report.Nodes != 0 || len(report.Damaged) != 2 {
+		t.Errorf("Fence = %+v, %v", report, err)
+	}
 	s.values[nodeKey("s", 3, 15)] = held.encode()
 	if info, err := Destroy(t.Context(), s, "s", &AdminOptions{Now: at(rigTime)}); err != nil || info.State != Destroyed {
 		t.Errorf("Destroy = %+v, %v", info, err)
@@ -236,6 +239,7 @@ func TestRepairRaces(t *testing.T) {
 		"without a gap":                   {change: func(n *nodeRecord) { n.Gap = span{} }},
 		"with a gap that has ended":       {change: func(n *nodeRecord) { n.Gap[1] = rigTime }},
 		"damaged":                         {},
+		"without a nonce":                 {change: func(n *nodeRecord) { n.Nonce = "" }},
 		"a mark at the floor when listed": {floor: ahead.Until, change: func(n *nodeRecord) {}},
 	} {
 		s, _ := sequencerStore(func(c *configRecord) {
@@ -254,8 +258,9 @@ func TestRepairRaces(t *testing.T) {
 			written = n.encode()
 		}
 		meddles.value = written
-		if _, err := Repair(t.Context(), meddles, "s", &RepairOptions{Now: at(rigTime)}); err != nil {
-			t.Errorf("%s: %v", name, err)
+		report, err := Repair(t.Context(), meddles, "s", &RepairOptions{Now: at(rigTime)})
+		if listed := tt.floor < ahead.Until; err != nil || (len(report.Nodes) == 1) != listed {
+			t.Errorf("%s: %+v, %v", name, report, err)
 		}
 		n, err := decodeNode(key, s.values[key])
 		if repaired := err == nil && n.Spoiled.length() > 0; repaired != tt.repairs || !repaired && !bytes.Equal(s.values[key], written) {
@@ -384,6 +389,58 @@ func TestSettleRaces(t *testing.T) {
 			t.Errorf("applied with an error: %v after %d writes", err, len(s.writes))
 		}
 	})
+}
+
+// TestDestroyLooksTwice: free records are read before and after a write that was
+// applied. If the second look shows anything else, or fails, the operation does not end.
+func TestDestroyLooksTwice(t *testing.T) { synctest.Test(t, testDestroyLooksTwice) }
+
+func testDestroyLooksTwice(t *testing.T) {
+	free := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagFree}
+	key, other := nodeKey("s", 3, 15), nodeKey("s", 4, 15)
+	for name, meddle := range map[string]func(s *mapStore){
+		"nothing": func(*mapStore) {},
+		"other bytes": func(s *mapStore) {
+			n := free
+			n.Nonce = "m"
+			s.values[key] = n.encode()
+		},
+		"another that is free": func(s *mapStore) { s.values[other] = free.encode() },
+		"a window": func(s *mapStore) {
+			n := free
+			n.State, n.Until = flagHeld, rigTime+100
+			s.values[other] = n.encode()
+		},
+	} {
+		for _, fails := range []bool{false, true} { // to close what it finds
+			s, _ := sequencerStore(nil)
+			s.values[key] = free.encode()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			configs, ends := 0, false
+			s.before = func(k string, next []byte) (bool, error) {
+				if k != configKey("s") {
+					if fails {
+						return false, errNoAnswer
+					}
+					return false, nil
+				}
+				if configs++; configs == 2 { // between the looks
+					meddle(s)
+				}
+				c, err := decodeConfig(k, next)
+				ends = ends || configs == 3 && c.State == Destroyed
+				if configs == 3 {
+					cancel()
+				}
+				return false, err
+			}
+			_, got := Destroy(ctx, s, "s", &AdminOptions{Now: at(rigTime)})
+			cancel()
+			if ends != (name == "nothing") {
+				t.Errorf("%s between the looks, fails %t: ended %t, %v", name, fails, ends, got)
+			}
+		}
+	}
 }
 
 // TestDestroyWrites: while it waits, a destroy writes the configuration once, looks

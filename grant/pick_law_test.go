@@ -580,6 +580,25 @@ func TestDisputed(t *testing.T) {
 	}
 }
 
+// TestListedUnfit: after a list of all, a clock that is unfit claims nothing, and what is
+// amiss with it is what is said.
+func TestListedUnfit(t *testing.T) {
+	for _, state := range []string{flagFree, flagHeld} {
+		r := newRig(t, 1, nil)
+		r.tokens()
+		r.m.attached, r.m.op = true, opList
+		r.request = &Action{Kind: List}
+		r.storeSays(20_000, 20_000)
+		r.m.clocks.watching, r.m.clocks.listed, r.m.clocks.since = true, true, r.m.mono
+		r.m.clocks.records, r.m.clocks.leads = make(map[string][]byte), make(map[string]lead)
+		value := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = state, r.wall-1000, r.wall-7000 })
+		r.answer(Event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{value, value}})
+		if err := r.m.Status().Err; r.request != nil || !errors.Is(err, ErrClockAhead) || r.m.droughts != 0 || r.m.claim != nil {
+			t.Errorf("all are %s: %+v, %v", state, r.request, err)
+		}
+	}
+}
+
 // TestDroughts: lists of all that find none grow rarer.
 func TestDroughts(t *testing.T) {
 	for _, window := range []int64{100, 6000, 60_000, 31_622_400_000} {

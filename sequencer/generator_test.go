@@ -209,6 +209,15 @@ func TestOptions(t *testing.T) {
 	if lead := q.Stats().Lead; lead < 50*time.Millisecond {
 		t.Errorf("it leads the clock by %v after a large reservation", lead)
 	}
+	// A grant that it could not use.
+	q.mu.Lock()
+	q.unusable = errUnusable
+	q.mu.Unlock()
+	kept := q.current.Swap(nil)
+	if _, err := q.Next(t.Context()); !errors.Is(err, errUnusable) || !errors.Is(q.State().Err, errUnusable) {
+		t.Errorf("without a grant of use: %v, %+v", err, q.State())
+	}
+	q.current.Store(kept)
 	if err := q.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -188,15 +188,6 @@ func TestSwitchInUse(t *testing.T) {
 			}
 		}
 		take()
-		// Far ahead of the clock, so that an earlier beginning would show.
-		b, _, err := q.Reserve(4000 * 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for id := range b.All() {
-			last = id
-		}
-		made += uint64(b.Len())
 		node := q.State().Node
 		if _, err := grant.Fence(t.Context(), s, "orders", &grant.FenceOptions{LongestWindow: time.Hour}); err != nil {
 			t.Fatal(err)
@@ -245,6 +236,17 @@ func TestAttachWhileHeld(t *testing.T) {
 			t.Errorf("Attach while a number is held: %v", err)
 		}
 		_ = q.Close(t.Context())
+	})
+	bubble(t, func(t *testing.T, s grant.Store) {
+		slow := &slowWrites{Store: s}
+		slow.delay.Store(int64(3 * time.Second))
+		q := open(t, slow, &sequencer.Config{Layout: layout, Detached: true})
+		defer closeIt(t, q)
+		brief, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := q.Attach(brief); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sequencer.ErrUnavailable) || strings.Contains(err.Error(), "nil") {
+			t.Errorf("Attach, and the store has not failed: %v", err)
+		}
 	})
 	bubble(t, func(t *testing.T, s grant.Store) {
 		q := open(t, s, nil)
