@@ -599,6 +599,23 @@ func TestListedUnfit(t *testing.T) {
 	}
 }
 
+// TestByStore: a window that has ended by our clock, and not by the store's, is left
+// alone; that our clock is more than 10 s ahead of the store's is noted then.
+func TestByStore(t *testing.T) {
+	for _, ahead := range []int64{10_000, 10_001, 20_000} {
+		for _, ends := range []int64{-1, 0, 1} { // since now, by the store's clock
+			r := newRig(t, 1, nil)
+			r.storeSays(ahead, ahead)
+			value := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall-ahead+ends, r.wall-ahead-6000 })
+			l := r.m.look([]string{r.key(0)}, [][]byte{value})
+			held := ends >= 0
+			if (len(l.best) == 0) != held || l.byStore != (held && ahead > 10_000) {
+				t.Errorf("%d ahead, and it ends in %d: %d candidates, by the store's clock %t", ahead, ends, len(l.best), l.byStore)
+			}
+		}
+	}
+}
+
 // TestDroughts: lists of all that find none grow rarer.
 func TestDroughts(t *testing.T) {
 	for _, window := range []int64{100, 6000, 60_000, 31_622_400_000} {
