@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -96,7 +97,11 @@ func TestAskLaw(t *testing.T) {
 						if window > 0 {
 							k.info, k.known = Info{Config: Config{Window: window}}, true
 						}
-						e, back := k.ask(t.Context(), a, &lineageOf{store: s})
+						l := &lineageOf{store: s, asked: time.Now(), shown: 7, settled: 3}
+						e, back := k.ask(t.Context(), a, l)
+						if settles := a.Kind == CAS && applied && err == nil; l.settled == 7 != settles {
+							t.Errorf("kind %d, applied %t, error %v: the revision that counts is %d", a.Kind, applied, err, l.settled)
+						}
 						what := fmt.Sprintf("kind %d, applied %t, error %v", a.Kind, applied, err)
 						if back || e.Kind != Answered || !errors.Is(e.Err, err) || (e.Err == nil) != (err == nil) {
 							t.Errorf("%s: %+v, back %t", what, e, back)
@@ -185,9 +190,9 @@ func TestAskLineage(t *testing.T) {
 			for _, wentBack := range []bool{false, true} {
 				s := &tellingStore{identity: "one", revision: 5, lost: lost}
 				k := &Keeper{store: s, name: "s", options: KeeperOptions{Timeout: 5 * time.Second}}
-				l := &lineageOf{store: s, identity: "one", revision: 5}
+				l := &lineageOf{store: s, identity: "one", durable: 5}
 				if wentBack {
-					l.revision = 6
+					l.durable = 6
 				}
 				e, back := k.ask(t.Context(), tt.action, l)
 				what := fmt.Sprintf("%+v, history %v, went back %t", tt.action, lost, wentBack)
@@ -216,39 +221,48 @@ func TestAskLineage(t *testing.T) {
 	}
 }
 
-// TestWentBackLaw: a store went back if it is another one, or at an earlier
-// revision. What it says serves for a second.
+// TestWentBackLaw: a store went back if it is another one, or at an earlier revision
+// than one that an applied write and another answer have followed. What it says
+// serves for a second.
 func TestWentBackLaw(t *testing.T) {
-	for _, tt := range []struct {
-		identity string
-		revision int64
-		back     bool
-	}{{"one", 5, false}, {"one", 6, false}, {"one", 4, true}, {"two", 5, true}, {"two", 9, true}} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &tellingStore{identity: "one", revision: 5}
-			l := &lineageOf{store: s}
-			if back, err := l.wentBack(t.Context()); back || err != nil || s.lineages != 1 {
-				t.Errorf("the first time: %t, %v", back, err)
+	for _, identity := range []string{"one", "two"} {
+		for _, durable := range []int64{math.MinInt64, 4} {
+			for _, settled := range []int64{math.MinInt64, 4, 6} {
+				for revision := int64(3); revision <= 7; revision++ {
+					synctest.Test(t, func(t *testing.T) {
+						s := &tellingStore{identity: identity, revision: revision}
+						l := &lineageOf{store: s, identity: "one", shown: 5, settled: max(settled, durable), durable: durable, asked: time.Now()}
+						was := *l
+						time.Sleep(time.Second - 1)
+						if back, err := l.wentBack(t.Context()); back || err != nil || s.lineages != 0 {
+							t.Errorf("within a second: %t, %v, asked %d times", back, err, s.lineages)
+						}
+						time.Sleep(1)
+						back, err := l.wentBack(t.Context())
+						want := lineageOf{store: s, identity: identity, shown: revision, settled: was.settled, durable: was.settled, asked: time.Now()}
+						went := identity == "two" || revision < durable
+						switch {
+						case went:
+							want.settled, want.durable = math.MinInt64, math.MinInt64
+						case revision < was.settled:
+							want.settled, want.durable = was.durable, was.durable
+						}
+						if back != went || err != nil || s.lineages != 1 || *l != want {
+							t.Errorf("%s at %d after %+v: %t, %v, %+v, want %t, %+v", identity, revision, was, back, err, *l, went, want)
+						}
+					})
+				}
 			}
-			s.identity, s.revision = tt.identity, tt.revision
-			time.Sleep(time.Second - 1)
-			if back, err := l.wentBack(t.Context()); back || err != nil || s.lineages != 1 {
-				t.Errorf("%+v, within a second: %t, %v, asked %d times", tt, back, err, s.lineages)
-			}
-			time.Sleep(1)
-			if back, err := l.wentBack(t.Context()); back != tt.back || err != nil || s.lineages != 2 {
-				t.Errorf("%+v: %t, %v, asked %d times", tt, back, err, s.lineages)
-			}
-			// It is told once: what was found is where the store is now.
-			time.Sleep(time.Second)
-			if back, err := l.wentBack(t.Context()); back || err != nil {
-				t.Errorf("%+v, again: %t, %v", tt, back, err)
-			}
-		})
+		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := &tellingStore{lost: errNoAnswer}
-		l := &lineageOf{store: s}
+		s := &tellingStore{identity: "one", revision: 5}
+		l := &lineageOf{store: s, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
+		if back, err := l.wentBack(t.Context()); back || err != nil || s.lineages != 1 || l.identity != "one" {
+			t.Errorf("the first time: %t, %v", back, err)
+		}
+		s = &tellingStore{lost: errNoAnswer}
+		l = &lineageOf{store: s}
 		for range 2 { // an error serves for nothing
 			if back, err := l.wentBack(t.Context()); back || err != errNoAnswer {
 				t.Errorf("no answer: %t, %v", back, err)

@@ -168,8 +168,8 @@ func TestReasons(t *testing.T) {
 		{grant.ErrDestroyed, false, true, true}, {grant.ErrRolledBack, false, true, true}, {grant.ErrMismatch, false, true, true},
 		{grant.ErrNodesExhausted, false, false, true}, {&firn.ClockError{}, false, false, true},
 	} {
-		if hasEnded(tt.err) != tt.ended || isFinal(tt.err) != tt.final || saysWhy(tt.err) != tt.why {
-			t.Errorf("%v: ended %t, final %t, says why %t; want %+v", tt.err, hasEnded(tt.err), isFinal(tt.err), saysWhy(tt.err), tt)
+		if hasEnded(tt.err) != tt.ended || grant.IsFinal(tt.err) != tt.final || saysWhy(tt.err) != tt.why {
+			t.Errorf("%v: ended %t, final %t, says why %t; want %+v", tt.err, hasEnded(tt.err), grant.IsFinal(tt.err), saysWhy(tt.err), tt)
 		}
 	}
 	for given, want := range map[time.Duration]time.Duration{-1: 10 * time.Second, 0: 10 * time.Second, 1: 2, time.Minute: 2 * time.Minute} {

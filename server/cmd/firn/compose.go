@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -139,6 +140,21 @@ type composed struct {
 	id2  firn.ID128
 }
 
+// composedOf is the ID of 8 or 16 bytes.
+func composedOf(b []byte) composed {
+	if len(b) == 16 {
+		return composed{wide: true, id2: firn.ID128(b)}
+	}
+	return composed{id: firn.ID(binary.BigEndian.Uint64(b))}
+}
+
+func (n composed) bits() int {
+	if n.wide {
+		return 128
+	}
+	return 64
+}
+
 func (n composed) append(b []byte, f firn.Format) []byte {
 	if n.wide {
 		return f.Append128(b, n.id2)
@@ -167,7 +183,7 @@ func (c *composer) compose(l firn.Layout, p firn.Parts) (n composed, err error) 
 
 // lines answers a record per line.
 func (c *composer) lines(cmd *cobra.Command, a *app) error {
-	out := bufio.NewWriterSize(a.stdout, 1<<16)
+	out := newRecordWriter(a.stdout)
 	var t tally
 	var buf []byte
 	err := a.records(cmd.Context(), []string{"-"}, out, func(_ place, line string, err error) error {
