@@ -38,6 +38,10 @@ type Config struct {
 	// DefaultMaxConns. One more is told so and closed.
 	MaxConns int
 
+	// RefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53, where clients
+	// in JavaScript round integers. Without it the first such ID is logged.
+	RefuseUnsafe bool
+
 	// IdleTimeout is how long a connection may be silent between commands; 0
 	// means that it may be for ever, as in Redis: clients keep a connection for
 	// hours and are surprised when it is closed, and one that is dead ends by TCP's
@@ -109,7 +113,10 @@ type Server struct {
 	others  limits // of those that have not said who they are
 
 	lastID                            atomic.Int64 // of a connection
+	warned                            atomic.Bool  // of an integer above 2^53
+	waiting                           atomic.Int64 // connections whose command waits for IDs
 	totalConns, totalCommands, totalN atomic.Uint64
+	totalRefused, totalIn, totalOut   atomic.Uint64 // connections that were too many, and bytes
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}
@@ -214,6 +221,7 @@ func (s *Server) isStopping() bool {
 func (s *Server) ServeConn(nc net.Conn) {
 	defer nc.Close()
 	c := &conn{s: s, nc: nc, id: s.lastID.Add(1)}
+	c.listing.began = time.Now()
 	s.mu.Lock()
 	stopping, full := s.stopping, len(s.conns) >= s.c.MaxConns
 	if !stopping && !full {
@@ -224,6 +232,7 @@ func (s *Server) ServeConn(nc net.Conn) {
 	case stopping:
 		return
 	case full:
+		s.totalRefused.Add(1)
 		// These are Redis' words, which clients know: they try again later.
 		_ = nc.SetDeadline(time.Now().Add(refuseTimeout))
 		if _, err := nc.Write([]byte("-ERR max number of clients reached\r\n")); err == nil {

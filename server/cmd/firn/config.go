@@ -55,6 +55,7 @@ var configKeys = []struct{ key, flag string }{
 	{"limits.write-timeout", "write-timeout"},
 	{"limits.idle-timeout", "idle-timeout"},
 	{"limits.resp-idle-timeout", "resp-idle-timeout"},
+	{"resp.integers", "resp-integers"},
 	{"drain.delay", "drain-delay"},
 	{"drain.timeout", "drain-timeout"},
 	{"log.format", "log-format"},

@@ -274,7 +274,7 @@ func (s *serving) usual(node uint64) sequencer.Config {
 func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *guard) (c server.Config, err error) {
 	c = server.Config{
 		Advertise: s.advertise, Tokens: guard.tokens, TLS: guard.tls, AnyHost: s.insecure || s.tls.Require,
-		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, MaxConns: int(s.maxConns),
+		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
 		Version: version, Log: log,
 	}
 	node := uint64(0)

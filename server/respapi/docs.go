@@ -1,0 +1,91 @@
+package respapi
+
+import "fmt"
+
+// command answers COMMAND.
+func (c *conn) command(args [][]byte) {
+	switch {
+	case len(args) == 1:
+		b := appendArray(c.out, len(commands))
+		for i := range commands {
+			b = commands[i].appendInfo(b, c.resp3)
+		}
+		c.out = b
+	case isWord(args[1], "count") && len(args) == 2:
+		c.out = appendInt(c.out, int64(len(commands)))
+	case isWord(args[1], "list") && len(args) == 2:
+		b := appendArray(c.out, len(commands))
+		for i := range commands {
+			b = appendBulk(b, commands[i].name)
+		}
+		c.out = b
+	case isWord(args[1], "info"):
+		names := commandNames(args[2:])
+		b := appendArray(c.out, len(names))
+		for _, name := range names {
+			if cmd := find(name); cmd != nil {
+				b = cmd.appendInfo(b, c.resp3)
+			} else {
+				b = appendNoArray(b, c.resp3)
+			}
+		}
+		c.out = b
+	case isWord(args[1], "docs"):
+		var known []*command
+		for _, name := range commandNames(args[2:]) {
+			if cmd := find(name); cmd != nil {
+				known = append(known, cmd)
+			}
+		}
+		b := appendMap(c.out, c.resp3, len(known))
+		for _, cmd := range known {
+			b = appendBulk(b, cmd.name)
+			b = appendMap(b, c.resp3, 2)
+			b = appendBulk(appendBulk(b, "summary"), cmd.about+": "+cmd.usage)
+			b = appendBulk(appendBulk(b, "group"), cmd.group())
+		}
+		c.out = b
+	default:
+		c.fail(codeErr, fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': it is %s", args[1], find([]byte("command")).usage))
+	}
+}
+
+// commandNames are the names, or those of all commands where there are none.
+func commandNames(names [][]byte) [][]byte {
+	if len(names) == 0 {
+		for i := range commands {
+			names = append(names, []byte(commands[i].name))
+		}
+	}
+	return names
+}
+
+// appendInfo appends a command as COMMAND has it since Redis 7.
+func (c *command) appendInfo(b []byte, resp3 bool) []byte {
+	b = appendArray(b, 10)
+	b = appendBulk(b, c.name)
+	b = appendInt(b, c.arity())
+	b = appendSet(b, resp3, len(c.flags))
+	for _, f := range c.flags {
+		b = appendSimple(b, f)
+	}
+	key := int64(0)
+	if c.key {
+		key = 1
+	}
+	for range 3 { // the first key, the last and the step
+		b = appendInt(b, key)
+	}
+	b = appendSet(b, resp3, 0) // ACL categories: there are none
+	b = appendArray(b, 0)      // tips
+	b = appendArray(b, 0)      // key specifications: the three numbers say it all
+	return appendArray(b, 0)   // subcommands
+}
+
+// appendNoArray appends what stands for an array that there is not.
+func appendNoArray(b []byte, resp3 bool) []byte {
+	if resp3 {
+		return appendNull(b, true)
+	}
+	return append(b, "*-1\r\n"...)
+}
