@@ -292,6 +292,7 @@ func unknownCommand(args [][]byte) string {
 		fmt.Fprintf(&b, "'%s' ", a)
 		left -= len(a) + len("'' ")
 	}
+	b.WriteString("(Firn makes IDs and keeps no keys: COMMAND LIST returns its commands)")
 	return b.String()
 }
 
@@ -342,12 +343,12 @@ func (c *conn) hello(args [][]byte) {
 	b := appendMap(c.out, resp3, 8)
 	b = appendBulk(appendBulk(b, "server"), "firn")
 	b = appendBulk(appendBulk(b, "version"), redisVersion)
-	b = appendBulk(appendBulk(b, "firn_version"), c.s.c.Version)
 	b = appendInt(appendBulk(b, "proto"), proto)
 	b = appendInt(appendBulk(b, "id"), c.id)
 	b = appendBulk(appendBulk(b, "mode"), "standalone")
 	b = appendBulk(appendBulk(b, "role"), "master")
-	c.out = appendArray(appendBulk(b, "modules"), 0)
+	b = appendArray(appendBulk(b, "modules"), 0)
+	c.out = appendBulk(appendBulk(b, "firn_version"), c.s.c.Version) // last: node-redis goes by the place
 }
 
 // isNumber reports whether b is a decimal number.

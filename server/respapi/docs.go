@@ -1,6 +1,9 @@
 package respapi
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // command answers COMMAND.
 func (c *conn) command(args [][]byte) {
@@ -39,10 +42,7 @@ func (c *conn) command(args [][]byte) {
 		}
 		b := appendMap(c.out, c.resp3, len(known))
 		for _, cmd := range known {
-			b = appendBulk(b, cmd.name)
-			b = appendMap(b, c.resp3, 2)
-			b = appendBulk(appendBulk(b, "summary"), cmd.about+": "+cmd.usage)
-			b = appendBulk(appendBulk(b, "group"), cmd.group())
+			b = cmd.appendDocs(b, c.resp3)
 		}
 		c.out = b
 	default:
@@ -88,4 +88,91 @@ func appendNoArray(b []byte, resp3 bool) []byte {
 		return appendNull(b, true)
 	}
 	return append(b, "*-1\r\n"...)
+}
+
+// appendDocs appends the documentation of a command, of which redis-cli makes its hints.
+func (c *command) appendDocs(b []byte, resp3 bool) []byte {
+	arguments, ok := argumentsOf(c.usage)
+	summary, fields := c.about, 2
+	switch {
+	case !ok:
+		summary += ": " + c.usage
+	case len(arguments) > 0:
+		fields++
+	}
+	b = appendMap(appendBulk(b, c.name), resp3, fields)
+	b = appendBulk(appendBulk(b, "summary"), summary)
+	b = appendBulk(appendBulk(b, "group"), c.group())
+	if fields == 2 {
+		return b
+	}
+	b = appendArray(appendBulk(b, "arguments"), len(arguments))
+	for _, a := range arguments {
+		b = a.append(b, resp3)
+	}
+	return b
+}
+
+// An argument is one of a command, as COMMAND DOCS has it.
+type argument struct {
+	name, token string // the token is a word that comes before it
+	flags       []string
+}
+
+// argumentsOf reads the arguments of a usage: name, [name], [TOKEN name] and [name ...]. Not
+// ok are usages with alternatives, which are not so simple.
+func argumentsOf(usage string) (all []argument, ok bool) {
+	_, rest, _ := strings.Cut(usage, " ")
+	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
+		var a argument
+		part, end := "", strings.IndexByte(rest, ' ')
+		if rest[0] == '[' {
+			end = strings.IndexByte(rest, ']')
+			if end < 0 {
+				return nil, false
+			}
+			part, rest = rest[1:end], rest[end+1:]
+			a.flags = []string{"optional"}
+		} else if end < 0 {
+			part, rest = rest, ""
+		} else {
+			part, rest = rest[:end], rest[end:]
+		}
+		if strings.ContainsAny(part, "|[") {
+			return nil, false
+		}
+		part, many := strings.CutSuffix(part, " ...")
+		if many {
+			a.flags = append(a.flags, "multiple")
+		}
+		if token, name, found := strings.Cut(part, " "); found {
+			a.token, part = token, name
+		}
+		a.name = part
+		all = append(all, a)
+	}
+	return all, true
+}
+
+func (a *argument) append(b []byte, resp3 bool) []byte {
+	fields := 2
+	if a.token != "" {
+		fields++
+	}
+	if len(a.flags) > 0 {
+		fields++
+	}
+	b = appendMap(b, resp3, fields)
+	b = appendBulk(appendBulk(b, "name"), a.name)
+	b = appendBulk(appendBulk(b, "type"), "string")
+	if a.token != "" {
+		b = appendBulk(appendBulk(b, "token"), a.token)
+	}
+	if len(a.flags) > 0 {
+		b = appendSet(appendBulk(b, "flags"), resp3, len(a.flags))
+		for _, f := range a.flags {
+			b = appendSimple(b, f)
+		}
+	}
+	return b
 }
