@@ -27,8 +27,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/servertest"
 	"github.com/firnid/firn/server/stores/sqltest"
 )
 
@@ -152,7 +152,7 @@ func TestReusedAddress(t *testing.T) {
 // that is not let in says what it lacks, and why the other did not help.
 func TestForwardGuarded(t *testing.T) {
 	dir := t.TempDir()
-	client := servertest.Certificates(t, dir)
+	client := nettest.Certificates(t, dir)
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -160,16 +160,9 @@ func TestForwardGuarded(t *testing.T) {
 		}
 		return path
 	}
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
 	token, hash := auth.NewToken()
 	stranger, _ := auth.NewToken()
-	secure := []string{"--tls-cert", filepath.Join(dir, "server.crt"), "--tls-key", filepath.Join(dir, "server.key"), "--client-ca", file("ca.crt", read("server.crt")+read("client.crt"))}
+	secure := []string{"--tls-cert", filepath.Join(dir, "server.crt"), "--tls-key", filepath.Join(dir, "server.key"), "--client-ca", filepath.Join(dir, "ca.crt")}
 	mutual := append(secure, "--require-client-cert")
 	tokens := append(secure, "--tokens", file("tokens.yaml", "tokens:\n- {name: all, role: admin, sha256: "+hash+"}\n"))
 	for _, row := range []struct {

@@ -35,16 +35,12 @@ and metrics, which have the names of all, are not shown.
 Over HTTP a token is sent as Authorization: Bearer firn_…, over RESP as AUTH firn_….`
 
 func newToken(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "token",
 		Short:   "Make tokens for firn serve",
 		Long:    tokenHelp,
 		Example: "  firn token new --name billing --role generate --file tokens.yaml\n  firn token hash <token.txt",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTokenNew(a), newTokenHash(a))
-	return cmd
+	}, newTokenNew(a), newTokenHash(a))
 }
 
 func newTokenNew(a *app) *cobra.Command {
