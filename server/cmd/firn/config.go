@@ -460,8 +460,10 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 				set.text = stores.Redact(set.text)
 			}
 			fmt.Fprintf(w, "%s%s: %q # %s\n", indent, name, set.text, set.where)
+		} else if byDefault := strings.Trim(flag.DefValue, `"[]`); byDefault != "" {
+			fmt.Fprintf(w, "%s# %s: %q\n", indent, name, byDefault)
 		} else {
-			fmt.Fprintf(w, "%s# %s: %q\n", indent, name, strings.Trim(flag.DefValue, `"[]`))
+			fmt.Fprintf(w, "%s# %s:\n", indent, name)
 		}
 	}
 	fmt.Fprint(w, "\n# How sequencers are created at their first use: by name, by pattern, or else default.\n")
