@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn/server/metrics"
 	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/tracing"
 )
 
 // protocols are those that are served.
@@ -79,11 +80,18 @@ func (s *Server) newRPC() *rpcapi.Server {
 
 func (s *Server) newRESP() *respapi.Server {
 	l := s.c.Limits
+	var trace func(context.Context) (context.Context, func(respapi.Answered))
+	if begin := s.c.Tracer.RESP(); begin != nil {
+		trace = func(ctx context.Context) (context.Context, func(respapi.Answered)) {
+			ctx, end := begin(ctx)
+			return ctx, func(a respapi.Answered) { end(tracing.Commands(a)) }
+		}
+	}
 	return respapi.NewServer(respapi.Config{
 		Backend: s.source.backend(), Limit: s.c.Limit, MaxConns: s.c.MaxConns, MaxCount: l.Count, MaxBytes: l.Body,
 		ReadTimeout: l.Read, WriteTimeout: l.Write, IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe,
 		Auth: s.authorizer(), TLSState: listen.StateOf,
-		Version: s.c.Version, Log: s.c.Log, Trace: s.c.Tracer.RESP(),
+		Version: s.c.Version, Log: s.c.Log, Trace: trace,
 		Observe: func(_ string, n, _ int, d time.Duration, failed bool) {
 			o := metrics.OK
 			if failed {

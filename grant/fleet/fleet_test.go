@@ -16,6 +16,9 @@ func size() (processes, bits int) {
 	if soak() {
 		return 1 << 16, 16
 	}
+	if testing.Short() {
+		return 1 << 8, 8
+	}
 	return 1 << 11, 11
 }
 
@@ -88,6 +91,18 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// TestKubernetesFleet is a thousand processes on a Kubernetes API server, with its
+// usual window and with that of other stores. There are twice as many node numbers.
+func TestKubernetesFleet(t *testing.T) {
+	for _, window := range []time.Duration{time.Minute, 10 * time.Minute} {
+		t.Run(fmt.Sprint("window of ", window), func(t *testing.T) {
+			p := usualPlan(1000, 11, window)
+			p.Store = kubernetes()
+			testFleet(t, p)
+		})
+	}
+}
+
 func testFleet(t *testing.T, p plan) {
 	steps := run(t, fmt.Sprintf("%d numbers, window of %v", 1<<p.NodeBits, p.Window), p)
 
@@ -124,8 +139,11 @@ func testFleet(t *testing.T, p plan) {
 // a needle, and those who crash keep others out for a window.
 func TestNoRoom(t *testing.T) {
 	processes, bits := 1<<9, 9
-	if soak() {
+	switch {
+	case soak():
 		processes, bits = 1<<12, 12
+	case testing.Short():
+		processes, bits = 1<<6, 6
 	}
 	run(t, "no number to spare", usualPlan(processes, bits, time.Minute))
 }

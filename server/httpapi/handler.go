@@ -88,6 +88,7 @@ type Handler struct {
 	log      *slog.Logger
 	newID    func() string
 	mux      *http.ServeMux
+	ready    *service.Readiness
 	draining atomic.Bool
 	unready  atomic.Pointer[service.Kind] // why /readyz last said 503; nil if it did not
 }
@@ -129,6 +130,7 @@ func NewHandler(c Config) *Handler {
 	if h.limit == 0 {
 		h.limit = service.DefaultLimit
 	}
+	h.ready = service.NewReadiness(h.backend, h.limit)
 	if h.tls == nil {
 		h.tls = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
@@ -314,9 +316,7 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	if h.draining.Load() {
 		return problemf(service.Draining, "the server finishes what it has and stops: send requests to another one")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), min(h.limit, service.ReadyLimit))
-	defer cancel()
-	err := h.backend.Ready(ctx)
+	err := h.ready.Ready(r.Context())
 	if r.Context().Err() != nil {
 		return problemf(service.Cancelled, "the request was given up") // which says nothing of the server
 	}

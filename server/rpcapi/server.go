@@ -105,7 +105,7 @@ func NewServer(c Config) *Server {
 	}
 	c.Limits = c.Limits.WithDefaults()
 	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
-	s.h = healthy{s: s, turn: make(chan struct{}, 1)}
+	s.h = healthy{s: s, ready: service.NewReadiness(c.Backend, 0)}
 	s.grpc = grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(handshaken{c.TLSState}),
 		grpc.MaxRecvMsgSize(c.Limits.Body),

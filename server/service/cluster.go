@@ -52,6 +52,10 @@ type ClusterConfig struct {
 	// for those that are created; firn.Default if the layout is zero.
 	Config sequencer.Config
 
+	// Acquired is called when a sequencer was opened, with a node ID. It returns at once; nil
+	// means that nobody wants to know.
+	Acquired func()
+
 	// MaxNames is how many names there can be; 0 means DefaultMaxNames.
 	MaxNames int
 
@@ -343,6 +347,9 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		defer cancel()
 		_ = o.close(late) // what is not given back is free when its window ends
 		return errStops
+	}
+	if c.c.Acquired != nil {
+		c.c.Acquired()
 	}
 	return nil
 }

@@ -54,6 +54,7 @@ func TestDatabases(t *testing.T) {
 			if kind == "mysql" {
 				t.Run("hidden trigger", func(t *testing.T) { hiddenTrigger(t, server) })
 				t.Run("cut values", func(t *testing.T) { cutValues(t, server) })
+				t.Run("unlogged", func(t *testing.T) { unlogged(t, server) })
 				t.Run("left open", func(t *testing.T) { leftOpen(t, server) })
 			} else {
 				t.Run("a schema for each user", func(t *testing.T) { schemaOfEach(t, server) })
@@ -322,10 +323,7 @@ func (l *load) end(t *testing.T, what string) {
 // kills: while eight raise a counter, the server is killed and started again. No
 // increment that was acknowledged is lost, and none that was refused is applied.
 func kills(t *testing.T, kind string, server *sqltest.Server) {
-	lasts := 6 * time.Second
-	if testing.Short() {
-		lasts = 2 * time.Second
-	}
+	const lasts = 6 * time.Second
 	l := raise(t, open(t, server.URL("create=true", "table=kills", "timeout=30s")))
 	times := 0
 	for begin := time.Now(); time.Since(begin) < lasts; times++ {

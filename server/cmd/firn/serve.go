@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -302,8 +303,8 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
 		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
-		if guard.memberToken != "" {
-			c.Forward.Token = func() string { return guard.memberToken }
+		if guard.memberToken != nil {
+			c.Forward.Token = guard.memberToken.token
 		}
 	}
 	c.Store, err = a.openStore(ctx, s.store, false, newsOf(log))
@@ -353,6 +354,8 @@ func (s *serving) checkValues() (all faults) {
 	}
 	if s.layout.ReadOnly() {
 		all.add("layout", s.layout.String(), "firn layout lists what can be made", "%w", errReadOnly(s.layout))
+	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {
+		all.add("layout", s.layout.String(), "", "%w", err)
 	}
 	if s.advertise != "" && !isHostPort(s.advertise) {
 		all.add("advertise", s.advertise, "", "it is HOST:PORT, such as ids-1.example:3476, where other servers reach this one")
@@ -388,7 +391,7 @@ func (s *serving) checkNodes(lookUp bool) (all faults) {
 		}
 	}
 	if f := s.file.Load(); f != nil {
-		all.file(f.Check(template))
+		all.file(f.Check(template, time.Now()))
 	}
 	return all
 }
@@ -448,18 +451,18 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	go func() { served <- srv.Serve(listeners...) }()
 	s.greet(a, log, secure, endpoints)
 
+	over := make(chan struct{})
+	var reloading sync.WaitGroup
+	reloading.Go(func() { s.reloadAt(hup, over, log, srv) })
+	defer reloading.Wait()
+	defer close(over)
+
 	ended := false
 	var failure error
-	for running := true; running; {
-		select {
-		case <-hup:
-			s.reloadAll(log)
-			srv.Reload()
-		case failure = <-served:
-			ended, running = true, false
-		case <-ctx.Done():
-			running = false
-		}
+	select {
+	case failure = <-served:
+		ended = true
+	case <-ctx.Done():
 	}
 	srv.Drain()
 	var again []any // the first line after a signal says what a second one does
@@ -484,6 +487,19 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 		failure = <-served
 	}
 	return s.result(failure, err)
+}
+
+// reloadAt reloads files at each signal of hup, also while the server drains.
+func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
+	for {
+		select {
+		case <-hup:
+			s.reloadAll(log)
+			srv.Reload()
+		case <-over:
+			return
+		}
+	}
 }
 
 // result is the error of a server that serves no more, and of its end.
