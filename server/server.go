@@ -59,15 +59,17 @@ type Config struct {
 	Template func(name string) (service.Template, error)
 
 	// Forward says how to ask other servers of the Store while this one holds no node ID;
-	// nil asks none. The Server sets its Log, and its TLS if that is nil.
+	// nil asks none. The Server sets its Log, and its TLS if that is nil: then only servers
+	// without TLS are asked, or those with a certificate that Config.TLS trusts.
 	Forward *forwarding.ForwarderConfig
 
 	// Advertise is the HOST:PORT at which other servers reach this one; "" means that of
 	// a listener.
 	Advertise string
 
-	// Tokens say what callers are allowed; nil allows everything to everyone. The Server
-	// reads the file again when it changes.
+	// Tokens say what callers are allowed. nil allows everything to everyone, unless TLS
+	// requires certificates of clients: these then take IDs, and do nothing else. The
+	// Server reads the file again when it changes.
 	Tokens *auth.File
 
 	// TLS encrypts connections; nil leaves them in plain text. The Server reads the files
@@ -113,6 +115,7 @@ type Listener struct {
 // by New.
 type Server struct {
 	c       Config
+	guard   *auth.Guard // nil if everyone may do everything
 	source  source
 	metrics *metrics.Set
 	pages   *console.Console
@@ -147,7 +150,7 @@ func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{c: c}
+	s := &Server{c: c, guard: newGuard(c)}
 	var err error
 	if s.source, err = newSource(c); err != nil {
 		return nil, err

@@ -51,15 +51,15 @@ func (v visitor) Maker() bool { return v.Known && (v.p == nil || v.p.Role != aut
 
 // visitor finds out who sends a request: by the session, or the certificate.
 func (k *Console) visitor(r *http.Request) visitor {
-	if k.c.Tokens == nil {
+	if k.c.Guard == nil {
 		return visitor{Known: true}
 	}
-	set, now := k.c.Tokens(), k.c.Now()
-	state := k.c.TLS(r)
-	if p, ok := k.sessions.Principal(r, set, state != nil, now); ok {
+	now, state := k.c.Now(), k.c.TLS(r)
+	if p, ok := k.sessions.Principal(r, k.c.Guard.Set(), state != nil, now); ok {
 		return visitor{Known: true, Signed: true, p: p}
 	}
-	p, ok := set.Who(&auth.Credentials{TLS: state}, now)
+	// A request that shows a token is not let in by its certificate, as in the API.
+	p, ok := k.c.Guard.Who(auth.FromHeader(r.Header["Authorization"], state), now)
 	return visitor{Known: ok, p: p}
 }
 
@@ -82,11 +82,11 @@ func (k *Console) signIn(v *visit) {
 		return
 	}
 	next := local(v.r.PostForm.Get("next"))
-	if k.c.Tokens == nil {
+	if k.c.Guard == nil {
 		http.Redirect(v.w, v.r, next, http.StatusSeeOther)
 		return
 	}
-	p, ok := k.c.Tokens().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
+	p, ok := k.c.Guard.Set().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
 	if !ok {
 		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Body: signIn{next, "This token is not known here. It may be mistyped, or have expired."}})
 		return
@@ -95,9 +95,11 @@ func (k *Console) signIn(v *visit) {
 	http.Redirect(v.w, v.r, next, http.StatusSeeOther)
 }
 
-// signOut ends the session in this browser.
+// signOut ends the session.
 func (k *Console) signOut(v *visit) {
-	http.SetCookie(v.w, auth.End(k.c.TLS(v.r) != nil))
+	if k.c.Guard != nil {
+		http.SetCookie(v.w, k.sessions.End(v.r, k.c.Guard.Set(), k.c.TLS(v.r) != nil, v.now))
+	}
 	http.Redirect(v.w, v.r, "/sign-in", http.StatusSeeOther)
 }
 

@@ -232,7 +232,7 @@ func signInAs(t *testing.T, h http.Handler, token string) string {
 // TestRights is who may do what, path by path.
 func TestRights(t *testing.T) {
 	set, secrets := tokens(t)
-	h, k, cluster := newWorld(t, func(c *Config) { c.Tokens = func() *auth.Set { return set } })
+	h, k, cluster := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
 	for _, name := range []string{"orders", "secret"} {
 		if _, err := cluster.Create(t.Context(), name, grant.NewConfig(firn.Default(), 0)); err != nil {
 			t.Fatal(err)
@@ -300,7 +300,7 @@ func TestRights(t *testing.T) {
 func TestSessionEnds(t *testing.T) {
 	set, secrets := tokens(t)
 	now := set
-	h, _, _ := newWorld(t, func(c *Config) { c.Tokens = func() *auth.Set { return now } })
+	h, _, _ := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return now }, nil) })
 	cookie := signInAs(t, h, secrets["admin"])
 	if w := get(h, "/", cookie); w.Code != 200 {
 		t.Fatalf("signed in: status %d", w.Code)
@@ -321,7 +321,7 @@ func TestSessionEnds(t *testing.T) {
 // TestSignInLeadsNowhereElse: after signing in one is on this server.
 func TestSignInLeadsNowhereElse(t *testing.T) {
 	set, secrets := tokens(t)
-	h, _, _ := newWorld(t, func(c *Config) { c.Tokens = func() *auth.Set { return set } })
+	h, _, _ := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
 	for next, want := range map[string]string{
 		"/inspect/1?layout=twitter": "/inspect/1?layout=twitter", "": "/", "//evil.example": "/", "https://evil.example": "/", `/\evil.example`: "/",
 		"/x\r\nSet-Cookie: a=b": "/", "evil": "/", "/a\\b": "/", "/\t/evil.example": "/",

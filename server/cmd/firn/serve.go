@@ -155,7 +155,8 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringVar(&s.tls.Cert, "tls-cert", "", "`FILE` with the server's certificate, in PEM")
 	f.StringVar(&s.tls.Key, "tls-key", "", "`FILE` with its key")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "`FILE` with the authorities of clients' certificates")
-	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate of --client-ca")
+	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate of --client-ca; without --tokens, the others may take IDs only")
+	f.StringVar(&s.tls.MemberCA, "member-ca", "", "`FILE` with the authorities of other servers of the store (default those of --client-ca)")
 	f.StringVar(&s.tokens, "tokens", "", "`FILE` of tokens, and of names in certificates, that may do what")
 	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` at which other servers reach this one, and no other (default the host's name and port)")
 	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "how many connections there can be at an address")
@@ -297,6 +298,8 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 		switch {
 		case s.memberToken != "" && guard.tls == nil && !s.insecure:
 			log.Warn("--member-token is not sent to servers without TLS", "hint", "give them certificates (--tls-cert, --tls-key), or --insecure where nobody can listen")
+		case guard.tls != nil && !guard.tls.KnowsMembers():
+			log.Warn("other servers of the store are not asked: no authority is known for their certificates", "hint", "--member-ca names the file of it; --forward=false leaves this out")
 		case s.memberToken == "" && guard.tokens != nil && guard.tls == nil:
 			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
