@@ -107,14 +107,16 @@ func NewServer(c Config) *Server {
 	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
 	s.h = healthy{s: s, turn: make(chan struct{}, 1)}
 	s.grpc = grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(handshaken{c.TLSState}),
+		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil}}),
+		grpc.InTapHandle(s.tap),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(c.Limits.Body),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(uint32(c.Limits.Header)),
 		grpc.WaitForHandlers(true),
 		grpc.ConnectionTimeout(c.Limits.Read),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: c.Limits.Idle, Time: pingEvery, Timeout: pingTimeout}),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	}, c.Options...)...)
@@ -155,11 +157,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // handshaken are the credentials of connections whose handshake was made before they came
 // here.
 type handshaken struct {
-	state func(net.Conn) *tls.ConnectionState
+	state  func(net.Conn) *tls.ConnectionState
+	limits meterLimits
 }
 
 func (b handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	c := caller{meter: newMeter(conn)}
+	c := caller{meter: newMeter(conn, b.limits)}
 	if b.state != nil {
 		if state := b.state(conn); state != nil {
 			c.secure = true
@@ -186,24 +189,34 @@ func open(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection.")
 }
 
-// unary and stream name a call, and see how it ends.
+// unary and stream name a call, see who makes it, and see how it ends.
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 	ctx, id := named(ctx)
 	_ = grpc.SetHeader(ctx, id) // fails after the header was sent, which is not yet
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
-	m := callerOf(ctx).meter
+	m, k := callerOf(ctx).meter, callOf(ctx)
+	m.entered(k)
+	m.arrived(k)
+	defer func() { m.left(k, err == nil) }()
 	m.enter()
 	defer m.leave()
-	return handle(ctx, req)
+	return handle(ctx, req) // which sees who asks, as each method does
 }
 
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 	ctx, id := named(stream.Context())
 	_ = stream.SetHeader(id)
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
-	m := callerOf(stream.Context()).meter
+	m, k := callerOf(ctx).meter, callOf(ctx)
+	m.entered(k)
+	defer func() { m.left(k, err == nil) }()
 	m.enter()
 	defer m.leave()
+	if !open(info.FullMethod) { // before the first message, which may never come
+		if err := s.check(ctx, auth.Anything, ""); err != nil {
+			return err
+		}
+	}
 	return handle(srv, namedStream{stream, ctx})
 }
 
@@ -220,6 +233,12 @@ type namedStream struct {
 }
 
 func (s namedStream) Context() context.Context { return s.ctx }
+
+func (s namedStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	callerOf(s.ctx).meter.arrived(callOf(s.ctx))
+	return err
+}
 
 // ended is deferred for every call. As in net/http, a panic ends only the call it is in.
 func (s *Server) ended(ctx context.Context, method string, begin time.Time, err *error) {
@@ -257,11 +276,13 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 	if s.c.Auth == nil {
 		return nil
 	}
-	var state *tls.ConnectionState
-	if c := callerOf(ctx); c.secure {
-		state = &c.State
+	var creds *auth.Credentials
+	if k := callOf(ctx); k != nil {
+		creds = k.creds // of which the principal is remembered
+	} else {
+		creds = auth.FromHeader(metadata.ValueFromIncomingContext(ctx, "authorization"), callerOf(ctx).state())
 	}
-	err := s.c.Auth.Allow(auth.FromHeader(metadata.ValueFromIncomingContext(ctx, "authorization"), state), do, name)
+	err := s.c.Auth.Allow(creds, do, name)
 	switch {
 	case err == nil:
 		return nil
