@@ -34,6 +34,7 @@ func (l *counted) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err == nil {
 		l.open.Add(1)
+		_ = conn.(*net.TCPConn).SetWriteBuffer(64 << 10) // or the system takes MiBs of what is not read
 		conn = &countedConn{Conn: conn, l: l}
 	}
 	return conn, err

@@ -73,6 +73,9 @@ func (m *meter) Write(b []byte) (int, error) {
 	}
 	n, err := m.Conn.Write(b)
 	m.out.parse(b[:n], m.sent)
+	if err != nil {
+		_ = m.Close() // gRPC would go on reading
+	}
 	return n, err
 }
 
