@@ -28,8 +28,8 @@ import (
 
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/servertest"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -59,14 +59,14 @@ var sessions = map[string]string{
 // A stack is all of firn serve in the test's own process, on a store in memory.
 type stack struct {
 	t    *testing.T
-	logs *servertest.Output
+	logs *nettest.Output
 	end  func() error // stops it and waits
 }
 
 // newStack serves on a listener, with TLS if there is a loader.
 func newStack(t *testing.T, l net.Listener, certificates *tlsconf.Loader) *stack {
 	t.Helper()
-	logs := new(servertest.Output)
+	logs := new(nettest.Output)
 	srv, err := server.New(server.Config{
 		Store: new(memstore.Store), MaxNames: 8, TLS: certificates, Log: slog.New(slog.NewTextHandler(logs, nil)),
 	})
@@ -141,7 +141,7 @@ func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error)
 		t.Fatal(err)
 	}
 	s := newStack(t, l, nil)
-	text := servertest.Recorded(t, l.Addr().String(), do)
+	text := nettest.Recorded(t, l.Addr().String(), do)
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func toDay() { time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.U
 
 // inStack serves in the bubble that the test is in. over makes a connection of one in memory.
 func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
-	l := servertest.NewPipes()
+	l := nettest.NewPipes()
 	s := newStack(t, l, certificates)
 	dial := func(most int) *memConn {
 		client, conn := newMemConn(most)

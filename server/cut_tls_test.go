@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firnid/firn/server/servertest"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/tlsconf"
 )
 
@@ -49,8 +49,8 @@ func TestCutInsideTLS(t *testing.T) {
 	cuts := 0
 	synctest.Test(t, func(t *testing.T) {
 		toDay()
-		config := servertest.Certificates(t, dir)
-		loader, err := tlsconf.Load(tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "client.crt")}, func(text string) { t.Log(text) })
+		config := nettest.Certificates(t, dir)
+		loader, err := tlsconf.Load(tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}, func(text string) { t.Log(text) })
 		if err != nil {
 			t.Fatal(err)
 		}

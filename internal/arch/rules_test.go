@@ -107,7 +107,7 @@ func load(fsys fs.FS) (*repo, error) {
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() {
+		if !d.Type().IsRegular() || base == ".git" { // a file in a linked work tree
 			return nil
 		}
 		data, err := fs.ReadFile(fsys, name)

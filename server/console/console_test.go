@@ -22,6 +22,7 @@ import (
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/metrics"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -464,26 +465,12 @@ func TestActWaits(t *testing.T) {
 	}
 }
 
-// A slowStore does not answer until it is told to.
-type slowStore struct {
-	grant.Store
-	slow atomic.Bool
-}
-
-func (s *slowStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-	if s.slow.Load() {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return s.Store.List(ctx, prefix, yield)
-}
-
 // TestSlowStore: where the store does not answer, a page shows what it said before, and
 // says so, before the store's time is over.
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
-		store := &slowStore{Store: new(memstore.Store)}
+		store := &nettest.Store{Store: new(memstore.Store)}
 		cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: sequencer.Config{Layout: firn.Default()}})
 		defer cluster.Close(context.Background())
 		k, err := New(Config{Backend: cluster})
@@ -491,11 +478,11 @@ func TestSlowStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer k.Close()
-		store.slow.Store(true)
+		store.Hangs.Store(true)
 		if w := get(k, "/"); !strings.Contains(w.Body.String(), "The store does not answer.") || strings.Contains(w.Body.String(), "No sequencer yet") {
 			t.Errorf("nothing is known yet: %s", w.Body)
 		}
-		store.slow.Store(false)
+		store.Hangs.Store(false)
 		time.Sleep(2 * keepFor)
 		if _, err := cluster.Create(t.Context(), "orders", grant.NewConfig(firn.Default(), 0)); err != nil {
 			t.Fatal(err)
@@ -504,7 +491,7 @@ func TestSlowStore(t *testing.T) {
 		if w := get(k, "/"); !strings.Contains(w.Body.String(), "/sequencers/orders") || strings.Contains(w.Body.String(), "does not answer") {
 			t.Errorf("when it answers: %s", w.Body)
 		}
-		store.slow.Store(true)
+		store.Hangs.Store(true)
 		time.Sleep(2 * keepFor)
 		begin := time.Now()
 		w := get(k, "/")

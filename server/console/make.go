@@ -2,11 +2,11 @@ package console
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/service"
 )
 
 // limited is a request's context within Config.Limit.
@@ -20,25 +20,26 @@ func (k *Console) next(ctx context.Context, name string) (string, firn.Layout, e
 	if err != nil {
 		return "", firn.Layout{}, err
 	}
+	text := ""
 	if s.Source128 != nil {
-		batch, err := s.Source128.NextBatch(ctx, 1)
-		if err != nil {
-			return "", s.Layout, err
-		}
-		for id := range batch.All() {
-			return id.String(), s.Layout, nil
-		}
-		return "", s.Layout, errNone
+		text, err = firstOf(ctx, s.Source128)
+	} else {
+		text, err = firstOf(ctx, s.Source)
 	}
-	batch, err := s.Source.NextBatch(ctx, 1)
-	if err != nil {
-		return "", s.Layout, err
-	}
-	for id := range batch.All() {
-		return id.String(), s.Layout, nil
-	}
-	return "", s.Layout, errNone
+	return text, s.Layout, err
 }
 
-// errNone is a fault of a source: it has promised one.
-var errNone = errors.New("console: the source gave no ID")
+// firstOf is the text of an ID of a source.
+func firstOf[I interface {
+	firn.AnyID[I]
+	String() string
+}](ctx context.Context, source firn.SourceOf[I]) (string, error) {
+	b, err := source.NextBatch(ctx, 1)
+	if err = service.CheckLen(b.Len(), 1, err); err != nil {
+		return "", err
+	}
+	for id := range b.All() {
+		return id.String(), nil
+	}
+	return "", nil
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/inspect"
 )
 
 // A planPage is a layout that somebody thinks about.
@@ -184,22 +185,12 @@ func (p *planPage) make(now time.Time) (*planned, error) {
 
 // untilBit says from when on IDs have a bit, in words.
 func untilBit(l firn.Layout, bit int, never, always, from string, now time.Time) verdict {
-	highest := -1
-	for _, p := range l.Pieces() {
-		if p.Field != "zero" && (p.Field != "const" || p.Const != 0) {
-			highest = max(highest, p.Pos+p.Width-1)
-		}
-	}
-	if highest < bit {
+	switch at, isAlways, isNever := inspect.FirstWith(l, bit); {
+	case isNever:
 		return verdict{true, never}
+	case isAlways || at.Before(now):
+		return verdict{false, always}
+	default:
+		return verdict{bit == 63 && at.Year()-now.Year() > 30, fmt.Sprintf(from, day(at))}
 	}
-	if l.Ordered() {
-		if p, err := l.Decompose(firn.ID(1) << bit); err == nil && p.Node == 0 && p.Seq == 0 {
-			if p.Time.Before(now) {
-				return verdict{false, always}
-			}
-			return verdict{bit == 63 && p.Time.Year()-now.Year() > 30, fmt.Sprintf(from, day(p.Time))}
-		}
-	}
-	return verdict{false, always}
 }

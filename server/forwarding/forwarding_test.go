@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/service"
 )
@@ -27,13 +27,13 @@ type server struct {
 	*Peers
 	id      string
 	address string
-	store   *cuttable
+	store   *nettest.Store
 	stop    func() // gives its node IDs back
 }
 
 // kill stops a server so that its record and its node IDs stay as they are.
 func (s *server) kill() {
-	s.store.cut.Store(true)
+	s.store.Cut.Store(true)
 	s.stop()
 }
 
@@ -60,7 +60,7 @@ func (o setup) start(t *testing.T) *server {
 	if o.at == nil {
 		o.at = listener(t, "127.0.0.1:0")
 	}
-	v := &server{address: o.at.Addr().String(), store: &cuttable{Store: o.store}}
+	v := &server{address: o.at.Addr().String(), store: &nettest.Store{Store: o.store}}
 	announcer := members.New(v.store, members.Options{Every: cmp.Or(o.every, time.Minute)})
 	f := NewForwarder(ForwarderConfig{})
 	v.id = announcer.ID()
@@ -94,7 +94,7 @@ func (o setup) start(t *testing.T) *server {
 	v.stop = sync.OnceFunc(func() {
 		late, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if v.store.cut.Load() {
+		if v.store.Cut.Load() {
 			cancel()
 		}
 		_ = rpc.Shutdown(late)
@@ -118,35 +118,6 @@ func listener(t *testing.T, address string) net.Listener {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// A cuttable store does not answer while it is cut.
-type cuttable struct {
-	grant.Store
-	cut atomic.Bool
-}
-
-var errCut = errors.New("the store is cut off")
-
-func (c *cuttable) Get(ctx context.Context, key string) ([]byte, error) {
-	if c.cut.Load() {
-		return nil, errCut
-	}
-	return c.Store.Get(ctx, key)
-}
-
-func (c *cuttable) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if c.cut.Load() {
-		return false, errCut
-	}
-	return c.Store.CAS(ctx, key, old, next)
-}
-
-func (c *cuttable) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-	if c.cut.Load() {
-		return errCut
-	}
-	return c.Store.List(ctx, prefix, yield)
 }
 
 // mustTake takes IDs, and is for a server that has them.

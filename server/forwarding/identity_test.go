@@ -16,6 +16,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/members"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 	"github.com/firnid/firn/server/service"
@@ -362,7 +363,7 @@ func TestWindows(t *testing.T) {
 func TestWindowsAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
-		store := &cuttable{Store: new(memstore.Store)}
+		store := &nettest.Store{Store: new(memstore.Store)}
 		l := firn.Default()
 		c := newWindows(store, service.NewFleet(store, nil).Lookup)
 		open := func() *sequencer.Sequencer {
@@ -393,9 +394,9 @@ func TestWindowsAreReadAgain(t *testing.T) {
 		}
 		a := open()
 		want("the first", a)
-		store.cut.Store(true)
+		store.Cut.Store(true)
 		want("the second, without the store", a)
-		store.cut.Store(false)
+		store.Cut.Store(false)
 		time.Sleep(time.Minute)
 		want("in a window that was renewed", a)
 		if err := a.Close(t.Context()); err != nil {
@@ -407,11 +408,11 @@ func TestWindowsAreReadAgain(t *testing.T) {
 		if _, err := b.Next(t.Context()); err != nil { // the window is renewed, and not known here
 			t.Fatal(err)
 		}
-		store.cut.Store(true)
+		store.Cut.Store(true)
 		if err := check(b); !errors.Is(err, errUnchecked) || !errors.Is(err, sequencer.ErrUnavailable) || errors.Is(err, errRejected) {
 			t.Errorf("without the store: %v, want %v", err, errUnchecked)
 		}
-		store.cut.Store(false)
+		store.Cut.Store(false)
 		want("with the store", b)
 		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -610,15 +611,15 @@ func TestWithoutStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.store.cut.Store(true)
-	b.store.cut.Store(true)
+	a.store.Cut.Store(true)
+	b.store.Cut.Store(true)
 	b.peers.mu.Lock()
 	b.peers.read = time.Now().Add(-time.Minute)
 	b.peers.mu.Unlock()
 	if _, err := s.Source.NextBatch(t.Context(), 10); err != nil {
 		t.Fatal(err)
 	}
-	a.store.cut.Store(false)
+	a.store.Cut.Store(false)
 	b.windows.mu.Lock()
 	clear(b.windows.known)
 	b.windows.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/nettest"
 )
 
 func list(t *testing.T, s grant.Store) []Member {
@@ -80,32 +80,12 @@ func TestMembers(t *testing.T) {
 	})
 }
 
-// A cutStore does not answer while it is cut.
-type cutStore struct {
-	memstore.Store
-	cut atomic.Bool
-}
-
-func (c *cutStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if c.cut.Load() {
-		return nil, errors.New("cut")
-	}
-	return c.Store.Get(ctx, key)
-}
-
-func (c *cutStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if c.cut.Load() {
-		return false, errors.New("cut")
-	}
-	return c.Store.CAS(ctx, key, old, next)
-}
-
 // TestListedAgain: the log says when the server is not listed, and when it is again. While it
 // is not, it tries every two seconds.
 func TestListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		s := new(cutStore)
+		s := &nettest.Store{Store: new(memstore.Store), Err: errors.New("cut")}
 		a := New(s, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -117,7 +97,7 @@ func TestListedAgain(t *testing.T) {
 			"",
 		} {
 			time.Sleep(5 * time.Second)
-			s.cut.Store(strings.Contains(want, "WARN"))
+			s.Cut.Store(strings.Contains(want, "WARN"))
 			time.Sleep(35 * time.Second)
 			synctest.Wait()
 			if got := log.String(); strings.Count(got, "\n") != min(1, len(want)) || !strings.Contains(got, want) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // copyOf is a store with what another one has.
@@ -84,20 +85,20 @@ func TestProof(t *testing.T) {
 
 // A counting store counts reads.
 type counting struct {
-	cutStore
+	nettest.Store
 	gets int
 }
 
 func (c *counting) Get(ctx context.Context, key string) ([]byte, error) {
 	c.gets++
-	return c.cutStore.Get(ctx, key)
+	return c.Store.Get(ctx, key)
 }
 
 // TestVerifyOnce: a proof that was found is not looked for again, also while the store does
 // not answer; one that was not found, or could not be looked for, is.
 func TestVerifyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := new(counting)
+		store := &counting{Store: nettest.Store{Store: new(memstore.Store)}}
 		a := New(store, Options{})
 		if err := a.write(t.Context(), Member{}, time.Minute); err != nil {
 			t.Fatal(err)
@@ -115,15 +116,15 @@ func TestVerifyOnce(t *testing.T) {
 				t.Errorf("%s: %v and %d reads, want %d", what, err, store.gets, gets)
 			}
 		}
-		store.cut.Store(true)
+		store.Cut.Store(true)
 		check("it does not answer", 1, false)
-		store.cut.Store(false)
+		store.Cut.Store(false)
 		check("first", 1, true)
-		store.cut.Store(true)
+		store.Cut.Store(true)
 		check("again", 0, true)
 		time.Sleep(provedFor)
 		check("long after, without the store", 1, false)
-		store.cut.Store(false)
+		store.Cut.Store(false)
 		check("long after", 1, true)
 	})
 }
@@ -132,8 +133,8 @@ func TestVerifyOnce(t *testing.T) {
 // is old; the first proof waits for the first write.
 func TestUnlisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := new(cutStore)
-		store.cut.Store(true)
+		store := &nettest.Store{Store: new(memstore.Store)}
+		store.Cut.Store(true)
 		a := New(store, Options{})
 		done, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -146,12 +147,12 @@ func TestUnlisted(t *testing.T) {
 		if _, err := a.Proof(ctx); !errors.Is(err, ErrUnlisted) {
 			t.Errorf("it could not be written: %v, want %v", err, ErrUnlisted)
 		}
-		store.cut.Store(false)
+		store.Cut.Store(false)
 		time.Sleep(11 * time.Second)
 		if _, err := a.Proof(ctx); err != nil {
 			t.Error(err)
 		}
-		store.cut.Store(true)
+		store.Cut.Store(true)
 		time.Sleep(20 * time.Second)
 		if _, err := a.Proof(ctx); err != nil {
 			t.Errorf("20 s after the last write: %v", err)

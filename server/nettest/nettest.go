@@ -1,5 +1,5 @@
-// Package nettest has what tests of servers need of a network: listeners, over loopback and
-// over pipes, and certificates.
+// Package nettest has what tests of servers share: listeners, over loopback and over pipes,
+// certificates, recorded clients, logs, and a store that can be cut off. It is not for programs.
 package nettest
 
 import (
@@ -12,6 +12,8 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -112,6 +114,27 @@ func Certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	a := NewAuthority(t)
 	return a.Issue(t, "member", 2, time.Hour), a.Pool()
+}
+
+// Certificates writes the certificate of a new authority to ca.crt, one for localhost to
+// server.crt and server.key and one for a client to client.crt and client.key. It returns what
+// that client needs.
+func Certificates(t testing.TB, dir string) *tls.Config {
+	t.Helper()
+	a := NewAuthority(t)
+	files := map[string][]byte{"ca.crt": a.PEM(t)}
+	config := &tls.Config{RootCAs: a.Pool(), ServerName: "localhost"}
+	for i, name := range []string{"server", "client"} {
+		c := a.Issue(t, name+".example", int64(i+2), 23*time.Hour)
+		files[name+".crt"], files[name+".key"] = PEM(t, c)
+		config.Certificates = []tls.Certificate{c}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config
 }
 
 // PEM is a certificate and its key as files have them.

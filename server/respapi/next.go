@@ -243,68 +243,53 @@ func (c *conn) failRequest(err error) bool {
 // answerFrom takes IDs from a sequencer and answers with them. After an error
 // nothing has been answered.
 func (c *conn) answerFrom(ctx context.Context, s *service.Sequencer, q request) error {
-	format, shape, err := q.fit(&s.Layout)
+	format, err := q.fit(&s.Layout)
 	if err != nil {
 		return err
 	}
 	if s.Source128 == nil {
 		b, err := s.Source.NextBatch(ctx, q.count)
-		return c.answer64(q, format, shape, b, err)
+		return answer(c, q, 8, b, err, func(id firn.ID) bool { return c.append64(format, q.shape, id) })
 	}
 	b, err := s.Source128.NextBatch(ctx, q.count)
-	return c.answer128(q, format, shape, b, err)
+	return answer(c, q, 16, b, err, func(id firn.ID128) bool { return c.appendID(format.Append128(c.ids[:0], id), q.shape) })
 }
 
 // tryAnswer is answerFrom for IDs that are free.
 func (c *conn) tryAnswer(s *service.Sequencer, q request) error {
-	format, shape, err := q.fit(&s.Layout)
+	format, err := q.fit(&s.Layout)
 	if err != nil {
 		return err
 	}
 	if s.Try128 == nil {
 		b, err := s.Try.TryNextBatch(q.count)
-		return c.answer64(q, format, shape, b, err)
+		return answer(c, q, 8, b, err, func(id firn.ID) bool { return c.append64(format, q.shape, id) })
 	}
 	b, err := s.Try128.TryNextBatch(q.count)
-	return c.answer128(q, format, shape, b, err)
+	return answer(c, q, 16, b, err, func(id firn.ID128) bool { return c.appendID(format.Append128(c.ids[:0], id), q.shape) })
 }
 
-// answer64 answers with what a source has given.
-func (c *conn) answer64(q request, format firn.Format, shape shape, b firn.Batch, err error) error {
+// answer answers with what a source has given, IDs of size bytes, which are appended by each.
+func answer[I firn.AnyID[I]](c *conn, q request, size int, b firn.BatchOf[I], err error, each func(I) bool) error {
 	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
 	}
-	c.begin(q, 8)
-	if shape == shapePacked {
+	c.begin(q, size)
+	if q.shape == shapePacked {
 		appendPacked(c, b)
 		return nil
 	}
-	for id := range b.All() {
-		if shape == shapeInt {
-			c.answerInt(id)
-		} else if !c.appendID(format.Append(c.ids[:0], id), shape) {
-			break
-		}
-	}
+	b.All()(each)
 	return nil
 }
 
-// answer128 is answer64 for IDs of 128 bits.
-func (c *conn) answer128(q request, format firn.Format, shape shape, b firn.Batch128, err error) error {
-	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
-		return err
+// append64 is appendID for an ID of 64 bits, which may be answered as an integer.
+func (c *conn) append64(format firn.Format, shape shape, id firn.ID) bool {
+	if shape == shapeInt {
+		c.answerInt(id)
+		return true
 	}
-	c.begin(q, 16)
-	if shape == shapePacked {
-		appendPacked(c, b)
-		return nil
-	}
-	for id := range b.All() {
-		if !c.appendID(format.Append128(c.ids[:0], id), shape) {
-			break
-		}
-	}
-	return nil
+	return c.appendID(format.Append(c.ids[:0], id), shape)
 }
 
 // packedAtOnce is how many IDs are packed before what there is may be sent.
@@ -324,31 +309,26 @@ func appendPacked[I firn.AnyID[I]](c *conn, b firn.BatchOf[I]) {
 // answerOne is answerFrom for one ID of a sequencer that makes such, and does not
 // wait.
 func (c *conn) answerOne(k *known, q request) error {
-	format, shape, err := q.fit(&k.q.Layout)
+	format, err := q.fit(&k.q.Layout)
 	if err != nil {
 		return err
 	}
-	var text []byte
 	if k.q.Try != nil {
 		id, err := k.q.Try.TryNext()
 		if err != nil {
 			return err
 		}
-		if shape == shapeInt {
-			c.answerInt(id)
-			return nil
-		}
-		text = format.Append(c.ids[:0], id)
+		c.begin(q, 8)
+		c.append64(format, q.shape, id)
 	} else {
 		id, err := k.q.Try128.TryNext()
 		if err != nil {
 			return err
 		}
-		text = format.Append128(c.ids[:0], id)
+		c.begin(q, 16)
+		c.appendID(format.Append128(c.ids[:0], id), q.shape)
 	}
-	c.begin(q, len(text))
-	c.appendID(text, shape)
-	if shape == shapePacked {
+	if q.shape == shapePacked {
 		c.out = append(c.out, "\r\n"...)
 	}
 	return nil
@@ -356,17 +336,17 @@ func (c *conn) answerOne(k *known, q request) error {
 
 // fit completes the request for the layout of its sequencer, or says why it does
 // not fit. It comes before any ID is taken.
-func (q *request) fit(l *firn.Layout) (firn.Format, shape, error) {
+func (q *request) fit(l *firn.Layout) (firn.Format, error) {
 	if q.shape == shapeInt && l.Bits() != 64 {
-		return 0, 0, requestErrorf("INCR answers with an integer of 64 bits, and the IDs of layout %s have %d: use NEXT", *l, l.Bits())
+		return 0, requestErrorf("INCR answers with an integer of 64 bits, and the IDs of layout %s have %d: use NEXT", *l, l.Bits())
 	}
 	if !q.hasFormat {
-		return l.Format(), q.shape, nil
+		return l.Format(), nil
 	}
 	if err := q.format.Fits(l.Bits()); err != nil {
-		return 0, 0, requestError(service.Detail(err))
+		return 0, requestError(service.Detail(err))
 	}
-	return q.format, q.shape, nil
+	return q.format, nil
 }
 
 // begin begins an answer of IDs of size bytes.

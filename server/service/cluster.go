@@ -321,21 +321,15 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		if err != nil {
 			return storeError(ctx, err)
 		}
-		s := &reopeningSource[firn.ID128]{member: q, c: c, name: name, o: o}
-		if c.c.Peers != nil {
-			s.ask = c.c.Peers.NextBatch128
-		}
-		o.q, o.close, o.stats, o.state = Sequencer{Layout: q.Layout(), Source128: s, Try128: s}, q.Close, q.Stats, q.State
+		s := sourceOf(c, name, o, q, Peers.NextBatch128)
+		o.q.Source128, o.q.Try128 = s, s
 	} else {
 		q, err := sequencer.Open(ctx, c.store, name, &open)
 		if err != nil {
 			return storeError(ctx, err)
 		}
-		s := &reopeningSource[firn.ID]{member: q, c: c, name: name, o: o}
-		if c.c.Peers != nil {
-			s.ask = c.c.Peers.NextBatch
-		}
-		o.q, o.close, o.stats, o.state = Sequencer{Layout: q.Layout(), Source: s, Try: s}, q.Close, q.Stats, q.State
+		s := sourceOf(c, name, o, q, Peers.NextBatch)
+		o.q.Source, o.q.Try = s, s
 	}
 	c.mu.Lock()
 	stops := c.closed
@@ -391,14 +385,30 @@ func storeError(ctx context.Context, err error) error {
 // again with another layout, its error is told, and the next call for the name
 // opens it as it is now.
 type reopeningSource[I firn.AnyID[I]] struct {
-	member interface {
-		firn.SourceOf[I]
-		Trier[I]
-	}
-	c    *Cluster
-	name string
-	o    *opening
-	ask  func(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.BatchOf[I], error) // of Peers; nil without
+	member member[I]
+	c      *Cluster
+	name   string
+	o      *opening
+	ask    asking[I]
+}
+
+// A member is a sequencer.Sequencer or a sequencer.Sequencer128.
+type member[I firn.AnyID[I]] interface {
+	firn.SourceOf[I]
+	Trier[I]
+	Layout() firn.Layout
+	Close(context.Context) error
+	Stats() sequencer.Stats
+	State() sequencer.State
+}
+
+// An asking is the method of Peers for one size of IDs.
+type asking[I firn.AnyID[I]] func(p Peers, ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.BatchOf[I], error)
+
+// sourceOf makes the source of a sequencer that was opened, and notes the rest of it in o.
+func sourceOf[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I], ask asking[I]) *reopeningSource[I] {
+	o.q.Layout, o.close, o.stats, o.state = q.Layout(), q.Close, q.Stats, q.State
+	return &reopeningSource[I]{member: q, c: c, name: name, o: o, ask: ask}
 }
 
 // NextBatch takes what is free. Otherwise it waits, for the store no longer than is of
@@ -413,8 +423,8 @@ func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.Batch
 			return r.seen(err)
 		})
 	}
-	if r.ask != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
-		return r.ask(ctx, r.name, r.o.q.Layout, n, err)
+	if peers := r.c.c.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
+		return r.ask(peers, ctx, r.name, r.o.q.Layout, n, err)
 	}
 	return b, err
 }

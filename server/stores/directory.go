@@ -29,6 +29,9 @@ func parseDir(rest string) (path string, o DirOptions, err error) {
 	switch {
 	case path == "":
 		return "", o, wrong("it is dir:PATH, such as dir:/var/lib/firn", "%q: there is no path", text)
+	case strings.HasPrefix(path, "//") && strings.Contains(path, "@"):
+		// The user of a URL of another kind may come with a password.
+		return "", o, wrong("it is dir:PATH, such as dir:/var/lib/firn", "a directory has neither user nor host")
 	case strings.HasPrefix(path, "~"):
 		return "", o, wrong(`write the whole path; in a shell, "dir:$HOME/firn"`, "%q: ~ is not expanded here", text)
 	}

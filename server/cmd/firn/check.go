@@ -237,18 +237,8 @@ func (c *checking) file(ctx context.Context, name string) error {
 // bytes reads IDs that follow each other as bytes; an ID's number takes the
 // place of its line.
 func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
-	in := bufio.NewReaderSize(r, chunkSize)
 	c.parts = append(c.parts, part{c.Count(), name, 1})
-	b := make([]byte, c.raw)
-	for n := 0; ; n++ {
-		switch k, err := io.ReadFull(in, b); {
-		case err == io.EOF:
-			return nil
-		case err == io.ErrUnexpectedEOF:
-			return failed("", "the input ends after %d bytes of ID %d, which should have %d", k, n+1, c.raw)
-		case err != nil:
-			return failed("", "read the input: %w", err)
-		}
+	return eachRaw(r, c.raw, func(n int, b []byte) error {
 		if n&(1<<16-1) == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -256,7 +246,8 @@ func (c *checking) bytes(ctx context.Context, r io.Reader, name string) error {
 			return err
 		}
 		c.tick(uint64(n))
-	}
+		return nil
+	})
 }
 
 // where names the place of an ID in the stream.

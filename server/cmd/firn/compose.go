@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -137,6 +138,21 @@ type composed struct {
 	wide bool
 	id   firn.ID
 	id2  firn.ID128
+}
+
+// composedOf is the ID of 8 or 16 bytes.
+func composedOf(b []byte) composed {
+	if len(b) == 16 {
+		return composed{wide: true, id2: firn.ID128(b)}
+	}
+	return composed{id: firn.ID(binary.BigEndian.Uint64(b))}
+}
+
+func (n composed) bits() int {
+	if n.wide {
+		return 128
+	}
+	return 64
 }
 
 func (n composed) append(b []byte, f firn.Format) []byte {

@@ -327,16 +327,12 @@ func (s *serving) template(name string) (service.Template, error) {
 }
 
 func newConfig(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "config",
 		Short:   "Check, print or import the configuration of firn serve",
 		Long:    configHelp,
 		Example: "  firn config print > firn.yaml\n  firn config check firn.yaml\n  firn config import hazelcast.xml",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newConfigCheck(a), newConfigPrint(a), newConfigImport(a))
-	return cmd
+	}, newConfigCheck(a), newConfigPrint(a), newConfigImport(a))
 }
 
 func newConfigCheck(a *app) *cobra.Command {

@@ -167,7 +167,7 @@ func (c *converter) text(text string) error {
 	if (ok && c.bits == 64) || (c.bits == 0 && len(text) <= c.width64 && (ok || text[0] != '0')) {
 		id, err := f.Parse(text)
 		if err == nil {
-			c.append(id)
+			c.append(composed{id: id})
 			return nil
 		}
 		if c.bits == 64 {
@@ -178,29 +178,21 @@ func (c *converter) text(text string) error {
 	if err != nil {
 		return err
 	}
-	switch len(b) {
-	case 8:
-		id, err := firn.Raw.Parse(string(b))
-		if err != nil {
-			return err
-		}
-		c.append(id)
-	case 16:
-		c.append128(firn.ID128(b))
-	default:
+	if len(b) != 8 && len(b) != 16 {
 		return c.appendLong(b)
 	}
+	c.append(composedOf(b))
 	return nil
 }
 
-func (c *converter) append(id firn.ID) {
+func (c *converter) append(n composed) {
 	c.begin()
 	if c.groups > 0 {
-		c.buf = appendGroups(c.buf, firn.Binary.Append(nil, id), c.groups)
+		c.buf = appendGroups(c.buf, n.append(nil, firn.Binary), c.groups)
 	} else {
-		c.buf = c.to.Append(c.buf, id)
+		c.buf = n.append(c.buf, c.to)
 	}
-	c.end(64)
+	c.end(n.bits())
 }
 
 // appendGroups appends bits to b, with a space between groups of that many, counted
@@ -213,16 +205,6 @@ func appendGroups(b, bits []byte, group int) []byte {
 		b = append(b, bit)
 	}
 	return b
-}
-
-func (c *converter) append128(id firn.ID128) {
-	c.begin()
-	if c.groups > 0 {
-		c.buf = appendGroups(c.buf, firn.Binary.Append128(nil, id), c.groups)
-	} else {
-		c.buf = c.to.Append128(c.buf, id)
-	}
-	c.end(128)
 }
 
 // appendLong appends an ID of 96 or 160 bits, which have few formats.
@@ -257,33 +239,12 @@ func (c *converter) end(bits int) {
 
 // bytes converts IDs that follow each other as bytes.
 func (c *converter) bytes(out *bufio.Writer, r io.Reader) error {
-	in := bufio.NewReaderSize(r, chunkSize)
-	b := make([]byte, c.bits/8)
-	for n := 0; ; n++ {
-		switch k, err := io.ReadFull(in, b); {
-		case err == io.EOF:
-			return out.Flush()
-		case err == io.ErrUnexpectedEOF:
-			if err := out.Flush(); err != nil {
-				return err
-			}
-			return failed("", "the input ends after %d bytes of ID %d, which should have %d", k, n+1, len(b))
-		case err != nil:
-			return failed("", "read the input: %w", err)
-		}
+	err := eachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++
 		c.buf = c.buf[:0]
-		if c.bits == 64 {
-			id, err := firn.Raw.Parse(string(b))
-			if err != nil {
-				return err
-			}
-			c.append(id)
-		} else {
-			c.append128(firn.ID128(b))
-		}
-		if _, err := out.Write(c.buf); err != nil {
-			return err
-		}
-	}
+		c.append(composedOf(b))
+		_, err := out.Write(c.buf)
+		return err
+	})
+	return firstError(out.Flush(), err)
 }

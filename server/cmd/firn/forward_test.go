@@ -28,8 +28,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/servertest"
 	"github.com/firnid/firn/server/stores/sqltest"
 )
 
@@ -153,7 +153,7 @@ func TestReusedAddress(t *testing.T) {
 // that is not let in says what it lacks, and why the other did not help.
 func TestForwardGuarded(t *testing.T) {
 	dir := t.TempDir()
-	client := servertest.Certificates(t, dir)
+	client := nettest.Certificates(t, dir)
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -161,22 +161,15 @@ func TestForwardGuarded(t *testing.T) {
 		}
 		return path
 	}
-	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
 	token, hash := auth.NewToken()
 	stranger, _ := auth.NewToken()
-	secure := []string{"--tls-cert", filepath.Join(dir, "server.crt"), "--tls-key", filepath.Join(dir, "server.key"), "--client-ca", file("ca.crt", read("server.crt")+read("client.crt"))}
+	secure := []string{"--tls-cert", filepath.Join(dir, "server.crt"), "--tls-key", filepath.Join(dir, "server.key"), "--client-ca", filepath.Join(dir, "ca.crt")}
 	entry := "tokens:\n- {name: all, role: admin, sha256: " + hash + "}\n"
 	mutual := append(slices.Clip(secure), "--require-client-cert", "--tokens", file("mutual.yaml", entry+"- {name: members, role: generate, cn: server.example}\n"))
 	tokens := append(slices.Clip(secure), "--tokens", file("tokens.yaml", entry))
 	// An authority that the members do not know may vouch for an address, as those of the
 	// system do: whoever writes that address into the store gets no token.
-	unknown := append(slices.Clip(tokens), "--member-ca", filepath.Join(dir, "client.crt"))
+	unknown := append(slices.Clip(tokens), "--member-ca", file("other.crt", string(nettest.NewAuthority(t).PEM(t))))
 	for _, row := range []struct {
 		what   string
 		args   []string

@@ -19,7 +19,7 @@ import (
 
 	"github.com/firnid/firn/server"
 	"github.com/firnid/firn/server/auth"
-	"github.com/firnid/firn/server/servertest"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -29,7 +29,7 @@ import (
 func TestServeGuarded(t *testing.T) {
 	notInProcess(t)
 	dir := t.TempDir()
-	withCert := servertest.Certificates(t, dir)
+	withCert := nettest.Certificates(t, dir)
 	without := withCert.Clone()
 	without.Certificates = nil
 	token, hash := auth.NewToken()
@@ -42,7 +42,7 @@ func TestServeGuarded(t *testing.T) {
 	if err := os.WriteFile(tokens, []byte("tokens:\n"+entry("billing", "generate", hash)+others), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := firnCommand(context.Background(), fmt.Sprintf("serve --listen 0.0.0.0:0 --log-format json --store dir:%[1]s/store?create=true&volatile=true --tls-cert %[1]s/server.crt --tls-key %[1]s/server.key --client-ca %[1]s/client.crt --tokens %[2]s", dir, tokens))
+	cmd := firnCommand(context.Background(), fmt.Sprintf("serve --listen 0.0.0.0:0 --log-format json --store dir:%[1]s/store?create=true&volatile=true --tls-cert %[1]s/server.crt --tls-key %[1]s/server.key --client-ca %[1]s/ca.crt --tokens %[2]s", dir, tokens))
 	logs, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

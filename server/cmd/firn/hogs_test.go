@@ -24,8 +24,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/rpcapi/firnv1"
-	"github.com/firnid/firn/server/servertest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -46,7 +46,7 @@ func framed(kind, flags byte, stream uint32, payload string) string {
 // it adds to the table of the connection no other refers to.
 func callBlock(t *testing.T) string {
 	t.Helper()
-	sent := servertest.Recorded(t, strings.TrimPrefix(startServing(t, "--node", "1"), "http://"), func(ctx context.Context, conn *grpc.ClientConn) error {
+	sent := nettest.Recorded(t, strings.TrimPrefix(startServing(t, "--node", "1"), "http://"), func(ctx context.Context, conn *grpc.ClientConn) error {
 		_, err := firnv1.NewIDsClient(conn).Next(ctx, new(firnv1.NextRequest))
 		return err
 	})

@@ -196,30 +196,6 @@ func count(x float64) string {
 	return fmt.Sprintf("%.4g", x)
 }
 
-// firstWith says from when on IDs have bit n set: a date, or in words.
-func firstWith(l firn.Layout, n int) (at time.Time, always, never bool) {
-	if l.Bits() != 64 {
-		return at, true, false
-	}
-	highest := -1
-	for _, p := range l.Pieces() {
-		switch {
-		case p.Field == "zero", p.Field == "const" && p.Const == 0:
-			continue
-		}
-		highest = max(highest, p.Pos+p.Width-1)
-	}
-	if highest < n {
-		return at, false, true
-	}
-	if l.Ordered() {
-		if p, err := l.Decompose(firn.ID(1) << n); err == nil && p.Node == 0 && p.Seq == 0 {
-			return p.Time, false, false
-		}
-	}
-	return at, true, false
-}
-
 // showLayout prints all about one layout.
 func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 	if boxed {
@@ -282,7 +258,7 @@ func showLayout(w io.Writer, look look, l firn.Layout, boxed bool) {
 }
 
 func untilText(l firn.Layout, bit int, never, always, from string) string {
-	switch at, isAlways, isNever := firstWith(l, bit); {
+	switch at, isAlways, isNever := inspect.FirstWith(l, bit); {
 	case isNever:
 		return never
 	case isAlways:
@@ -319,7 +295,7 @@ func appendLayout(b []byte, l firn.Layout) []byte {
 // appendFrom appends from when on IDs have this bit: Unix milliseconds, null for
 // never, 0 for any time.
 func appendFrom(b []byte, l firn.Layout, bit int) []byte {
-	switch at, always, never := firstWith(l, bit); {
+	switch at, always, never := inspect.FirstWith(l, bit); {
 	case never:
 		return append(b, "null"...)
 	case always:

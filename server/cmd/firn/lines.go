@@ -133,6 +133,25 @@ func (l *lines) fill() error {
 	return nil
 }
 
+// eachRaw calls do for each ID of size bytes, with how many came before.
+func eachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
+	in := bufio.NewReaderSize(r, chunkSize)
+	b := make([]byte, size)
+	for n := 0; ; n++ {
+		switch k, err := io.ReadFull(in, b); {
+		case err == io.EOF:
+			return nil
+		case err == io.ErrUnexpectedEOF:
+			return failed("", "the input ends after %d bytes of ID %d, which should have %d", k, n+1, size)
+		case err != nil:
+			return failed("", "read the input: %w", err)
+		}
+		if err := do(n, b); err != nil {
+			return err
+		}
+	}
+}
+
 // A place says where a text comes from: an argument, or a line of the input.
 type place struct{ line int }
 

@@ -18,13 +18,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firnid/firn/server/servertest"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // A running is a firn serve that runs in the test.
 type running struct {
 	url   string
-	log   *servertest.Output
+	log   *nettest.Output
 	stop  func()
 	ended chan int
 }

@@ -14,7 +14,7 @@ import (
 
 // newNode makes the commands about node numbers.
 func newNode(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "node COMMAND",
 		Short: "List node IDs, and fence or repair them",
 		Long: `Every process that makes IDs of a sequencer holds one of its node IDs, for a window
@@ -24,17 +24,7 @@ of time that is written in the store and renewed as long as IDs are made.
 		Example: `  firn node list
   firn node fence orders
   firn node repair orders`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return noCommand(cmd, args[0])
-		},
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(newNodeList(a), newNodeFence(a), newNodeRepair(a))
-	return cmd
+	}, newNodeList(a), newNodeFence(a), newNodeRepair(a))
 }
 
 // atMostOneName takes the name of a sequencer, or none.
@@ -87,9 +77,8 @@ func stateOf(n grant.NodeInfo, now time.Time) string {
 }
 
 func newNodeList(a *app) *cobra.Command {
-	var store string
-	var all, asJSON bool
-	cmd := &cobra.Command{
+	var all bool
+	cmd := a.onStore(&cobra.Command{
 		Use:   "list [SEQUENCER]",
 		Short: "Show who holds which node number, until when",
 		Long: `List shows who holds which node number, until when, and how much of the window is
@@ -105,82 +94,76 @@ can acquire it until the time that this clock showed. firn node repair gives it 
 ` + storeHelp,
 		Example: "  firn node list\n  firn node list orders --all --json",
 		Args:    atMostOneName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
-				ctx := cmd.Context()
-				list, err := names(ctx, s, args)
-				if err != nil {
-					return err
+	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+		list, err := names(ctx, s, args)
+		if err != nil {
+			return err
+		}
+		t := table{head: []string{"SEQUENCER", "NODE", "STATE", "HOST", "UNTIL", "LEFT", "WRITTEN"}, right: map[int]bool{1: true, 5: true}}
+		hidden, broken := 0, false
+		now := a.now()
+		if by, _ := a.storeLead(ctx, s); by.Abs() > clockMost {
+			a.note("this machine's clock is %s the store's: compare both with a time server", aheadOf(by))
+		}
+		for _, name := range list {
+			var written error
+			blocked := blocked(ctx, s, name, a.now)
+			repairable := 0
+			err := grant.Nodes(ctx, s, name, func(n grant.NodeInfo, err error) bool {
+				state := stateOf(n, now)
+				free, isBlocked := blocked[n.Node]
+				if free {
+					repairable++
 				}
-				t := table{head: []string{"SEQUENCER", "NODE", "STATE", "HOST", "UNTIL", "LEFT", "WRITTEN"}, right: map[int]bool{1: true, 5: true}}
-				hidden, broken := 0, false
-				now := a.now()
-				if by, _ := a.storeLead(ctx, s); by.Abs() > clockMost {
-					a.note("this machine's clock is %s the store's: compare both with a time server", aheadOf(by))
-				}
-				for _, name := range list {
-					var written error
-					blocked := blocked(ctx, s, name, a.now)
-					repairable := 0
-					err := grant.Nodes(ctx, s, name, func(n grant.NodeInfo, err error) bool {
-						state := stateOf(n, now)
-						free, isBlocked := blocked[n.Node]
-						if free {
-							repairable++
-						}
-						switch {
-						case err != nil && asJSON:
-							broken = true
-							written = a.printJSON(struct {
-								Sequencer string `json:"sequencer"`
-								Node      uint64 `json:"node"`
-								Error     string `json:"error"`
-							}{name, n.Node, err.Error()})
-						case err != nil:
-							broken = true
-							a.complain(name, err)
-						case (state == "free" || state == "over") && !all && !isBlocked:
-							hidden++
-						case asJSON:
-							written = a.printJSON(nodeJSON{
-								Sequencer: name, Node: n.Node, State: state, Host: n.Host, Owner: n.Owner,
-								Until: textfmt.Stamp(n.Until), Left: max(0, n.Until.Sub(now).Seconds()),
-								Written: textfmt.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(now).Seconds()),
-								Blocked: isBlocked,
-							})
-						default:
-							if isBlocked {
-								state = "blocked"
-							}
-							t.add(name, strconv.FormatUint(n.Node, 10), state, n.Host, textfmt.Stamp(n.Until), left(n.Until.Sub(now)), ago(now.Sub(n.Wall)))
-						}
-						return written == nil
+				switch {
+				case err != nil && asJSON:
+					broken = true
+					written = a.printJSON(struct {
+						Sequencer string `json:"sequencer"`
+						Node      uint64 `json:"node"`
+						Error     string `json:"error"`
+					}{name, n.Node, err.Error()})
+				case err != nil:
+					broken = true
+					a.complain(name, err)
+				case (state == "free" || state == "over") && !all && !isBlocked:
+					hidden++
+				case asJSON:
+					written = a.printJSON(nodeJSON{
+						Sequencer: name, Node: n.Node, State: state, Host: n.Host, Owner: n.Owner,
+						Until: textfmt.Stamp(n.Until), Left: max(0, n.Until.Sub(now).Seconds()),
+						Written: textfmt.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(now).Seconds()),
+						Blocked: isBlocked,
 					})
-					if err := firstError(written, err); err != nil {
-						return err
+				default:
+					if isBlocked {
+						state = "blocked"
 					}
-					if len(blocked) > 0 && !asJSON {
-						a.note("sequencer %s: a clock far ahead has blocked node IDs: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
-					}
+					t.add(name, strconv.FormatUint(n.Node, 10), state, n.Host, textfmt.Stamp(n.Until), left(n.Until.Sub(now)), ago(now.Sub(n.Wall)))
 				}
-				if !asJSON && len(t.rows) > 0 {
-					t.print(a.stdout, a.lookOf(a.stdout))
-				}
-				if !asJSON && hidden > 0 {
-					a.note("%d more were used before and are free; --all shows them", hidden)
-				} else if !asJSON && len(t.rows) == 0 && !broken {
-					a.note("no node number was ever used")
-				}
-				if broken {
-					return answerNo()
-				}
-				return nil
+				return written == nil
 			})
-		},
-	}
-	storeVar(cmd, &store)
+			if err := firstError(written, err); err != nil {
+				return err
+			}
+			if len(blocked) > 0 && !asJSON {
+				a.note("sequencer %s: a clock far ahead has blocked node IDs: %d; firn node repair %s gives back %d of them", name, len(blocked), name, repairable)
+			}
+		}
+		if !asJSON && len(t.rows) > 0 {
+			t.print(a.stdout, a.lookOf(a.stdout))
+		}
+		if !asJSON && hidden > 0 {
+			a.note("%d more were used before and are free; --all shows them", hidden)
+		} else if !asJSON && len(t.rows) == 0 && !broken {
+			a.note("no node number was ever used")
+		}
+		if broken {
+			return answerNo()
+		}
+		return nil
+	})
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also those that nobody holds")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	return cmd
 }
 

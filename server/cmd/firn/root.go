@@ -17,7 +17,7 @@ const (
 // newRoot makes the command tree. Every subcommand has a file of its own with
 // a function that makes it.
 func newRoot(a *app) *cobra.Command {
-	root := &cobra.Command{
+	root := parent(&cobra.Command{
 		Use:   "firn",
 		Short: "Make, read and explain unique, time-ordered IDs",
 		Long: `Firn makes unique, time-ordered IDs, and reads and explains those of a dozen
@@ -32,15 +32,7 @@ with 0.`,
   firn range --layout twitter --from 2024-01-01 --to 2024-01-02 --sql id`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return noCommand(cmd, args[0])
-		},
-		RunE:                       func(cmd *cobra.Command, args []string) error { return cmd.Help() },
-		SuggestionsMinimumDistance: 2,
-	}
+	})
 	root.SetIn(a.stdin)
 	a.help = helpOutput{w: a.stdout}
 	root.SetOut(&a.help)
@@ -76,20 +68,27 @@ with 0.`,
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
 			// cobra's own shows its help for a shell that it does not know.
-			c.SuggestionsMinimumDistance = root.SuggestionsMinimumDistance
-			c.Args = func(cmd *cobra.Command, args []string) error {
-				if len(args) == 0 {
-					return nil
-				}
-				return noCommand(cmd, args[0])
-			}
-			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			parent(c)
 			for _, shell := range c.Commands() {
 				shell.Args = noArgs
 			}
 		}
 	}
 	return root
+}
+
+// parent completes a command that only has others, and shows its help.
+func parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return noCommand(cmd, args[0])
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
 // newHelp is cobra's help command, which ends well when there is no such topic.

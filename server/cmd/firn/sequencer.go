@@ -18,7 +18,7 @@ import (
 
 // newSequencer makes the commands that act on whole sequencers.
 func newSequencer(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "sequencer COMMAND",
 		Short: "Create, list, detach, upgrade and destroy sequencers",
 		Long: `A sequencer is a named space of IDs. Its layout and settings are fixed when it is
@@ -28,19 +28,10 @@ created, and are the same for every process that makes IDs of it.
 		Example: `  firn sequencer create orders --layout hazelcast
   firn sequencer list
   firn sequencer destroy orders`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return noCommand(cmd, args[0])
-		},
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		SuggestionsMinimumDistance: 2,
-	}
-	cmd.AddCommand(
+	},
 		newSequencerCreate(a),
 		newSequencerList(a),
-		newSequencerShow(a),
+		newSequencerChange(a, "show", "Show a sequencer", "Show shows the settings of a sequencer; firn node list shows its node numbers.", grant.Lookup),
 		newSequencerChange(a, "attach", "Let members take node numbers of a sequencer again", "", grant.AttachAll),
 		newSequencerEmpty(a, "detach", "Have all members give their node numbers back",
 			`Detach has all members of a sequencer give their node numbers back, and keeps
@@ -62,7 +53,6 @@ version: it acquires no node ID, but renews the one that it holds for as long as
 runs, and it obeys the rules of its release, not those that firn node fence relies
 on. There is no way back.`, grant.Upgrade),
 	)
-	return cmd
 }
 
 // oneName wants one argument, the name of a sequencer.
@@ -79,6 +69,18 @@ func oneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// onStore completes a command that works with the store of --store, and can print JSON.
+func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run func(ctx context.Context, s grant.Store, args []string, asJSON bool) error) *cobra.Command {
+	var store string
+	var asJSON bool
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error { return run(cmd.Context(), s, args, asJSON) })
+	}
+	storeVar(cmd, &store)
+	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
+	return cmd
+}
+
 // withStore runs f with the store.
 func (a *app) withStore(ctx context.Context, url string, create bool, f func(grant.Store) error) error {
 	s, err := a.openStore(ctx, url, create, a.news())
@@ -90,46 +92,41 @@ func (a *app) withStore(ctx context.Context, url string, create bool, f func(gra
 }
 
 func newSequencerCreate(a *app) *cobra.Command {
-	var (
-		store            string
-		layout           = firn.Default()
-		maxAhead, window time.Duration
-		asJSON           bool
-	)
-	cmd := &cobra.Command{
+	layout := firn.Default()
+	var maxAhead, window time.Duration
+	var cmd *cobra.Command
+	given := func(flag string, d *time.Duration) *time.Duration {
+		if !cmd.Flags().Changed(flag) {
+			return nil
+		}
+		return d
+	}
+	cmd = a.onStore(&cobra.Command{
 		Use:     "create NAME [--layout LAYOUT]",
 		Short:   "Create a sequencer, or create it again",
 		Long:    "Create creates a sequencer. If it exists already as it would be created, that is\nfine; if it is different, nothing is changed.\n\n" + storeHelp,
 		Example: "  firn sequencer create orders --layout hazelcast,epoch=2026-01-01T00:00:00Z\n  firn sequencer create events --max-ahead 100ms --window 10s",
 		Args:    oneName,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if layout.ReadOnly() {
 				return misuse("firn layout lists what can be made", "%w", errReadOnly(layout))
 			}
-			return a.withStore(cmd.Context(), store, true, func(s grant.Store) error {
-				given := func(flag string, d *time.Duration) *time.Duration {
-					if !cmd.Flags().Changed(flag) {
-						return nil
-					}
-					return d
-				}
-				c, err := grant.DefaultConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
-				if err != nil {
-					return misuse("", "%w", err)
-				}
-				info, err := grant.Create(cmd.Context(), s, args[0], c, a.now())
-				if err != nil {
-					return err
-				}
-				return a.printInfo(info, asJSON)
-			})
+			return nil
 		},
-	}
-	storeVar(cmd, &store)
+	}, true, "print it as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+		c, err := grant.DefaultConfig(s, layout, given("max-ahead", &maxAhead), given("window", &window))
+		if err != nil {
+			return misuse("", "%w", err)
+		}
+		info, err := grant.Create(ctx, s, args[0], c, a.now())
+		if err != nil {
+			return err
+		}
+		return a.printInfo(info, asJSON)
+	})
 	layoutVar(cmd, &layout, "layout of the IDs")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
 	cmd.Flags().DurationVar(&window, "window", 0, "how long a node number is held without the store (default 30s in a directory, 60s elsewhere)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
 	return cmd
 }
 
@@ -177,55 +174,47 @@ func windowOf(i grant.Info) string {
 }
 
 func newSequencerList(a *app) *cobra.Command {
-	var store string
-	var asJSON bool
-	cmd := &cobra.Command{
+	return a.onStore(&cobra.Command{
 		Use:     "list",
 		Short:   "List all sequencers of the store",
 		Long:    "List lists all sequencers of the store, by name; with --json, one per line.\n\n" + storeHelp,
 		Example: "  firn sequencer list\n  firn sequencer list --json",
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
-				t := table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW", "VERSION"}}
-				broken, written := 0, error(nil)
-				err := grant.Sequencers(cmd.Context(), s, func(name string, i grant.Info, err error) bool {
-					switch {
-					case asJSON && err != nil:
-						written = a.printJSON(struct {
-							Name  string `json:"name"`
-							Error string `json:"error"`
-						}{name, err.Error()})
-					case asJSON:
-						written = a.printJSON(textfmt.InJSON(i))
-					case err != nil:
-						a.complain(name, err)
-					default:
-						t.add(name, i.State.String(), i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i), strconv.Itoa(i.Version))
-					}
-					if err != nil {
-						broken++
-					}
-					return written == nil
-				})
-				if err != nil || written != nil {
-					return firstError(written, err)
-				}
-				if !asJSON && len(t.rows) == 0 && broken == 0 {
-					a.note("there is no sequencer yet; firn sequencer create NAME makes one, and firn next makes its own")
-				} else if !asJSON {
-					t.print(a.stdout, a.lookOf(a.stdout))
-				}
-				if broken > 0 {
-					return answerNo()
-				}
-				return nil
-			})
-		},
-	}
-	storeVar(cmd, &store)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
-	return cmd
+	}, false, "print one JSON object per line", func(ctx context.Context, s grant.Store, _ []string, asJSON bool) error {
+		t := table{head: []string{"SEQUENCER", "STATE", "LAYOUT", "MAX AHEAD", "WINDOW", "VERSION"}}
+		broken, written := 0, error(nil)
+		err := grant.Sequencers(ctx, s, func(name string, i grant.Info, err error) bool {
+			switch {
+			case asJSON && err != nil:
+				written = a.printJSON(struct {
+					Name  string `json:"name"`
+					Error string `json:"error"`
+				}{name, err.Error()})
+			case asJSON:
+				written = a.printJSON(textfmt.InJSON(i))
+			case err != nil:
+				a.complain(name, err)
+			default:
+				t.add(name, i.State.String(), i.Config.Layout.String(), i.Config.MaxAhead.String(), windowOf(i), strconv.Itoa(i.Version))
+			}
+			if err != nil {
+				broken++
+			}
+			return written == nil
+		})
+		if err != nil || written != nil {
+			return firstError(written, err)
+		}
+		if !asJSON && len(t.rows) == 0 && broken == 0 {
+			a.note("there is no sequencer yet; firn sequencer create NAME makes one, and firn next makes its own")
+		} else if !asJSON {
+			t.print(a.stdout, a.lookOf(a.stdout))
+		}
+		if broken > 0 {
+			return answerNo()
+		}
+		return nil
+	})
 }
 
 func firstError(errs ...error) error {
@@ -237,103 +226,53 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-func newSequencerShow(a *app) *cobra.Command {
-	var store string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "show NAME",
-		Short:   "Show a sequencer",
-		Long:    "Show shows the settings of a sequencer; firn node list shows its node numbers.\n\n" + storeHelp,
-		Example: "  firn sequencer show orders",
-		Args:    oneName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
-				info, err := grant.Lookup(cmd.Context(), s, args[0])
-				if err != nil {
-					return err
-				}
-				return a.printInfo(info, asJSON)
-			})
-		},
-	}
-	storeVar(cmd, &store)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
-	return cmd
-}
-
-// newSequencerChange is a command that changes a sequencer at once.
+// newSequencerChange is a command that shows or changes a sequencer at once.
 func newSequencerChange(a *app, name, short, long string, change func(context.Context, grant.Store, string) (grant.Info, error)) *cobra.Command {
-	var store string
-	var asJSON bool
-	cmd := &cobra.Command{
+	return a.onStore(&cobra.Command{
 		Use:     name + " NAME",
 		Short:   short,
 		Long:    strings.TrimPrefix(long+"\n\n", "\n\n") + storeHelp,
 		Example: "  firn sequencer " + name + " orders",
 		Args:    oneName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
-				info, err := change(cmd.Context(), s, args[0])
-				if err != nil {
-					return err
-				}
-				return a.printInfo(info, asJSON)
-			})
-		},
-	}
-	storeVar(cmd, &store)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sequencer as JSON")
-	return cmd
+	}, false, "print the sequencer as JSON", func(ctx context.Context, s grant.Store, args []string, asJSON bool) error {
+		info, err := change(ctx, s, args[0])
+		if err != nil {
+			return err
+		}
+		return a.printInfo(info, asJSON)
+	})
 }
 
 // newSequencerEmpty is a command that has members give their numbers back.
 func newSequencerEmpty(a *app, name, short, long string, confirm bool, empty func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error)) *cobra.Command {
-	var store string
-	var asJSON, yes bool
-	cmd := &cobra.Command{
-		Use:     name + " NAME",
-		Short:   short,
-		Long:    long + "\n\nIt can be stopped at any time (ctrl-C); run again, it goes on.\n\n" + storeHelp,
-		Example: "  firn sequencer " + name + " orders",
-		Args:    oneName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withStore(cmd.Context(), store, false, func(s grant.Store) error {
-				if confirm {
-					if err := a.confirm(yes, args[0], name); err != nil {
-						return err
-					}
+	yes := !confirm
+	cmd := newSequencerChange(a, name, short, long+"\n\nIt can be stopped at any time (ctrl-C); run again, it goes on.", func(ctx context.Context, s grant.Store, sequencer string) (grant.Info, error) {
+		if err := a.confirm(yes, sequencer, name); err != nil {
+			return grant.Info{}, err
+		}
+		info, err := empty(ctx, s, sequencer, &grant.AdminOptions{Waiting: func(waiting []grant.NodeInfo) {
+			for _, free := range blocked(ctx, s, sequencer, a.now) {
+				if free {
+					a.note("a clock far ahead has blocked node IDs; firn node repair %s --apply ends the wait for them", sequencer)
+					break
 				}
-				ctx := cmd.Context()
-				info, err := empty(ctx, s, args[0], &grant.AdminOptions{Waiting: func(waiting []grant.NodeInfo) {
-					for _, free := range blocked(ctx, s, args[0], a.now) {
-						if free {
-							a.note("a clock far ahead has blocked node IDs; firn node repair %s --apply ends the wait for them", args[0])
-							break
-						}
-					}
-					for i, n := range waiting {
-						if i == 4 && len(waiting) > 5 {
-							a.note("… and %d more", len(waiting)-i)
-							break
-						}
-						a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, textfmt.Stamp(n.Until))
-					}
-				}})
-				if ctx.Err() != nil && err != nil && info.Name != "" {
-					a.note("sequencer %s stays %s, and gives no new window; firn sequencer %s %s goes on from here", info.Name, info.State, name, info.Name)
+			}
+			for i, n := range waiting {
+				if i == 4 && len(waiting) > 5 {
+					a.note("… and %d more", len(waiting)-i)
+					break
 				}
-				if err != nil {
-					return err
-				}
-				return a.printInfo(info, asJSON)
-			})
-		},
-	}
-	storeVar(cmd, &store)
+				a.note("waiting for node %d, held by %s until %s at the latest", n.Node, n.Host, textfmt.Stamp(n.Until))
+			}
+		}})
+		if ctx.Err() != nil && err != nil && info.Name != "" {
+			a.note("sequencer %s stays %s, and gives no new window; firn sequencer %s %s goes on from here", info.Name, info.State, name, info.Name)
+		}
+		return info, err
+	})
 	if confirm {
 		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sequencer as JSON")
 	return cmd
 }
 

@@ -23,12 +23,12 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server"
-	"github.com/firnid/firn/server/servertest"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // serveApp is the world of a serve command that runs in the test.
-func serveApp(t *testing.T) (a *app, stdout, stderr *servertest.Output) {
-	stdout, stderr = new(servertest.Output), new(servertest.Output)
+func serveApp(t *testing.T) (a *app, stdout, stderr *nettest.Output) {
+	stdout, stderr = new(nettest.Output), new(nettest.Output)
 	store := testStore(t)
 	return &app{
 		stdin:  strings.NewReader(""),
@@ -160,7 +160,7 @@ func TestServeDrain(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			listener := servertest.NewPipes()
+			listener := nettest.NewPipes()
 			ended := make(chan error, 1)
 			go func() {
 				ended <- s.serve(ctx, a, log, srv, false, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}}, nil)
@@ -215,7 +215,7 @@ func TestServeDrainDelay(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		listener := servertest.NewPipes()
+		listener := nettest.NewPipes()
 		ended := make(chan error, 1)
 		go func() {
 			ended <- s.serve(ctx, a, log, srv, false, []*endpoint{{text: "pipes", address: new(net.TCPAddr), listener: listener}}, nil)

@@ -43,16 +43,12 @@ With 0 the entry takes IDs only of sequencers that exist.
 Over HTTP a token is sent as Authorization: Bearer firn_…, over RESP as AUTH firn_….`
 
 func newToken(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:     "token",
 		Short:   "Make tokens for firn serve",
 		Long:    tokenHelp,
 		Example: "  firn token new --name billing --role generate --file tokens.yaml\n  firn token hash <token.txt",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTokenNew(a), newTokenHash(a))
-	return cmd
+	}, newTokenNew(a), newTokenHash(a))
 }
 
 func newTokenNew(a *app) *cobra.Command {

@@ -15,6 +15,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // busy takes IDs of some sequencers until the test ends.
@@ -42,8 +43,8 @@ func busy(t *testing.T, s *server, names ...string) {
 }
 
 // fleet is two servers on one store with some sequencers.
-func fleet(t *testing.T) (a, b *server, store *brokenStore) {
-	store = &brokenStore{Store: new(memstore.Store)}
+func fleet(t *testing.T) (a, b *server, store *nettest.Store) {
+	store = &nettest.Store{Store: new(memstore.Store)}
 	a = start(t, options{store: store, host: "ids-0.example.com"})
 	b = start(t, options{store: store, host: "ids-1.example.com"})
 	for name, layout := range map[string]string{
@@ -232,7 +233,7 @@ func TestLive(t *testing.T) {
 func TestLostServer(t *testing.T) {
 	browser := newBrowser(t)
 	store := new(memstore.Store)
-	cut := &brokenStore{Store: store}
+	cut := &nettest.Store{Store: store}
 	a := start(t, options{store: store, host: "ids-0.example.com"})
 	start(t, options{store: cut, host: "ids-1.example.com"})
 	c := start(t, options{store: store, host: "ids-2.example.com"})
@@ -245,7 +246,7 @@ func TestLostServer(t *testing.T) {
 	for _, host := range []string{"ids-0.example.com", "ids-1.example.com", "ids-2.example.com"} {
 		b.wait(host+" to be up", state(host)+` === "up"`)
 	}
-	cut.set(true) // it cannot say that it ends
+	cut.Cut.Store(true) // it cannot say that it ends
 	c.leave()
 	b.wait("one to have ended", state("ids-2.example.com")+` === "stopped"`)
 	b.wait("one to be lost", state("ids-1.example.com")+` === "lost"`)
@@ -253,7 +254,7 @@ func TestLostServer(t *testing.T) {
 	b.looks("members-lost")
 	b.open("/")
 	b.wait("one server to be counted", `[...document.querySelectorAll("dt")].find(d => d.textContent === "Servers").nextElementSibling.textContent === "1"`)
-	cut.set(false)
+	cut.Cut.Store(false)
 	b.open("/members")
 	b.wait("it to be back", state("ids-1.example.com")+` === "up"`)
 }
@@ -266,13 +267,13 @@ func TestStoreAway(t *testing.T) {
 	b.permit("503")
 	b.open("/")
 	b.has("orders")
-	store.set(true)
+	store.Cut.Store(true)
 	b.has("The store does not answer.")
 	b.has("What you see of it is as of")
 	b.looks("store-away")
 	b.open("/sequencers/orders")
 	b.has("The store does not answer.")
-	store.set(false)
+	store.Cut.Store(false)
 	b.has("attached")
 	b.wait("the note to go", `!document.body.innerText.includes("The store does not answer.")`)
 }

@@ -2,10 +2,8 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,49 +37,6 @@ type options struct {
 	host   string
 	layout string
 	tokens string
-}
-
-// A brokenStore is a store that can be switched off.
-type brokenStore struct {
-	grant.Store
-	mu  sync.Mutex
-	off bool
-}
-
-func (s *brokenStore) set(off bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.off = off
-}
-
-func (s *brokenStore) broken() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.off {
-		return errors.New("the store of the test is switched off")
-	}
-	return nil
-}
-
-func (s *brokenStore) Get(ctx context.Context, key string) ([]byte, error) {
-	if err := s.broken(); err != nil {
-		return nil, err
-	}
-	return s.Store.Get(ctx, key)
-}
-
-func (s *brokenStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
-	if err := s.broken(); err != nil {
-		return false, errors.Join(grant.ErrNotSent, err)
-	}
-	return s.Store.CAS(ctx, key, old, next)
-}
-
-func (s *brokenStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
-	if err := s.broken(); err != nil {
-		return err
-	}
-	return s.Store.List(ctx, prefix, yield)
 }
 
 // start starts a server, which ends with the test.

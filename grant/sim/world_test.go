@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/grant/simkit"
+	"github.com/firnid/firn/internal/simkit"
 )
 
 // A result is what a run has shown.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
-	"github.com/firnid/firn/grant/simkit"
+	"github.com/firnid/firn/internal/simkit"
 )
 
 const (

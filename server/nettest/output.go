@@ -1,0 +1,26 @@
+package nettest
+
+import (
+	"bytes"
+	"sync"
+)
+
+// An Output collects what is written to it, by many goroutines at once. The zero Output is
+// empty.
+type Output struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+func (o *Output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+// String is what was written so far.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}

@@ -1,0 +1,59 @@
+package nettest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// A recorder is a connection that keeps what is written into it.
+type recorder struct {
+	net.Conn
+	mu   sync.Mutex
+	sent bytes.Buffer
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	r.sent.Write(b)
+	r.mu.Unlock()
+	return r.Conn.Write(b)
+}
+
+// Recorded is what a real client of gRPC sends that does something. It sends some of it
+// when it is answered, such as acknowledgements, so it is recorded before it is cut.
+func Recorded(t testing.TB, addr string, do func(context.Context, *grpc.ClientConn) error) string {
+	t.Helper()
+	var r *recorder
+	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		// Without windows of a fixed size the client sends pings too, as often as it is
+		// answered; without the answers in between the server takes them for a flood.
+		grpc.WithInitialWindowSize(1<<20), grpc.WithInitialConnWindowSize(1<<20),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			if r != nil {
+				return nil, errors.New("a second connection")
+			}
+			c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+			r = &recorder{Conn: c}
+			return r, err
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := do(ctx, conn); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sent.String()
+}

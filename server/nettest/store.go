@@ -1,0 +1,58 @@
+package nettest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/firnid/firn/grant"
+)
+
+// ErrCut is the error of a Store that is cut off, if it has none of its own.
+var ErrCut = errors.New("the store is cut off")
+
+// A Store is a store that can be cut off: its requests then fail, or hang. It has no optional
+// interfaces.
+type Store struct {
+	grant.Store
+	Err   error // of requests while it is cut; nil means ErrCut
+	Cut   atomic.Bool
+	Hangs atomic.Bool // requests wait for the end of their context
+}
+
+func (s *Store) err(ctx context.Context) error {
+	switch {
+	case s.Hangs.Load():
+		<-ctx.Done()
+		return ctx.Err()
+	case !s.Cut.Load():
+		return nil
+	case s.Err != nil:
+		return s.Err
+	}
+	return ErrCut
+}
+
+// Get is that of a grant.Store.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := s.err(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.Get(ctx, key)
+}
+
+// CAS is that of a grant.Store.
+func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := s.err(ctx); err != nil {
+		return false, err
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// List is that of a grant.Store.
+func (s *Store) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	if err := s.err(ctx); err != nil {
+		return err
+	}
+	return s.Store.List(ctx, prefix, yield)
+}
