@@ -143,17 +143,33 @@ func (g *Guard) Who(c *Credentials, now time.Time) (*Principal, bool) {
 
 // Allow is that of an Authorizer.
 func (g *Guard) Allow(c *Credentials, do Action, sequencer string) error {
-	now := g.now()
-	p, ok := g.Who(c, now)
-	switch {
-	case !ok:
+	p, ok := g.Who(c, g.now())
+	if !ok {
 		return ErrUnauthorized
+	}
+	return g.allow(p, do, sequencer)
+}
+
+func (g *Guard) allow(p *Principal, do Action, sequencer string) error {
+	switch {
 	case do == Create && p.Role != Read && p.creates == 0:
 		return errNoCreation
 	case !p.May(do, sequencer):
 		return ErrForbidden
 	case do == Create:
-		return g.created.note(p, sequencer, now)
+		return g.created.note(p, sequencer, g.now())
 	}
 	return nil
+}
+
+// As is an Authorizer of one principal that the Guard knows, whatever the credentials.
+func (g *Guard) As(p *Principal) Authorizer { return as{g, p} }
+
+type as struct {
+	g *Guard
+	p *Principal
+}
+
+func (a as) Allow(_ *Credentials, do Action, sequencer string) error {
+	return a.g.allow(a.p, do, sequencer)
 }

@@ -141,7 +141,7 @@ func TestBudget(t *testing.T) {
 
 func makeOne(t *testing.T, k *Console, name string) string {
 	t.Helper()
-	id, _, err := k.next(t.Context(), name)
+	id, _, err := k.next(t.Context(), name, visitor{Known: true})
 	if err != nil {
 		t.Fatal(err)
 	}

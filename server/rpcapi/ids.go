@@ -70,7 +70,7 @@ func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()
 	var err error
-	if w.s, err = s.c.Backend.Sequencer(limited, name); err != nil {
+	if w.s, err = service.Find(limited, s.c.Backend, name, s.c.Auth, func() *auth.Credentials { return shownIn(ctx) }); err != nil {
 		return w, s.failed(ctx, method, err)
 	}
 	if w.runs && !w.s.Layout.HasRuns() {

@@ -276,13 +276,7 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 	if s.c.Auth == nil {
 		return nil
 	}
-	var creds *auth.Credentials
-	if k := callOf(ctx); k != nil {
-		creds = k.creds // of which the principal is remembered
-	} else {
-		creds = auth.FromHeader(metadata.ValueFromIncomingContext(ctx, "authorization"), callerOf(ctx).state())
-	}
-	err := s.c.Auth.Allow(creds, do, name)
+	err := s.c.Auth.Allow(shownIn(ctx), do, name)
 	switch {
 	case err == nil:
 		return nil
@@ -290,6 +284,14 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 		return fail(service.Forbidden, err.Error(), 0)
 	}
 	return fail(service.Unauthorized, err.Error()+": send a token, as metadata authorization: Bearer firn_…", 0)
+}
+
+// shownIn is what a call shows of who makes it.
+func shownIn(ctx context.Context) *auth.Credentials {
+	if k := callOf(ctx); k != nil {
+		return k.creds // in which the principal is remembered
+	}
+	return auth.FromHeader(metadata.ValueFromIncomingContext(ctx, "authorization"), callerOf(ctx).state())
 }
 
 // fail is an error of a call.

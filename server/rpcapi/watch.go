@@ -130,7 +130,8 @@ func (m *meter) left(k *call, well bool) {
 	if m == nil || k == nil {
 		return
 	}
-	k.cancel()
+	// Its context is not cancelled here: gRPC does it when the status is sent, and a Recv
+	// that waits would send one of its own.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forget(k)

@@ -11,7 +11,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/config"
 )
 
 // A Cluster is a Backend whose node numbers are kept in a store, so that any
@@ -30,6 +29,10 @@ type Cluster struct {
 	byName map[string]*opening
 	closed bool
 	lack   *lack // of the name that could not be opened last; nil if none
+	idling *time.Timer
+	closes map[string]chan struct{} // names whose sequencer is being closed; closed when it is
+
+	near suggestions
 
 	retiring sync.WaitGroup  // of what was retired, until it is closed
 	openings sync.WaitGroup  // of sequencers
@@ -52,8 +55,13 @@ type ClusterConfig struct {
 	// for those that are created; firn.Default if the layout is zero.
 	Config sequencer.Config
 
-	// MaxNames is how many names there can be; 0 means DefaultMaxNames.
+	// MaxNames is how many sequencers are open at once; 0 means DefaultMaxNames. One more
+	// closes those that were not used for longest, if it exists; one that is to be created
+	// closes only those that were not used for a while.
 	MaxNames int
+
+	// MaxIdle is how long a sequencer stays open that is not used; 0 means DefaultMaxIdle.
+	MaxIdle time.Duration
 
 	// Template says how the sequencer of a name is created and used; nil means as
 	// Config says. It is asked when a name is first used.
@@ -87,6 +95,9 @@ type opening struct {
 	close func(context.Context) error
 	stats func() sequencer.Stats
 	state func() sequencer.State
+
+	made uint64    // IDs, when it was looked at last
+	used time.Time // when it was opened, or seen to have made some
 }
 
 // NewCluster makes a Cluster. It opens nothing yet.
@@ -96,6 +107,9 @@ func NewCluster(c ClusterConfig) *Cluster {
 	}
 	if c.MaxNames == 0 {
 		c.MaxNames = DefaultMaxNames
+	}
+	if c.MaxIdle == 0 {
+		c.MaxIdle = DefaultMaxIdle
 	}
 	opens, endOpens := context.WithCancel(context.Background())
 	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening), opens: opens, endOpens: endOpens}
@@ -141,6 +155,9 @@ func (c *Cluster) entry(name string) *opening {
 
 // own returns the sequencer of a name, with a node ID of this server.
 func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
+	if err := c.makeRoom(ctx, name); err != nil {
+		return Sequencer{}, err
+	}
 	o, err := c.enter(name)
 	if err != nil {
 		return Sequencer{}, err
@@ -312,6 +329,10 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		return storeError(ctx, err)
 	case existing:
 		return c.noSequencer(ctx, name)
+	default:
+		if err := mayCreate(ctx, name); err != nil {
+			return err
+		}
 	}
 	if r := open.Nodes; r != nil && r.Hi > open.Layout.MaxNode() {
 		return fmt.Errorf("this server may take the node numbers %d..%d, and the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())
@@ -334,7 +355,9 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	c.mu.Lock()
 	stops := c.closed
 	if !stops {
+		o.used = time.Now()
 		close(o.ready)
+		c.watchIdle()
 	}
 	c.mu.Unlock()
 	if stops {
@@ -344,19 +367,6 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		return errStops
 	}
 	return nil
-}
-
-// noSequencer is the error of a name that must exist, with the nearest one that does.
-func (c *Cluster) noSequencer(ctx context.Context, name string) error {
-	var names []string
-	_ = grant.Sequencers(ctx, c.store, func(name string, _ grant.Info, _ error) bool {
-		names = append(names, name)
-		return len(names) < 10_000
-	})
-	if near := config.Nearest(name, names); near != "" {
-		return fmt.Errorf("%w %s: did you mean %s? One that is not there must be created first, as this server creates none", ErrNoSequencer, name, near)
-	}
-	return fmt.Errorf("%w %s: it must be created first, as this server creates none", ErrNoSequencer, name)
 }
 
 // storeError makes an error of the store itself, or of a wait for it, one that is
@@ -381,9 +391,9 @@ func storeError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", sequencer.ErrUnavailable, err)
 }
 
-// A reopeningSource is the source of a sequencer. When that was purged and created
-// again with another layout, its error is told, and the next call for the name
-// opens it as it is now.
+// A reopeningSource is the source of a sequencer. One that was closed because it was idle
+// is opened again. When the sequencer was purged and created again with another layout, its
+// error is returned, and the next call for the name opens it as it is now.
 type reopeningSource[I firn.AnyID[I]] struct {
 	member member[I]
 	c      *Cluster
@@ -423,10 +433,33 @@ func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.Batch
 			return r.seen(err)
 		})
 	}
+	if errors.Is(err, sequencer.ErrClosed) {
+		return r.reopened(ctx, n, err)
+	}
 	if peers := r.c.c.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
 		return r.ask(peers, ctx, r.name, r.o.q.Layout, n, err)
 	}
 	return b, err
+}
+
+// reopened takes IDs of the sequencer as it is open now, if another opening has replaced
+// that of r; closed is the error of r.
+func (r *reopeningSource[I]) reopened(ctx context.Context, n int, closed error) (b firn.BatchOf[I], err error) {
+	q, err := r.c.Sequencer(ctx, r.name)
+	if err != nil {
+		return b, err
+	}
+	source, _ := any(q.Source).(firn.SourceOf[I])
+	if q.Source128 != nil {
+		source, _ = any(q.Source128).(firn.SourceOf[I])
+	}
+	switch {
+	case source == firn.SourceOf[I](r), source == nil:
+		return b, closed
+	case q.Layout != r.o.q.Layout:
+		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, r.name, q.Layout, r.o.q.Layout)
+	}
+	return source.NextBatch(ctx, n)
 }
 
 // isWait reports whether a call that does not wait has this error where others wait.
@@ -461,23 +494,37 @@ func (o *opening) lapsed() bool {
 	return s.Phase != sequencer.Attached && s.Phase != sequencer.Losing || !s.Until.After(time.Now())
 }
 
-// retire forgets an open sequencer that is of no use any more.
+// retire forgets an open sequencer that is of no use any more, and closes it.
 func (c *Cluster) retire(name string, o *opening) {
 	c.mu.Lock()
-	known := c.byName[name] == o
-	if known {
-		delete(c.byName, name)
-		c.retiring.Add(1)
-	}
-	c.mu.Unlock()
-	if !known {
+	defer c.mu.Unlock()
+	c.retireLocked(name, o)
+}
+
+// retireLocked is retire for a caller that holds c.mu. While the sequencer is closed, nobody
+// opens it: its node ID may be the only one that this server may have.
+func (c *Cluster) retireLocked(name string, o *opening) {
+	if c.byName[name] != o || c.closed {
 		return
 	}
+	delete(c.byName, name)
+	done := make(chan struct{})
+	if c.closes == nil {
+		c.closes = make(map[string]chan struct{})
+	}
+	c.closes[name] = done
+	c.retiring.Add(1)
 	go func() {
 		defer c.retiring.Done()
 		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
 		defer cancel()
-		_ = o.close(ctx) // it holds nothing that could be used
+		_ = o.close(ctx) // what is not given back is free when its window ends
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.closes[name] == done {
+			delete(c.closes, name)
+		}
+		close(done)
 	}()
 }
 
@@ -645,6 +692,9 @@ const lateClose = 2 * time.Second
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
+	if c.idling != nil {
+		c.idling.Stop()
+	}
 	var open []*opening
 	for _, o := range c.byName {
 		select {
