@@ -55,7 +55,7 @@ func (s *Server) newConsole() (*console.Console, error) {
 
 func (s *Server) newHandler() *httpapi.Handler {
 	return httpapi.NewHandler(httpapi.Config{
-		Backend: s.source.backend(), Console: s.pages, Metrics: s.metrics.Handler(),
+		Backend: s.source.backend(), Ready: s.ready, Console: s.pages, Metrics: s.metrics.Handler(),
 		Limit: s.c.Limit, Limits: s.c.Limits,
 		AnyHost: s.c.AnyHost || s.c.Tokens != nil, Auth: s.authorizer(), TLS: tlsState,
 		Trace: s.c.Tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
@@ -65,7 +65,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 
 func (s *Server) newRPC() *rpcapi.Server {
 	c := rpcapi.Config{
-		Backend: s.source.backend(), Limit: s.c.Limit, Limits: s.c.Limits,
+		Backend: s.source.backend(), Ready: s.ready, Limit: s.c.Limit, Limits: s.c.Limits,
 		Auth: s.authorizer(), TLSState: listen.StateOf, Log: s.c.Log, Options: s.c.Tracer.GRPCServer(),
 		Observe: func(_ string, code codes.Code, d time.Duration) { s.metrics.Observe("grpc", outcomeOfCode(code), d) },
 	}

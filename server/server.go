@@ -117,6 +117,7 @@ type Server struct {
 	c       Config
 	guard   *auth.Guard // nil if everyone may do everything
 	source  source
+	ready   *service.Readiness
 	metrics *metrics.Set
 	pages   *console.Console
 
@@ -155,6 +156,7 @@ func New(c Config) (*Server, error) {
 	if s.source, err = newSource(c); err != nil {
 		return nil, err
 	}
+	s.ready = service.NewReadiness(s.source.backend())
 	s.metrics = metrics.New(s.shown())
 	if s.pages, err = s.newConsole(); err != nil {
 		s.source.close(context.Background(), c.Log)
@@ -259,7 +261,8 @@ func (s *Server) open(protocol listen.Protocol) (n int64) {
 }
 
 // Drain makes /readyz answer 503, and removes the Server from the members of its store.
-// It still answers requests, so that a load balancer has the time to notice.
+// It still answers requests, so that a load balancer has the time to notice, and asks
+// clients of HTTP and gRPC to make another connection. RESP has no word for that.
 func (s *Server) Drain() {
 	s.handler.Drain()
 	s.rpc.Drain()

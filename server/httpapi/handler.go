@@ -24,6 +24,10 @@ type Config struct {
 	// Backend finds the sequencers.
 	Backend service.Backend
 
+	// Ready remembers whether the Backend is ready, for all protocols; nil means one of its
+	// own.
+	Ready *service.Readiness
+
 	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
 	Limit time.Duration
 
@@ -90,6 +94,7 @@ type Handler struct {
 	mux      *http.ServeMux
 	draining atomic.Bool
 	unready  atomic.Pointer[service.Kind] // why /readyz last said 503; nil if it did not
+	ready    *service.Readiness
 }
 
 // A route is a path with its methods. Its function writes an answer or returns
@@ -125,9 +130,12 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
+	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux(), ready: c.Ready}
 	if h.limit == 0 {
 		h.limit = service.DefaultLimit
+	}
+	if h.ready == nil {
+		h.ready = service.NewReadiness(c.Backend)
 	}
 	if h.tls == nil {
 		h.tls = func(r *http.Request) *tls.ConnectionState { return r.TLS }
@@ -222,6 +230,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		h.closeAfterBody(w)
 	}
+	if h.draining.Load() {
+		// Its client makes another connection while this server still answers, and not when
+		// this one is closed under a request.
+		header["Connection"] = headerClose
+	}
 	ctx, id := requestid.Begin(r.Context(), r.Header[requestid.Header], h.newID)
 	header[requestid.Header] = id
 	r = r.WithContext(ctx)
@@ -299,7 +312,8 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 }
 
 // Drain makes /readyz say that the server is about to stop, so that no more
-// requests are sent to it. Those that come are still answered. A load balancer
+// requests are sent to it. Those that come are still answered, each with the end of its
+// connection. A load balancer
 // sees it only while the server still listens: http.Server's Shutdown comes when
 // those that ask had the time to.
 func (h *Handler) Drain() { h.draining.Store(true) }
@@ -314,9 +328,7 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	if h.draining.Load() {
 		return problemf(service.Draining, "the server finishes what it has and stops: send requests to another one")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), min(h.limit, service.ReadyLimit))
-	defer cancel()
-	err := h.backend.Ready(ctx)
+	err := h.ready.Ask(r.Context())
 	if r.Context().Err() != nil {
 		return problemf(service.Cancelled, "the request was given up") // which says nothing of the server
 	}

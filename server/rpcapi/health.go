@@ -12,20 +12,15 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// How the Backend is asked whether it is ready.
-const (
-	readyAge   = time.Second // for which an answer counts, whoever asks
-	watchEvery = 5 * time.Second
-)
+// watchEvery is how often a Watch asks whether the Backend is ready.
+const watchEvery = 5 * time.Second
 
 // A healthy is the health service. It says what /readyz says.
 type healthy struct {
 	healthpb.UnimplementedHealthServer
 	s *Server
 
-	turn  chan struct{} // of size 1: holds whoever asks the Backend or sees what it said
-	ready bool
-	asked time.Time
+	ready *service.Readiness
 }
 
 func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
@@ -34,26 +29,11 @@ func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_Servi
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	default:
 	}
-	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
-	case <-ctx.Done():
-		return healthpb.HealthCheckResponse_NOT_SERVING // nobody reads it
+	if err := h.ready.Ask(ctx); err != nil {
+		h.s.c.Log.Debug("not ready", "error", err)
+		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
-	if time.Since(h.asked) >= readyAge {
-		// The answer is for all, so that one who gives up does not spoil it.
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), service.ReadyLimit)
-		err := h.s.c.Backend.Ready(limited)
-		cancel()
-		if err != nil {
-			h.s.c.Log.Debug("not ready", "error", err)
-		}
-		h.ready, h.asked = err == nil, time.Now()
-	}
-	if h.ready {
-		return healthpb.HealthCheckResponse_SERVING
-	}
-	return healthpb.HealthCheckResponse_NOT_SERVING
+	return healthpb.HealthCheckResponse_SERVING
 }
 
 // services are those that can be asked for; "" is the server.

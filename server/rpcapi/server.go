@@ -42,6 +42,10 @@ type Config struct {
 	// them, as a server without a store must.
 	Peer service.Receiver
 
+	// Ready remembers whether the Backend is ready, for all protocols; nil means one of its
+	// own.
+	Ready *service.Readiness
+
 	// Limit is how long a call may wait for its IDs, where its deadline is not before;
 	// 0 means service.DefaultLimit.
 	Limit time.Duration
@@ -84,9 +88,9 @@ type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
 	firnv1.UnimplementedForwardingServer
-	c    Config
-	grpc *grpc.Server
-	h    healthy
+	c Config
+	h healthy
+	generations
 
 	drain, stop   sync.Once
 	drains, stops chan struct{} // closed by Drain and by Shutdown
@@ -105,8 +109,18 @@ func NewServer(c Config) *Server {
 	}
 	c.Limits = c.Limits.WithDefaults()
 	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
-	s.h = healthy{s: s, turn: make(chan struct{}, 1)}
-	s.grpc = grpc.NewServer(append([]grpc.ServerOption{
+	if c.Ready == nil {
+		c.Ready = service.NewReadiness(c.Backend)
+	}
+	s.h = healthy{s: s, ready: c.Ready}
+	s.now.Store(s.newGeneration())
+	return s
+}
+
+// newGRPC makes a server of gRPC.
+func (s *Server) newGRPC() *grpc.Server {
+	c := s.c
+	g := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil}}),
 		grpc.InTapHandle(s.tap),
 		grpc.ForceServerCodecV2(newCodec()),
@@ -120,38 +134,12 @@ func NewServer(c Config) *Server {
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	}, c.Options...)...)
-	firnv1.RegisterIDsServer(s.grpc, s)
-	firnv1.RegisterSequencersServer(s.grpc, s)
-	firnv1.RegisterForwardingServer(s.grpc, s)
-	healthpb.RegisterHealthServer(s.grpc, &s.h)
-	reflection.Register(s.grpc)
-	return s
-}
-
-// Serve serves the connections of a listener, which it closes, until Shutdown or Close.
-func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
-
-// Drain makes the health service say that the server is about to stop.
-func (s *Server) Drain() { s.drain.Do(func() { close(s.drains) }) }
-
-// Shutdown ends streams after what they send at this moment, lets calls finish until
-// ctx is done, and then ends them. When it returns, none runs any more.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.Drain()
-	s.stop.Do(func() { close(s.stops) })
-	done := make(chan struct{})
-	go func() {
-		s.grpc.GracefulStop()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		s.grpc.Stop()
-		<-done
-		return ctx.Err()
-	}
+	firnv1.RegisterIDsServer(g, s)
+	firnv1.RegisterSequencersServer(g, s)
+	firnv1.RegisterForwardingServer(g, s)
+	healthpb.RegisterHealthServer(g, &s.h)
+	reflection.Register(g)
+	return g
 }
 
 // handshaken are the credentials of connections whose handshake was made before they came
