@@ -90,7 +90,8 @@ type Config struct {
 	// RESPIdle is how long a connection of RESP may be idle; 0 means without end.
 	RESPIdle time.Duration
 
-	// MaxConns is how many connections a listener has at once; 0 means DefaultMaxConns.
+	// MaxConns is how many connections a listener has at once; 0 means DefaultMaxConns. It
+	// has fewer if the system lets the process open fewer files.
 	MaxConns int
 
 	// Tracer traces requests; nil traces none. The caller ends it after Shutdown.
@@ -220,9 +221,10 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	case s.muxes != nil:
 		return nil, errors.New("server: Serve was called before")
 	}
+	conns := s.maxConns(len(listeners))
 	for _, l := range listeners {
 		s.muxes = append(s.muxes, listen.New(l, listen.Config{
-			TLS: s.tlsConfig(), Only: l.Only, MaxConns: s.c.MaxConns, Hello: s.c.Limits.Read, Log: s.c.Log,
+			TLS: s.tlsConfig(), Only: l.Only, MaxConns: conns, Hello: s.c.Limits.Read, Log: s.c.Log,
 		}))
 	}
 	done = make(chan error, 4*len(s.muxes))

@@ -33,6 +33,9 @@ func (v visitor) Role() string {
 // MayRead reports whether they see the fleet, or a sequencer of it.
 func (v visitor) MayRead(name string) bool { return v.Known && (v.p == nil || v.p.May(auth.See, name)) }
 
+// SeesAll reports whether they see what is about all sequencers.
+func (v visitor) SeesAll() bool { return v.Known && (v.p == nil || v.p.May(auth.SeeAll, "")) }
+
 // MayMake reports whether they may take IDs of a sequencer.
 func (v visitor) MayMake(name string) bool {
 	return v.Known && (v.p == nil || v.p.May(auth.Take, name))

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn"
@@ -66,7 +65,7 @@ type Console struct {
 	history  *history
 	fleet    *fleet
 
-	streams atomic.Int64 // of pages that are open
+	streams streams // of pages that are open
 
 	ctx     context.Context // ends with Close
 	end     context.CancelFunc

@@ -504,16 +504,26 @@ func TestSlowStore(t *testing.T) {
 	})
 }
 
-// TestManyStreams: so many pages can be open, and no more.
+// TestManyStreams: so many pages can be open, and no more; and one principal does not take
+// them all.
 func TestManyStreams(t *testing.T) {
 	h, k, _ := newWorld(t, nil)
-	k.streams.Store(maxStreams)
-	if w := get(h, "/events?page=overview"); w.Code != http.StatusServiceUnavailable || k.streams.Load() != maxStreams {
-		t.Errorf("one more stream: status %d, and %d are counted", w.Code, k.streams.Load())
+	k.streams.all = maxStreams
+	if w := get(h, "/events?page=overview"); w.Code != http.StatusServiceUnavailable || k.streams.all != maxStreams {
+		t.Errorf("one more stream: status %d, and %d are counted", w.Code, k.streams.all)
 	}
-	k.streams.Store(0)
-	if w := send1(h, "HEAD", "/events?page=overview", nil); w.Code != 200 || k.streams.Load() != 0 {
-		t.Errorf("HEAD: status %d, and %d are counted", w.Code, k.streams.Load())
+	k.streams.all = 0
+	if w := send1(h, "HEAD", "/events?page=overview", nil); w.Code != 200 || k.streams.all != 0 {
+		t.Errorf("HEAD: status %d, and %d are counted", w.Code, k.streams.all)
+	}
+	set, secrets := tokens(t)
+	h, k, _ = newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
+	k.streams.of = map[string]int{"a-admin": maxStreamsOf}
+	if w := get(h, "/events?page=overview", signInAs(t, h, secrets["admin"])); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("one more of a principal: status %d", w.Code)
+	}
+	if w := send1(h, "HEAD", "/events?page=overview", nil, signInAs(t, h, secrets["read"])); w.Code != 200 || k.streams.of["a-read"] != 0 {
+		t.Errorf("another principal: status %d, and %d are counted", w.Code, k.streams.of["a-read"])
 	}
 }
 

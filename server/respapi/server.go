@@ -174,6 +174,7 @@ func (s *Server) Serve(l net.Listener) error {
 		delete(s.listeners, l)
 		s.mu.Unlock()
 	}()
+	var told time.Time // when the log was, that no connection was accepted
 	for {
 		nc, err := l.Accept()
 		if err == nil {
@@ -188,7 +189,10 @@ func (s *Server) Serve(l net.Listener) error {
 		if !errors.As(err, &temporary) || !temporary.Temporary() {
 			return err
 		}
-		s.c.Log.Warn("no connection accepted", "err", err)
+		if told.IsZero() || time.Since(told) > tellEvery {
+			told = time.Now()
+			s.c.Log.Warn("no connection accepted", "err", err)
+		}
 		select {
 		case <-time.After(acceptPause):
 		case <-s.ctx.Done():
@@ -199,6 +203,9 @@ func (s *Server) Serve(l net.Listener) error {
 const (
 	// acceptPause is how long Serve waits after an Accept that failed.
 	acceptPause = 50 * time.Millisecond
+
+	// tellEvery is how often the log tells of it at most.
+	tellEvery = 10 * time.Second
 
 	// refuseTimeout is how long a client that is one too many may take to be told.
 	refuseTimeout = time.Second

@@ -112,8 +112,9 @@ also right after a crash, as long as the clock is not set back while none runs
 and --max-ahead is not made smaller. With --store, --node pins the number. It is
 ` + nodeUsage + `.
 
---listen takes HOST:PORT, or unix:PATH for a socket in the file system, and may be
-said several times; --listen-http, --listen-grpc and --listen-resp are for one protocol
+--listen takes HOST:PORT, or unix:PATH for a socket in the file system that only its
+owner can connect to (unix:PATH?mode=0660 lets a group, too), and may be said several
+times; --listen-http, --listen-grpc and --listen-resp are for one protocol
 alone. With one of these there is no port for all protocols, unless --listen says it.
 
 Without more, serve listens on loopback and in the file system only, and answers HTTP
@@ -452,9 +453,12 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 
 	ended := false
 	var failure error
+	untilEnd, stop := context.WithCancel(ctx)
+	defer stop()
+	hups := slowed(untilEnd, hup)
 	for running := true; running; {
 		select {
-		case <-hup:
+		case <-hups:
 			s.reloadAll(log)
 			srv.Reload()
 		case failure = <-served:
@@ -486,6 +490,36 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 		failure = <-served
 	}
 	return s.result(failure, err)
+}
+
+// hupEvery is the time between two reloads that signals ask for. What is wrong is logged
+// each time.
+const hupEvery = time.Second
+
+// slowed passes signals on until ctx is done, one in hupEvery and none lost: of those that
+// come sooner, one follows later.
+func slowed(ctx context.Context, in <-chan os.Signal) <-chan struct{} {
+	out := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-in:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case out <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-time.After(hupEvery):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
 }
 
 // result is the error of a server that serves no more, and of its end.
