@@ -27,6 +27,7 @@ var imports = []importLine{
 	{pattern: "internal/mutant"},
 	{pattern: "internal/simkit"},
 	{pattern: "tools/mutate"},
+	{pattern: "tools/licenses"},
 
 	// Coordination. A store knows the contract and no other store.
 	{

@@ -156,7 +156,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringVar(&s.tls.Cert, "tls-cert", "", "`FILE` with the server's certificate, in PEM")
 	f.StringVar(&s.tls.Key, "tls-key", "", "`FILE` with its key")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "`FILE` with the authorities of clients' certificates")
-	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate of --client-ca; without --tokens, the others may take IDs only")
+	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate of --client-ca")
 	f.StringVar(&s.tls.MemberCA, "member-ca", "", "`FILE` with the authorities of other servers of the store (default those of --client-ca)")
 	f.StringVar(&s.tokens, "tokens", "", "`FILE` of tokens, and of names in certificates, that may do what")
 	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` at which other servers reach this one, and no other (default the host's name and port)")
