@@ -36,11 +36,26 @@ func (g *Generator) Cursor() *Cursor {
 }
 
 // TryNext is Generator.TryNext.
-func (c *Cursor) TryNext() (id ID, err error) { return leaseNext[ID](&c.lease) }
+func (c *Cursor) TryNext() (id ID, err error) {
+	slot, ok := c.quick()
+	if !ok {
+		if slot, err = c.renew(); err != nil {
+			return 0, err
+		}
+	}
+	return c.t.id(slot), nil
+}
 
 // Next is Generator.Next.
 func (c *Cursor) Next(ctx context.Context) (id ID, err error) {
-	return leaseWait[ID](ctx, &c.lease)
+	needContext(ctx)
+	slot, ok := c.quick()
+	if !ok {
+		if slot, err = c.wait(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return c.t.id(slot), nil
 }
 
 // A Cursor128 is a Cursor of 128-bit IDs.
@@ -52,11 +67,28 @@ func (g *Generator128) Cursor() *Cursor128 {
 }
 
 // TryNext is Generator.TryNext.
-func (c *Cursor128) TryNext() (id ID128, err error) { return leaseNext[ID128](&c.lease) }
+func (c *Cursor128) TryNext() (id ID128, err error) {
+	slot, ok := c.quick()
+	if !ok {
+		if slot, err = c.renew(); err != nil {
+			return id, err
+		}
+	}
+	c.t.put128(&id, slot)
+	return id, nil
+}
 
 // Next is Generator.Next.
 func (c *Cursor128) Next(ctx context.Context) (id ID128, err error) {
-	return leaseWait[ID128](ctx, &c.lease)
+	needContext(ctx)
+	slot, ok := c.quick()
+	if !ok {
+		if slot, err = c.wait(ctx); err != nil {
+			return id, err
+		}
+	}
+	c.t.put128(&id, slot)
+	return id, nil
 }
 
 // maxLease is the most slots of a block. To lease one costs some tens of
@@ -80,31 +112,6 @@ type lease struct {
 	size uint64 // of the next block
 
 	_ apart // leases of other goroutines may lie beside it
-}
-
-// leaseNext is TryNext of a Cursor.
-func leaseNext[I AnyID[I]](l *lease) (id I, err error) {
-	slot, ok := l.quick()
-	if !ok {
-		if slot, err = l.renew(); err != nil {
-			return id, err
-		}
-	}
-	put(&id, l.t, slot)
-	return id, nil
-}
-
-// leaseWait is Next of a Cursor.
-func leaseWait[I AnyID[I]](ctx context.Context, l *lease) (id I, err error) {
-	needContext(ctx)
-	slot, ok := l.quick()
-	if !ok {
-		if slot, err = l.wait(ctx); err != nil {
-			return id, err
-		}
-	}
-	put(&id, l.t, slot)
-	return id, nil
 }
 
 // quick hands out the next slot of the block if it may still be used.

@@ -88,7 +88,11 @@ func liars() []liar {
 // clock than MaxAhead. Where its lies can only lead to a look at the clock, IDs
 // are not of more than a tick ago either.
 func TestLyingCounter(t *testing.T) {
-	for seed := range uint64(3) {
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		for i, liar := range liars() {
 			readings, ids, err := lie(seed, liar.count, liar.exact)
 			if err != nil {
@@ -295,6 +299,9 @@ func lieAboutTheRate(seed uint64) error {
 // in with a tag, so it builds itself with that, and TestCursorForgetsItsBlockInLine,
 // which has a mistake too.
 func TestFreshnessMistakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds the tests with every mistake, which takes 20 s")
+	}
 	if !freshness.Mistakable {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()

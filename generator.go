@@ -159,20 +159,31 @@ func next[I AnyID[I]](ctx context.Context, c *core) (id I, err error) {
 func put[I AnyID[I]](id *I, t *term, slot uint64) {
 	switch id := any(id).(type) {
 	case *ID:
-		*id = ID(t.composer.low(slot))
-		if r := t.composer.random.lo; r != 0 {
-			*id |= ID(rand.Uint64() & r)
-		}
+		*id = t.id(slot)
 	case *ID128:
-		w, r := t.composer.wide(slot), &t.composer.random
-		if r.lo != 0 {
-			w.lo |= rand.Uint64() & r.lo
-		}
-		if r.hi != 0 {
-			w.hi |= rand.Uint64() & r.hi
-		}
-		id.put(w)
+		t.put128(id, slot)
 	}
+}
+
+// id is put for IDs of 64 bits.
+func (t *term) id(slot uint64) ID {
+	id := ID(t.composer.low(slot))
+	if r := t.composer.random.lo; r != 0 {
+		id |= ID(rand.Uint64() & r)
+	}
+	return id
+}
+
+// put128 is put for IDs of 128 bits.
+func (t *term) put128(id *ID128, slot uint64) {
+	w, r := t.composer.wide(slot), &t.composer.random
+	if r.lo != 0 {
+		w.lo |= rand.Uint64() & r.lo
+	}
+	if r.hi != 0 {
+		w.hi |= rand.Uint64() & r.hi
+	}
+	id.put(w)
 }
 
 // fill fills dst with IDs, in pieces as they become free.

@@ -770,7 +770,11 @@ func TestSealOfAnUnusedStaticGrant(t *testing.T) {
 // No ID lies at or past the time that Seal gave, however the calls race: Seal
 // marks the very word that they swap.
 func TestSealAgainstNext(t *testing.T) {
-	for range 200 {
+	rounds := 200
+	if testing.Short() {
+		rounds = 20
+	}
+	for range rounds {
 		g, err := NewGenerator(MustParseLayout("bits=time:43.node:10.seq:10,unit=1us"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{MaxAhead: time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -928,7 +932,11 @@ func TestStatsOverManySwitches(t *testing.T) {
 			}
 		})
 	}
-	for i := range 300 {
+	rounds := 300
+	if testing.Short() {
+		rounds = 50
+	}
+	for i := range rounds {
 		if err := g.Switch(Grant{Node: uint64(i % 60), From: time.Unix(1, 0)}); err != nil {
 			t.Fatal(err)
 		}

@@ -578,13 +578,21 @@ var loadLayouts = []string{
 	"bits=time:50.seq:0.node:10",
 }
 
+// fewer are the first of all in short tests.
+func fewer(all []string) []string {
+	if testing.Short() {
+		return all[:2]
+	}
+	return all
+}
+
 // TestGeneratorsUnderLoad: sixteen goroutines on one generator, whose clock
 // jumps about while its grant is extended and switched and it is sealed at
 // last. Every ID is unique, each goroutine's IDs increase, and every ID lies in
 // a window of its own node.
 func TestGeneratorsUnderLoad(t *testing.T) {
 	r := seeded(t)
-	for _, text := range loadLayouts {
+	for _, text := range fewer(loadLayouts) {
 		seed := r.Uint64()
 		t.Run(text, func(t *testing.T) { loadGenerator(t, firn.MustParseLayout(text), seed, false) })
 	}
@@ -594,7 +602,7 @@ func TestGeneratorsUnderLoad(t *testing.T) {
 // that calls wait a lot.
 func TestGeneratorsUnderLoadInFakeTime(t *testing.T) {
 	r := seeded(t)
-	for _, text := range loadLayouts {
+	for _, text := range fewer(loadLayouts) {
 		seed := r.Uint64()
 		t.Run(text, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { loadGenerator(t, firn.MustParseLayout(text), seed, true) })
@@ -806,7 +814,7 @@ func TestOrderBetweenGoroutines(t *testing.T) {
 // generator is sealed and made anew for the same node, from where it ended.
 func TestSealedAndMadeAnewUnderLoad(t *testing.T) {
 	r := seeded(t)
-	for _, text := range []string{"default,node-bits=10,seq-bits=3", "hazelcast", "lable", "uuidv7", "bits=seq:2.time:20.node:6.time:20.seq:2"} {
+	for _, text := range fewer([]string{"default,node-bits=10,seq-bits=3", "uuidv7", "hazelcast", "lable", "bits=seq:2.time:20.node:6.time:20.seq:2"}) {
 		l := firn.MustParseLayout(text)
 		clock := &jumpyClock{base: l.Epoch().AddDate(1, 0, 0), seed: r.Uint64()}
 		o := &firn.Options{Now: clock.now, MaxAhead: 20 * time.Millisecond}

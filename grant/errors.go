@@ -3,6 +3,7 @@ package grant
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -160,3 +161,19 @@ func (e *fenceClockError) Error() string {
 func (e *fenceClockError) Is(target error) bool { return target == e.kind }
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+// final are the errors of a member for which waiting does not help.
+var final = [...]error{
+	ErrNotFound, ErrDestroyed, ErrDetached, ErrMismatch, ErrClockBehind, ErrClockAhead,
+	ErrRolledBack, ErrDamaged, ErrNewerVersion,
+}
+
+// IsFinal reports whether the Err of a Status lasts until the sequencer, the
+// store or a clock is changed, so that waiting does not help. A store that is
+// unreachable, and node IDs that are all held, are not final.
+func IsFinal(err error) bool {
+	if ahead := (*ClockAheadError)(nil); errors.As(err, &ahead) && ahead.Comparing {
+		return false
+	}
+	return slices.ContainsFunc(final[:], func(f error) bool { return errors.Is(err, f) })
+}

@@ -153,38 +153,45 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		return report, nil
 	}
 
-	// The floor first, so that a number without a record, or one that is
-	// acquired while records are rewritten, begins above it.
-	if _, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	report.Nodes, err = fenceAll(ctx, s, name, func(r *configRecord) {
 		r.Floor = max(r.Floor, floor)
 		r.Incarnation++
 		r.LongestWindow = max(r.LongestWindow, given)
+	}, func(key string) (bool, error) { return fenceNode(ctx, s, key, floor, ms(now), config.Version) })
+	return report, err
+}
+
+// fenceAll changes the configuration and rewrites all records, and returns how many.
+func fenceAll(ctx context.Context, s Store, name string, change func(*configRecord), rewrite func(key string) (bool, error)) (n int, err error) {
+	// The floor first, so that a number without a record, or one that is
+	// acquired while records are rewritten, begins above it.
+	if _, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+		change(r)
 		return changed, nil
 	}); err != nil {
-		return report, err
+		return 0, err
 	}
 	if mutant.On(mutant.FloorOnly) {
-		return report, nil
+		return 0, nil
 	}
-	report.Nodes = 0
 	var keys []string
 	err = s.List(ctx, nodesPrefix(name), func(key string, _ []byte) bool {
 		keys = append(keys, key)
 		return true
 	})
 	if err != nil {
-		return report, fmt.Errorf("grant: sequencer %s: half fenced, run it again: %w", name, err)
+		return 0, fmt.Errorf("grant: sequencer %s: half fenced, run it again: %w", name, err)
 	}
 	for _, key := range keys {
-		done, err := fenceNode(ctx, s, key, floor, ms(now), config.Version)
+		done, err := rewrite(key)
 		if err != nil {
-			return report, fmt.Errorf("grant: sequencer %s: half fenced, run it again: %s: %w", name, key, err)
+			return n, fmt.Errorf("grant: sequencer %s: half fenced, run it again: %s: %w", name, key, err)
 		}
 		if done {
-			report.Nodes++
+			n++
 		}
 	}
-	return report, nil
+	return n, nil
 }
 
 // fenceNode rewrites a record, so that every write prepared before is refused,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -169,7 +170,7 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 	if w, ok := As[Watcher](k.store); ok {
 		hints = w.Watch(ctx, configKey(k.name))
 	}
-	lineage := lineageOf{store: k.store}
+	lineage := lineageOf{store: k.store, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
 	for {
 		var e Event
 		var heard chan struct{}
@@ -383,7 +384,9 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 			return true
 		})
 	case CAS:
-		e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next)
+		if e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next); e.Applied && e.Err == nil {
+			l.settled = max(l.settled, l.shown)
+		}
 	case Time:
 		e.Time, e.Within, e.Err = storeTime(ctx, k.store)
 	}
@@ -437,16 +440,24 @@ func getMany(ctx context.Context, s Store, keys []string) ([][]byte, error) {
 
 // lineageOf remembers how far a store has come. It is used by one goroutine at
 // a time.
+//
+// A revision may include writes that only a read has shown, and that a failover
+// loses without harm. So a revision counts when a write that followed it was
+// applied, which makes durable what the server had shown before, and when the
+// next answer is no smaller: the first answer and the write may have come from
+// two servers.
 type lineageOf struct {
 	store    Store
 	identity string
-	revision int64
+	shown    int64     // the revision of the last answer
+	settled  int64     // the greatest that a write that was applied has followed
+	durable  int64     // the greatest of these that an answer has followed
 	asked    time.Time // when it said so
 }
 
 // lineageFor is how long an answer to where a store is counts: a member that
-// acquires a number asks once and not three times, and no store goes back and is
-// there again in that time.
+// acquires a number asks once and not three times, and no store goes back or fails
+// over and is there again in that time.
 const lineageFor = time.Second
 
 // wentBack asks the store where it is in its history. While it does not say,
@@ -463,8 +474,19 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 		}
 		return false, err
 	}
-	back := l.identity != "" && (identity != l.identity || revision < l.revision)
-	l.identity, l.revision, l.asked = identity, revision, time.Now()
+	back := l.identity != "" && (identity != l.identity || revision < l.durable)
+	switch {
+	case back:
+		l.settled, l.durable = math.MinInt64, math.MinInt64
+	case revision < l.settled:
+		l.settled = l.durable // the write was applied by another server
+	default:
+		l.durable = l.settled
+	}
+	if mutant.On(mutant.RevisionOnRead) {
+		l.durable = revision
+	}
+	l.identity, l.shown, l.asked = identity, revision, time.Now()
 	return back, nil
 }
 

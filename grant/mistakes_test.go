@@ -169,7 +169,7 @@ func (s *silent) Lineage(context.Context) (string, int64, error) {
 		return "", 0, errors.New("no answer")
 	}
 	if s.back.Load() {
-		return "identity", 1, nil
+		return "another identity", 2, nil
 	}
 	return "identity", 2, nil
 }

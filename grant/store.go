@@ -98,9 +98,12 @@ type Watcher interface {
 }
 
 // A Lineage is a Store that knows when it went back, restored from a backup for
-// instance: the identity differs from, or the revision is smaller than, any that
-// was seen before. An error says nothing about whether it went back, so a caller
-// that rests a write on the answer must not write.
+// instance: the identity differs from any that was seen before, or the revision
+// is smaller than it was before a CAS that was applied. The revision may count
+// writes that are not durable yet, so a failover that loses them may make it
+// smaller than one that only Lineage has returned. An error says nothing about
+// whether the store went back, so a caller that rests a write on the answer must
+// not write.
 type Lineage interface {
 	Lineage(ctx context.Context) (identity string, revision int64, err error)
 }

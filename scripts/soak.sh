@@ -45,7 +45,9 @@ timed_count=8
 # What takes as long as it takes, which is minutes.
 long='. ./grant/sim TestFocuses
 . ./grant/dirstore TestCrashStates
-. ./sequencer TestFleet'
+. ./sequencer TestFleet
+server ./noderun TestNoOverlap
+server ./noderun TestGenerators'
 
 # step NAME COMMAND… runs one step, and notes how it went and how long it took.
 step() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/grant/storetest"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -131,4 +133,78 @@ func TestLineageBeforeUse(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 	})
+}
+
+// TestLineageAfterFailover: a store that fails over loses writes that were never
+// durable, though it has counted them. Its members go on without a fence. That it
+// lost one that was applied they notice all the same.
+func TestLineageAfterFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
+		s := new(storetest.Replicated)
+		at := &movedStore{Replicated: s}
+		var members []*sequencer.Sequencer
+		for range 4 {
+			members = append(members, open(t, at, &sequencer.Config{Layout: firn.Default(), Window: time.Minute}))
+		}
+		defer func() {
+			for _, q := range members {
+				_ = q.Close(t.Context())
+			}
+		}()
+		// use takes IDs, and returns how many members had one in the last second.
+		use := func(d time.Duration) (n int) {
+			for end := time.Now().Add(d); time.Now().Before(end); {
+				n = 0
+				next := time.Now().Add(time.Second)
+				for _, q := range members {
+					if _, err := q.TryNext(); err == nil {
+						n++
+					}
+				}
+				time.Sleep(time.Until(next))
+			}
+			return n
+		}
+		if n := use(2 * time.Minute); n != 4 {
+			t.Fatalf("%d of 4 members make IDs", n)
+		}
+		for _, lasts := range []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute} {
+			s.StopStandby() // waits end by timeouts
+			use(lasts)
+			unknown := 0
+			for _, q := range members {
+				unknown += int(q.Stats().Keeper.Unknown)
+			}
+			if lasts >= time.Minute && unknown == 0 {
+				t.Error("no result was unknown")
+			}
+			s.Failover()
+			if n := use(2 * time.Minute); n != 4 {
+				_, err := members[0].TryNext()
+				t.Fatalf("after a failover that came %v after the standby was lost, %d of 4 members make IDs: %v", lasts, n, err)
+			}
+		}
+		at.lost.Store(100)
+		if n := use(5 * time.Minute); n != 0 {
+			t.Errorf("%d of 4 members make IDs in a store that lost applied writes", n)
+		}
+		for _, q := range members {
+			if _, err := q.TryNext(); !errors.Is(err, grant.ErrRolledBack) {
+				t.Errorf("%v in a store that lost applied writes, want ErrRolledBack", err)
+			}
+		}
+		at.lost.Store(0)
+	})
+}
+
+// A movedStore says that it has lost some of its writes.
+type movedStore struct {
+	*storetest.Replicated
+	lost atomic.Int64
+}
+
+func (s *movedStore) Lineage(ctx context.Context) (string, int64, error) {
+	identity, revision, err := s.Replicated.Lineage(ctx)
+	return identity, revision - s.lost.Load(), err
 }

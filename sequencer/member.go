@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -368,22 +367,11 @@ func (m *member[I]) gaveUp(err error) error {
 	}
 }
 
-// final are reasons for which waiting for a window does not help.
-var final = [...]error{
-	grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrClockBehind,
-	grant.ErrClockAhead, grant.ErrRolledBack, grant.ErrDamaged, grant.ErrNewerVersion,
-}
-
-// isFinal reports whether err is one of these.
-func isFinal(err error) bool {
-	return slices.ContainsFunc(final[:], func(f error) bool { return errors.Is(err, f) })
-}
-
 // saysWhy reports whether err is of what the store or the clock says, so that it
 // is not the store that fails.
 func saysWhy(err error) bool {
 	var clock *firn.ClockError
-	return isFinal(err) || errors.Is(err, grant.ErrNodesExhausted) || errors.As(err, &clock)
+	return grant.IsFinal(err) || errors.Is(err, grant.ErrClockAhead) || errors.Is(err, grant.ErrNodesExhausted) || errors.As(err, &clock)
 }
 
 // refused is why waiting for a window does not help, or nil.
@@ -404,10 +392,7 @@ func (m *member[I]) refused(status grant.Status) error {
 		}
 		return status.Err
 	}
-	if ahead := (*grant.ClockAheadError)(nil); errors.As(status.Err, &ahead) && ahead.Comparing {
-		return nil
-	}
-	if isFinal(status.Err) {
+	if grant.IsFinal(status.Err) {
 		return status.Err
 	}
 	return nil

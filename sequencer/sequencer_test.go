@@ -240,7 +240,11 @@ func TestLife(t *testing.T) {
 func TestRecreateAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		var all ids
-		for range 5 {
+		times := 5
+		if testing.Short() {
+			times = 2
+		}
+		for range times {
 			create(t, s, layout, 0)
 			q := open(t, s, &sequencer.Config{Layout: layout, Nodes: &sequencer.Range{Lo: 3, Hi: 3}, WaitForNode: true})
 			all.add(t, next(t, q, 4096*500)...) // half a second ahead
@@ -681,8 +685,11 @@ func Test128(t *testing.T) {
 // and have their sequencer detached, destroyed and created again under them.
 func TestFleet(t *testing.T) {
 	hours := 12
-	if os.Getenv("FIRN_SOAK") != "" {
+	switch {
+	case os.Getenv("FIRN_SOAK") != "":
 		hours = 30 * 24
+	case testing.Short():
+		hours = 2
 	}
 	synctest.Test(t, func(t *testing.T) {
 		mem := new(memstore.Store)
@@ -765,7 +772,7 @@ func TestFleet(t *testing.T) {
 		fleet.Wait()
 		t.Logf("report: synctest: 100 processes, %d virtual hours, %d opened, %d of them crashed, %d numbers given back early, %d renewals, %d IDs, no duplicate",
 			hours, counts.opened, counts.crashed, counts.detached, counts.renewed, len(all.seen))
-		if counts.crashed == 0 || counts.detached == 0 || counts.renewed < 1000 || len(all.seen) < 10_000 {
+		if counts.crashed == 0 || counts.detached == 0 || counts.renewed < uint64(80*hours) || len(all.seen) < 800*hours {
 			t.Error("that is not what was to be shown")
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/firnid/firn/server/metrics"
 	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/rpcapi"
+	"github.com/firnid/firn/server/tracing"
 )
 
 // protocols are those that are served.
@@ -55,7 +56,7 @@ func (s *Server) newConsole() (*console.Console, error) {
 
 func (s *Server) newHandler() *httpapi.Handler {
 	return httpapi.NewHandler(httpapi.Config{
-		Backend: s.source.backend(), Ready: s.ready, Console: s.pages, Metrics: s.metrics.Handler(),
+		Backend: s.source.backend(), Console: s.pages, Metrics: s.metrics.Handler(),
 		Limit: s.c.Limit, Limits: s.c.Limits,
 		AnyHost: s.c.AnyHost || s.c.Tokens != nil, Auth: s.authorizer(), TLS: tlsState,
 		Trace: s.c.Tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
@@ -65,7 +66,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 
 func (s *Server) newRPC() *rpcapi.Server {
 	c := rpcapi.Config{
-		Backend: s.source.backend(), Ready: s.ready, Limit: s.c.Limit, Limits: s.c.Limits,
+		Backend: s.source.backend(), Limit: s.c.Limit, Limits: s.c.Limits,
 		Auth: s.authorizer(), TLSState: listen.StateOf, Log: s.c.Log, Options: s.c.Tracer.GRPCServer(),
 		Observe: func(_ string, code codes.Code, d time.Duration) { s.metrics.Observe("grpc", outcomeOfCode(code), d) },
 	}
@@ -77,11 +78,18 @@ func (s *Server) newRPC() *rpcapi.Server {
 
 func (s *Server) newRESP() *respapi.Server {
 	l := s.c.Limits
+	var trace func(context.Context) (context.Context, func(respapi.Answered))
+	if begin := s.c.Tracer.RESP(); begin != nil {
+		trace = func(ctx context.Context) (context.Context, func(respapi.Answered)) {
+			ctx, end := begin(ctx)
+			return ctx, func(a respapi.Answered) { end(tracing.Commands(a)) }
+		}
+	}
 	return respapi.NewServer(respapi.Config{
 		Backend: s.source.backend(), Limit: s.c.Limit, MaxConns: s.c.MaxConns, MaxCount: l.Count, MaxBytes: l.Body,
 		ReadTimeout: l.Read, WriteTimeout: l.Write, IdleTimeout: s.c.RESPIdle,
 		Auth: s.authorizer(), TLSState: listen.StateOf,
-		Version: s.c.Version, Log: s.c.Log, Trace: s.c.Tracer.RESP(),
+		Version: s.c.Version, Log: s.c.Log, Trace: trace,
 		Observe: func(_ string, n, _ int, d time.Duration, failed bool) {
 			o := metrics.OK
 			if failed {

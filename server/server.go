@@ -118,7 +118,6 @@ type Server struct {
 	c       Config
 	guard   *auth.Guard // nil if everyone may do everything
 	source  source
-	ready   *service.Readiness
 	metrics *metrics.Set
 	pages   *console.Console
 
@@ -127,17 +126,18 @@ type Server struct {
 	rpc     *rpcapi.Server
 	resp    *respapi.Server
 
-	watching     context.Context // done when Drain is called
+	watching     context.Context // done when requests have ended
 	stopWatching context.CancelFunc
 
 	mu      sync.Mutex // guards what follows, except for calls of Wait
 	muxes   []*listen.Mux
 	closed  bool
-	running sync.WaitGroup // what accepts connections
-	watched sync.WaitGroup // what runs until watching is done
+	running sync.WaitGroup          // what accepts connections
+	watched sync.WaitGroup          // what runs until watching is done
+	cut     context.CancelCauseFunc // ends the wait of the first Shutdown; nil before it
 
-	shutdown sync.Once
-	stopped  error // what Shutdown returns
+	ended   chan struct{} // closed when that returns
+	stopped error         // what it returns
 }
 
 // New makes a Server, which does nothing before Serve. Whether or not it serves, it ends
@@ -157,7 +157,6 @@ func New(c Config) (*Server, error) {
 	if s.source, err = newSource(c); err != nil {
 		return nil, err
 	}
-	s.ready = service.NewReadiness(s.source.backend())
 	s.metrics = metrics.New(s.shown())
 	if s.pages, err = s.newConsole(); err != nil {
 		s.source.close(context.Background(), c.Log)
@@ -169,6 +168,7 @@ func New(c Config) (*Server, error) {
 	s.web.RegisterOnShutdown(s.pages.Close) // streams of pages do not end by themselves
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
 	s.watching, s.stopWatching = context.WithCancel(context.Background())
+	s.ended = make(chan struct{})
 	if c.Tokens != nil {
 		s.logTokens("tokens were read")
 	}
@@ -232,13 +232,19 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 		s.running.Go(func() {
 			err := f()
 			if errors.Is(err, net.ErrClosed) || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
-				err = nil
+				err = nil // of its Mux, which knows why
 			}
 			done <- err
 		})
 	}
 	for _, mux := range s.muxes {
-		accept(mux.Serve)
+		s.running.Go(func() {
+			err := mux.Serve()
+			if s.isClosed() {
+				err = nil
+			}
+			done <- err
+		})
 		accept(func() error { return s.web.Serve(mux.Listener(listen.HTTP)) })
 		accept(func() error { return s.rpc.Serve(mux.Listener(listen.GRPC)) })
 		accept(func() error { return s.resp.Serve(mux.Listener(listen.RESP)) })
@@ -263,20 +269,47 @@ func (s *Server) open(protocol listen.Protocol) (n int64) {
 }
 
 // Drain makes /readyz answer 503, and removes the Server from the members of its store.
-// It still answers requests, so that a load balancer has the time to notice, and asks
-// clients of HTTP and gRPC to make another connection. RESP has no word for that.
+// It still answers requests, also with IDs of other servers, so that a load balancer has
+// the time to notice, and asks clients of HTTP and gRPC to make another connection. RESP
+// has no word for that.
 func (s *Server) Drain() {
 	s.handler.Drain()
 	s.rpc.Drain()
-	s.stopWatching()
+	if s.source.announcer != nil {
+		s.source.announcer.Leave()
+	}
 }
 
 // Shutdown closes the listeners, lets requests finish until ctx is done, and then ends
 // them: the error then is that of ctx. Node IDs are given back, for which there is a moment
 // after ctx is done, too. Nothing of the Server runs when Shutdown returns.
+//
+// It may be called more than once, also while another call waits: all of them return the
+// same, and the context that is done first ends the requests.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.shutdown.Do(func() { s.stopped = s.stop(ctx) })
+	s.mu.Lock()
+	cut := s.cut
+	var until context.Context
+	if cut == nil {
+		until, s.cut = context.WithCancelCause(ctx)
+		defer s.cut(nil)
+	}
+	s.mu.Unlock()
+	if cut != nil {
+		defer context.AfterFunc(ctx, func() { cut(ctx.Err()) })()
+		<-s.ended
+		return s.stopped
+	}
+	defer close(s.ended)
+	s.stopped = s.stop(until)
 	return s.stopped
+}
+
+// isClosed reports whether Shutdown was called.
+func (s *Server) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 func (s *Server) stop(ctx context.Context) error {
@@ -301,8 +334,9 @@ func (s *Server) stop(ctx context.Context) error {
 		_ = s.resp.Close()
 	}
 	s.running.Wait()
-	s.watched.Wait()
+	s.stopWatching()
 	s.pages.Close()
 	s.source.close(ctx, s.c.Log)
+	s.watched.Wait()
 	return errors.Join(webErr, rpcErr, respErr)
 }

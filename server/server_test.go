@@ -9,14 +9,20 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/nettest"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -151,6 +157,18 @@ func TestServeEnds(t *testing.T) {
 	if err := srv.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
+	srv, err = server.New(server.Config{Static: new(service.StaticConfig)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := at()
+	time.AfterFunc(10*time.Millisecond, func() { _ = gone.Close() })
+	if err := srv.Serve(server.Listener{Listener: gone}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Serve on a listener that another one closes: %v, want %v", err, net.ErrClosed)
+	}
+	if err := srv.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
 	late := at()
 	if err := srv.Serve(server.Listener{Listener: late}); err != nil || !closed(late) || !closed(well) {
 		t.Errorf("Serve after Shutdown: %v", err)
@@ -181,4 +199,97 @@ func TestShutdownBesideServe(t *testing.T) {
 		})
 		both.Wait()
 	}
+}
+
+// TestShutdownTwice: a second Shutdown whose context is done ends the requests that the first
+// one waits for, and both return.
+func TestShutdownTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hours, err := firn.ParseLayout("bits=time:40.node:10.seq:0,unit=1h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		static := &service.StaticConfig{Layout: hours, Options: new(firn.Options)}
+		srv, err := server.New(server.Config{Static: static, Limit: 2 * time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := nettest.NewPipes()
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(server.Listener{Listener: l}) }()
+		client, conn := net.Pipe()
+		defer client.Close()
+		l.Add(conn)
+		fmt.Fprint(client, "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		synctest.Wait()
+
+		first := make(chan error, 1)
+		go func() { first <- srv.Shutdown(context.Background()) }()
+		time.Sleep(time.Minute)
+		select {
+		case err := <-first:
+			t.Errorf("Shutdown does not wait for a request: %v", err)
+		default:
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begin := time.Now()
+		for i, err := range []error{srv.Shutdown(ctx), <-first} {
+			if err == nil {
+				t.Errorf("call %d: a request was cut off, and the error is nil", i)
+			}
+		}
+		if took := time.Since(begin); took != time.Minute {
+			t.Errorf("it took %v, want the minute of the second call", took)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTokenEndsWhileDraining: a token that is taken out of its file ends while the server drains.
+func TestTokenEndsWhileDraining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "tokens.yaml")
+		write := func(text string) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		token, hash := auth.NewToken()
+		write("tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n")
+		tokens, err := auth.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv, err := server.New(server.Config{Static: new(service.StaticConfig), Tokens: tokens})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := nettest.NewPipes()
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(server.Listener{Listener: l}) }()
+		client, conn := net.Pipe()
+		defer client.Close()
+		l.Add(conn)
+		in := bufio.NewReader(client)
+		for i, want := range []string{"+OK\r\n", "+PONG\r\n", "-NOAUTH Authentication required.\r\n"} {
+			fmt.Fprint(client, [...]string{"AUTH " + token, "PING", "PING"}[i]+"\r\n")
+			if got, err := in.ReadString('\n'); got != want || err != nil {
+				t.Errorf("answer %d is %q, %v, want %q", i, got, err, want)
+			}
+			if i == 0 {
+				srv.Drain()
+				continue
+			}
+			write("tokens: []\n")
+			time.Sleep(10 * time.Second)
+		}
+		_ = client.Close()
+		if err := errors.Join(srv.Shutdown(t.Context()), <-served); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -48,6 +48,7 @@ func newSource(c Config) (s source, err error) {
 	}
 	cluster := service.ClusterConfig{
 		Fleet: service.NewFleet(store, s.answers.Silent), Config: c.Sequencers, MaxNames: c.MaxNames, Template: c.Template,
+		Acquired: s.announcer.Update,
 	}
 	if c.Forward != nil {
 		f := *c.Forward

@@ -30,6 +30,9 @@ import (
 func TestChaos(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	duration := 6 * time.Second
+	if testing.Short() {
+		duration = time.Second
+	}
 	if text := os.Getenv("FIRN_SOAK"); text != "" {
 		var err error
 		if duration, err = time.ParseDuration(text); err != nil {

@@ -533,9 +533,12 @@ func TestCrashStates(t *testing.T) {
 		for _, sc := range scenarios() {
 			t.Run(sc.name, func(t *testing.T) {
 				t.Parallel()
-				if os.Getenv("FIRN_SOAK") != "" {
+				switch {
+				case os.Getenv("FIRN_SOAK") != "":
 					sc.preempts++
 					sc.kills = 1
+				case testing.Short():
+					sc.preempts = min(sc.preempts, 1)
 				}
 				ch := &checker{seen: make(map[string]bool)}
 				n, err := explore(t, sc, noMutant, ch)

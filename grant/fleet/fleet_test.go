@@ -16,6 +16,9 @@ func size() (processes, bits int) {
 	if soak() {
 		return 1 << 16, 16
 	}
+	if testing.Short() {
+		return 1 << 8, 8
+	}
 	return 1 << 11, 11
 }
 
@@ -124,8 +127,11 @@ func testFleet(t *testing.T, p plan) {
 // a needle, and those who crash keep others out for a window.
 func TestNoRoom(t *testing.T) {
 	processes, bits := 1<<9, 9
-	if soak() {
+	switch {
+	case soak():
 		processes, bits = 1<<12, 12
+	case testing.Short():
+		processes, bits = 1<<6, 6
 	}
 	run(t, "no number to spare", usualPlan(processes, bits, time.Minute))
 }

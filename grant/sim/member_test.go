@@ -55,7 +55,10 @@ type process struct {
 
 	request   int   // the request under way, 0 if none
 	timer     int   // the timer that is not replaced
-	revision  int64 // of the store, as it said last
+	shown     int64 // the revision of the store, as it said last
+	settled   int64 // the greatest that a write that was applied has followed
+	settledAt int64 // when it said so
+	revision  int64 // the greatest of these that the store has shown since
 	revised   int64 // when it did
 	floor     int64 // the latest that it has read, in ms
 	floorRead int64 // when it has
@@ -383,6 +386,7 @@ func (w *world) ask(p *member, a grant.Action) {
 			w.After(back, func() { answer(grant.Event{Err: grant.ErrNotSent}) })
 			return
 		}
+		shown, at := p.shown, p.revised
 		if a.Kind == grant.CAS && (p.request != token || p.life != life) {
 			w.fault(lateCAS)
 		}
@@ -395,7 +399,12 @@ func (w *world) ask(p *member, a grant.Action) {
 			p.shaky = w.Now
 			return
 		}
-		w.After(back, func() { answer(e) })
+		w.After(back, func() {
+			if e.Applied && p.request == token && p.life == life && shown > p.settled {
+				p.settled, p.settledAt = shown, at
+			}
+			answer(e)
+		})
 	})
 }
 
@@ -412,11 +421,24 @@ func (w *world) whereIsIt(p *member, a grant.Action) (e grant.Event, ok bool) {
 		p.shaky = w.Now
 		return e, mutant.On(mutant.LineageIgnored)
 	}
-	back := w.store.revision < p.revision
-	p.revision, p.revised = w.store.revision, w.Now
-	if back {
+	now := w.store.revision
+	back := now < p.revision
+	switch {
+	case back:
+		if w.store.restored < p.settledAt {
+			w.Fail("frozen: member %d takes a failover for a restore: the revision is %d, and was %d", p.id, now, p.revision)
+		}
+		p.settled, p.revision = never, never
 		e.Kind = grant.WentBack
+	case now < p.settled:
+		p.settled = p.revision
+	default:
+		p.revision = p.settled
 	}
+	if mutant.On(mutant.RevisionOnRead) {
+		p.revision = now
+	}
+	p.shown, p.revised = now, w.Now
 	return e, !back
 }
 

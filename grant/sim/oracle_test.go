@@ -195,7 +195,8 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	n := w.number(k)
 	was, is := w.of(before), w.of(next)
 	is.applied, is.base = true, was.Until
-	if same := was.held() && was.Owner == is.Owner; same {
+	same := was.held() && was.Owner == is.Owner
+	if same {
 		is.base = was.base
 		if is.Until < was.base {
 			w.Fail("windows: the mark of %s becomes %d, below %d, where the grant of its owner began", k, is.Until, was.base)
@@ -203,9 +204,9 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	} else if is.held() {
 		is.floor = w.floor()
 	}
-	if w.ended && is.State == "held" {
+	if is.State == "held" && (w.ended || !same && field(w.store.values[configKey], `"state":`) != "attached") {
 		is.late = true
-		if was.State == "held" && !was.late { // a late claim may settle itself, and is then dropped
+		if w.ended && was.State == "held" && !was.late { // a late claim may settle itself, and is then dropped
 			w.Fail("ended: the window of %s is renewed, and detach or destroy had returned", k)
 		}
 	}

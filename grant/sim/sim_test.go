@@ -30,6 +30,9 @@ func runs() (seeds uint64, hours int) {
 	if soak() {
 		return 20_000, 5
 	}
+	if testing.Short() {
+		return 2, 5
+	}
 	return usualRuns, 5
 }
 
@@ -108,7 +111,7 @@ func TestSimulator(t *testing.T) {
 	if soak() {
 		wantHours, wantIDs = 100_000, 1_000_000_000
 	}
-	if soakTime() > 0 {
+	if soakTime() > 0 || testing.Short() {
 		wantHours, wantIDs = float64(hours), 1
 	}
 	if sum.Hours < wantHours || sum.IDs < wantIDs {
@@ -144,7 +147,11 @@ func percent(part, of int) float64 { return 100 * float64(part) / float64(max(of
 
 // TestDeterminism: a seed does the same every time.
 func TestDeterminism(t *testing.T) {
-	inParallel(20, func(seed uint64) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 2
+	}
+	inParallel(seeds, func(seed uint64) {
 		if a, b := run(seed, 2), run(seed, 2); a != b {
 			t.Errorf("seed %d: %+v, and then %+v", seed, a, b)
 		}
@@ -178,8 +185,8 @@ type mistake struct {
 // Two are made on the generator's side of the simulator. "tick at until" moves the
 // limit by a tick, which is what a term does whose test is slot's tick <= until;
 // "slot across terms" composes a slot that was taken before anew. "target
-// unchecked" and "lineage ignored" are made in the simulator's model of a server
-// and of a Keeper, the second in the Keeper too.
+// unchecked", "lineage ignored" and "revision on read" are made in the simulator's
+// model of a server and of a Keeper, the latter two in the Keeper too.
 var mistakes = map[mutant.Mutant]mistake{
 	mutant.StartAtClock:     {breaks: "lemma 2: from is the clock, not max(clock, mark, floor)"},
 	mutant.SealLate:         {breaks: "lemma 2: a release's mark is from before the seal", focus: focus{Faults: []fault{released, lateSeal}}},
@@ -260,6 +267,10 @@ var mistakes = map[mutant.Mutant]mistake{
 		breaks: "freeze: a store that does not say where it is is written to",
 		focus:  focus{World: "lineage", Faults: []fault{restore}, Window: 5000, Every: 120_000, Silent: 0.7},
 	},
+	mutant.RevisionOnRead: {
+		breaks: "freeze: a revision that only a read has shown must never fall",
+		focus:  focus{World: "lineage, standby", Faults: []fault{lag}, Window: 5000, Every: 5000},
+	},
 	mutant.ClaimAhead:       {breaks: "stalls: a clock that is ahead of the store's claims numbers", focus: focus{World: "besieged, clock"}},
 	mutant.CursorKeepsBlock: {breaks: "lemma 3: a cursor goes on with its block after a wait in line", elsewhere: "firn.TestCursorForgetsItsBlockInLine"},
 	mutant.TargetUnchecked:  {breaks: "forwarding: a server answers a hop that is for another"},
@@ -268,6 +279,9 @@ var mistakes = map[mutant.Mutant]mistake{
 // TestFocuses: what makes mistakes show soon is no mistake by itself.
 func TestFocuses(t *testing.T) {
 	seeds, hours := uint64(4), 1
+	if testing.Short() {
+		t.Skip("it runs a world for each mistake; TestSimulator has a few runs of all")
+	}
 	if soak() && soakTime() == 0 {
 		seeds, hours = 600, 2
 	}
@@ -290,6 +304,9 @@ func TestMutants(t *testing.T) {
 	if mutant.Enabled {
 		testMutants(t)
 		return
+	}
+	if testing.Short() {
+		t.Skip("it builds the tests with every mistake, which takes minutes")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

@@ -23,11 +23,13 @@ type store struct {
 	rev      map[string]int64
 	revOf    map[string]int64
 
-	epoch int   // of connections: a request of an earlier one gets no answer
-	down  int64 // it does not answer before
+	epoch    int   // of connections: a request of an earlier one gets no answer
+	down     int64 // it does not answer before
+	restored int64 // when a backup was put in its place last
 
 	standby map[string][]byte // what the standby has, while it lags behind
 	durable int64             // its revision
+	knew    time.Duration     // and the longest window that it knows of
 	lagging []write           // what it has not, in order
 	old     map[string][]byte // what a primary has that was replaced and still runs; nil if there is none
 	backup  *backup           // the last one
@@ -50,7 +52,7 @@ type backup struct {
 }
 
 func newStore(w *world) *store {
-	return &store{w: w, down: never, values: make(map[string][]byte), rev: make(map[string]int64), revOf: make(map[string]int64)}
+	return &store{w: w, down: never, restored: never, values: make(map[string][]byte), rev: make(map[string]int64), revOf: make(map[string]int64)}
 }
 
 // do does a request at this moment; by is nil where an operator makes it. It is
@@ -131,7 +133,7 @@ func (s *store) lag() {
 		return
 	}
 	s.w.fault(lag)
-	s.standby, s.durable = maps.Clone(s.values), s.revision
+	s.standby, s.durable, s.knew = maps.Clone(s.values), s.revision, s.w.known
 	epoch := s.epoch
 	s.w.After(s.w.upTo(minute), func() {
 		switch {
@@ -164,7 +166,8 @@ func (s *store) failOver() {
 	s.epoch++
 	old := s.values
 	s.values, s.revision, s.standby, s.lagging = s.standby, s.durable, nil, nil
-	s.down = w.Now + w.upTo(5*second)
+	w.known = s.knew
+	s.down = w.Now + second + w.upTo(4*second) // see grant's lineageFor
 	for _, p := range w.members {
 		p.disturbed = max(p.disturbed, w.Now+2*w.window()+30*second)
 	}
@@ -182,11 +185,11 @@ func (s *store) failOver() {
 
 // save makes a backup, of what is durable.
 func (s *store) save() {
-	values, revision := s.values, s.revision
+	values, revision, known := s.values, s.revision, s.w.known
 	if s.standby != nil {
-		values, revision = s.standby, s.durable
+		values, revision, known = s.standby, s.durable, s.knew
 	}
-	s.backup = &backup{maps.Clone(values), maps.Clone(s.rev), revision, s.w.known}
+	s.backup = &backup{maps.Clone(values), maps.Clone(s.rev), revision, known}
 	if s.first == nil {
 		s.first = s.backup
 	}
@@ -195,6 +198,7 @@ func (s *store) save() {
 // restore puts a backup in the store's place.
 func (s *store) restore(b *backup) {
 	s.epoch++
+	s.restored = s.w.Now
 	s.values, s.rev, s.revision, s.backup = maps.Clone(b.values), maps.Clone(b.rev), b.revision, nil
 	s.w.known = b.known
 	s.standby, s.lagging, s.old = nil, nil, nil

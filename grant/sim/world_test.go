@@ -136,14 +136,15 @@ func (f focus) fill() focus {
 
 // shapes are the worlds that a focus can ask for.
 var shapes = map[string]shape{
-	"":                {},
-	"wild":            {wild: true},
-	"skewed":          {skewed: true},
-	"standby":         {standby: true},
-	"lineage":         {lineage: true},
-	"besieged":        {besieged: true},
-	"spoiled":         {wild: true, spoiled: true},
-	"besieged, clock": {besieged: true, clock: true},
+	"":                 {},
+	"wild":             {wild: true},
+	"skewed":           {skewed: true},
+	"standby":          {standby: true},
+	"lineage":          {lineage: true},
+	"lineage, standby": {lineage: true, standby: true},
+	"besieged":         {besieged: true},
+	"spoiled":          {wild: true, spoiled: true},
+	"besieged, clock":  {besieged: true, clock: true},
 }
 
 // choose chooses the shape of a seed's run, and when it begins.

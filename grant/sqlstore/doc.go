@@ -62,5 +62,7 @@
 // The sql.DB may be one that a program uses for other things too. A connection that it
 // gave back inside a transaction does no harm: in MySQL, which keeps such a connection
 // in the pool, each call ends what was left open, and a CAS commits. In PostgreSQL, pgx
-// throws it away; with another driver, a CAS on it has an unknown result.
+// throws it away; with another driver, a CAS on it has an unknown result. A connection
+// on which a call fails is closed, as the next one may fail for the same reason, such as
+// tables that another user has locked.
 package sqlstore

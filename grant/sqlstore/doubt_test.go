@@ -146,6 +146,8 @@ func TestWatch(t *testing.T) {
 		after("the list is emptied", func() { f.standbys = "" }, soon, "synchronous_standby_names is empty now")
 		after("it stays so", func() {}, time.Minute)
 		after("the list is back", func() { f.standbys = "*" }, soon, "resolved: synchronous_standby_names is empty now")
+		after("an archive", func() { f.others = "pg_receivewal" }, soon, "pg_receivewal may confirm a commit in place of a standby")
+		after("the archive has ended", func() { f.others = "" }, soon, `resolved: synchronous_standby_names is "*"`)
 		after("no flush", func() { f.settings[0] = "off" }, soon, "fsync is off")
 		after("it does not answer", func() { f.fault = func(string, func()) error { return errors.New("away") } }, time.Minute)
 		after("flush again", func() { f.fault, f.settings[0] = nil, "on" }, soon, "resolved: sqlstore: the database would lose")

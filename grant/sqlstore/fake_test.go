@@ -27,6 +27,7 @@ type fake struct {
 	kind     string    // of the table, as in relpersistence
 	standbys string    // synchronous_standby_names
 	replicas int64
+	others   string   // what confirms commits and is no standby
 	warned   []string // what the driver has got, see warnings
 
 	// fault is asked before a statement, with its first word, and may fail it. It
@@ -209,7 +210,7 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 	}
 	switch {
 	case strings.Contains(query, "synchronous_standby_names"):
-		return one(f.standbys, f.replicas)
+		return one(f.standbys, f.replicas, f.others)
 	case strings.Contains(query, "current_setting('fsync')"):
 		return one(f.settings[0], f.settings[1], f.settings[2], f.settings[3])
 	case strings.Contains(query, "relpersistence <> 't'"):

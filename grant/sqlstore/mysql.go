@@ -118,11 +118,11 @@ func variablesMySQL(ctx context.Context, db *sql.DB, what string, names ...strin
 
 // checkMySQL sees that what is executed is committed, and what is committed on disk.
 func checkMySQL(ctx context.Context, db *sql.DB) error {
-	session, err := variablesMySQL(ctx, db, "SESSION VARIABLES", "autocommit", "transaction_isolation", "tx_isolation")
+	session, err := variablesMySQL(ctx, db, "SESSION VARIABLES", "autocommit", "transaction_isolation", "tx_isolation", "sql_log_bin", "wsrep_on")
 	if err != nil {
 		return err
 	}
-	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_flush_log_at_trx_commit", "innodb_flush_method", "log_bin", "sync_binlog")
+	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_flush_log_at_trx_commit", "innodb_flush_method", "log_bin", "sync_binlog", "wsrep_on")
 	if err != nil {
 		return err
 	}
@@ -131,6 +131,10 @@ func checkMySQL(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("%w: autocommit is %s: nothing would be committed; set it to 1 in the driver's options", ErrUnfit, session["autocommit"])
 	case session["transaction_isolation"] == "READ-UNCOMMITTED", session["tx_isolation"] == "READ-UNCOMMITTED":
 		return fmt.Errorf("%w: the isolation level is READ UNCOMMITTED: reads show what is not committed; set transaction_isolation to REPEATABLE-READ", ErrUnfit)
+	case session["sql_log_bin"] == "OFF":
+		return fmt.Errorf("%w: sql_log_bin is OFF in this user's sessions: no replica gets what is committed; remove it from the driver's options and from init_connect", ErrUnfit)
+	case session["wsrep_on"] == "OFF" && set["wsrep_on"] == "ON":
+		return fmt.Errorf("%w: wsrep_on is OFF in this user's sessions: no other node of the Galera cluster gets what is committed; remove it from the driver's options and from init_connect", ErrUnfit)
 	case flush != "1":
 		return fmt.Errorf("%w: innodb_flush_log_at_trx_commit is %s: a power loss would take back what is committed; set it to 1", ErrUnfit, flush)
 	case strings.EqualFold(set["innodb_flush_method"], "nosync"), strings.EqualFold(set["innodb_flush_method"], "littlesync"):

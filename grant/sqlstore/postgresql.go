@@ -249,11 +249,18 @@ func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 
 // findingsPostgreSQL looks for replicas that may lack what was committed.
 func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
-	var names string
+	var names, others string
 	var replicas int
-	err = db.QueryRowContext(ctx, `SELECT current_setting('synchronous_standby_names'),
-		(SELECT count(*) FROM pg_stat_replication) + (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical' AND NOT active)`).
-		Scan(&names, &replicas)
+	// Anything that streams the log may count as a standby. A user without the role
+	// pg_monitor does not see sync_state.
+	err = db.QueryRowContext(ctx, `SELECT names,
+		(SELECT count(*) FROM pg_stat_replication) + (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical' AND NOT active),
+		(SELECT COALESCE(string_agg(DISTINCT COALESCE(r.application_name, 'a logical subscriber'), ', '), '')
+			FROM pg_stat_replication r LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid
+			WHERE (s.slot_type = 'logical' OR r.application_name IN ('pg_receivewal', 'pg_basebackup', 'pg_recvlogical'))
+				AND COALESCE(r.sync_state <> 'async', strpos(names, '*') > 0 OR strpos(lower(names), lower(r.application_name)) > 0))
+		FROM current_setting('synchronous_standby_names') AS names`).
+		Scan(&names, &replicas, &others)
 	if err != nil {
 		return nil, err
 	}
@@ -263,6 +270,10 @@ func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []fin
 		found = append(found, finding{what: "names", text: "synchronous_standby_names is empty now: PostgreSQL waits for no replica any more, and a failover is not safe: " + repeat})
 	case names == "" && replicas > 0:
 		found = append(found, finding{what: "names", text: "PostgreSQL has replicas and waits for none (synchronous_standby_names is empty): " + repeat})
+	}
+	if names != "" && others != "" {
+		found = append(found, finding{what: "others", text: fmt.Sprintf("synchronous_standby_names is %q, so that %s may confirm a commit in place of a standby: %s; name the standbys there",
+			names, others, repeat)})
 	}
 	m.waited = m.waited || names != ""
 	return found, nil

@@ -238,6 +238,18 @@ func discard(conn *sql.Conn) {
 	_ = conn.Close()
 }
 
+// back gives a connection back to the pool after a call that ended with err. One
+// that has failed is not used again, unless it was because others were in the way:
+// it may have been left by another user in a state in which every call fails, with
+// tables locked for instance, and the pool hands out first what came back last.
+func (s *Store) back(conn *sql.Conn, err error) {
+	if err == nil || s.d.again(err) {
+		_ = conn.Close()
+		return
+	}
+	discard(conn)
+}
+
 // stale returns an error if a server is not to be believed that says of itself
 // what primary does: it is a replica, or was replaced by one that was promoted.
 func (s *Store) stale(state int64) error {
@@ -287,7 +299,7 @@ func (s *Store) read(ctx context.Context, f func(*sql.Conn) (state int64, err er
 				continue
 			}
 		}
-		_ = conn.Close() // back to the pool, which throws a broken one away
+		s.back(conn, err)
 		switch {
 		case err == nil:
 			return nil
@@ -401,13 +413,12 @@ func (e *doubtError) Unwrap() error { return e.error }
 // send makes one try of a CAS on a connection, which it gives back. It returns how
 // many rows were changed for good.
 func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next []byte) (changed int64, err error) {
-	keep := true
 	defer func() {
-		if keep {
-			_ = conn.Close() // back to the pool, which throws a broken one away
-		} else {
-			discard(conn)
+		if err != nil && s.d.duplicate(err) {
+			_ = conn.Close()
+			return
 		}
+		s.back(conn, err)
 	}()
 	if _, err := s.warnings(conn); err != nil { // of what came before
 		return 0, err
@@ -422,7 +433,6 @@ func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 		result, err = conn.ExecContext(ctx, s.update, next, key, old)
 	}
 	if s.d.readOnly(err) {
-		keep = false
 		err = fmt.Errorf("%w: %w", ErrReplica, err)
 	}
 	if err != nil {
@@ -432,10 +442,15 @@ func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 		return 0, &doubtError{err}
 	}
 	warned, err := s.warnings(conn)
+	if changed == 0 && s.d.begin != "" {
+		// Or what it has looked at stays locked, where autocommit was left off.
+		if err := s.begin(ctx, conn); err != nil {
+			return 0, err
+		}
+	}
 	if err == nil && changed > 0 {
 		var more []string
 		more, err = s.settle(ctx, conn)
-		keep = !errors.Is(err, ErrReplica) && !errors.Is(err, errOpen)
 		warned = append(warned, more...)
 	}
 	switch {
@@ -515,7 +530,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			query.WriteString(s.d.parameter(i + 1))
 			args[i] = key
 		}
-		query.WriteString(")")
+		fmt.Fprintf(&query, ") LIMIT %d", len(some)) // or a session may have a lower one
 		var rows []row
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
 			rows, err = s.rows(call, conn, query.String(), args...)

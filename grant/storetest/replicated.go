@@ -59,6 +59,7 @@ type entry struct {
 var (
 	_ grant.Store       = (*Replicated)(nil)
 	_ grant.MultiGetter = (*Replicated)(nil)
+	_ grant.Lineage     = (*Replicated)(nil)
 )
 
 // errWait is of a CAS that is applied at the primary alone, as far as is known.
@@ -250,6 +251,17 @@ func (r *Replicated) CAS(ctx context.Context, key string, old, next []byte) (boo
 // List calls yield for every key with the prefix. The values may be lost.
 func (r *Replicated) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	return r.list(ctx, nil, prefix, yield)
+}
+
+// Lineage counts what the primary has applied: a Failover can make it smaller.
+func (r *Replicated) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, err := r.enter(ctx, nil)
+	if err != nil {
+		return "", 0, err
+	}
+	return "replicated", int64(len(at.log)), nil
 }
 
 // Close ends the use of the store, and all waits.

@@ -107,7 +107,7 @@ var imports = []importLine{
 	{pattern: "server/nettest", imports: []string{"grant"}},
 	{
 		pattern: "server/tracing",
-		imports: []string{"grant", "server/requestid", "server/respapi"},
+		imports: []string{"grant", "server/requestid"},
 		tests:   []string{".", "grant/memstore", "server/httpapi", "server/service", "server/tracing/tracingtest"},
 	},
 	{pattern: "server/tracing/tracingtest"},
@@ -118,6 +118,8 @@ var imports = []importLine{
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
 	{pattern: "server/stores/sqltest"},
+	// Programs that take a node ID of a store.
+	{pattern: "server/noderun", imports: []string{".", "grant", "sequencer"}, tests: []string{"grant/memstore", "grant/dirstore"}},
 	// The server, tests of whole ones, and the command.
 	{
 		pattern: "server",

@@ -41,6 +41,7 @@ const (
 	CursorKeepsBlock        // a cursor keeps its block after it waited in the line
 	FenceUnheard            // a window that ends above the floor of a fence is used on
 	TargetUnchecked         // a server answers a hop meant for another member or store
+	RevisionOnRead          // a store's revision that a read has shown must never fall
 	count
 )
 
@@ -52,6 +53,7 @@ var names = [count]string{
 	"adopt on read", "mark uncapped", "fence short window", "fence lowers mark", "zero is no time",
 	"drop to clock", "round down", "recheck state", "shrunk record", "seal async",
 	"gap crossed", "lineage ignored", "claim ahead", "cursor keeps block", "fence unheard", "target unchecked",
+	"revision on read",
 }
 
 // String is the mistake in words.

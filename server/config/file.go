@@ -115,6 +115,7 @@ func (p *parser) fault(n *yaml.Node, format string, args ...any) {
 
 // mapping reads the keys below a path.
 func (p *parser) mapping(n *yaml.Node, path string) {
+	n = resolved(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return
 	}
@@ -157,11 +158,13 @@ func orTop(path string) string {
 // setting notes a value.
 func (p *parser) setting(key string, v *yaml.Node) {
 	s := Setting{Key: key, Line: v.Line}
+	v = resolved(v)
 	values := []*yaml.Node{v}
 	if v.Kind == yaml.SequenceNode {
 		values = v.Content
 	}
 	for _, one := range values {
+		one = resolved(one)
 		if one.Kind != yaml.ScalarNode || one.Tag == "!!null" {
 			p.fault(one, "%s needs a value", key)
 			return
@@ -176,6 +179,7 @@ var templateKeys = [...]string{"layout", "max-ahead", "window", "nodes"}
 
 // sequencers reads the templates.
 func (p *parser) sequencers(n *yaml.Node) {
+	n = resolved(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return
 	}
@@ -201,6 +205,7 @@ func (p *parser) sequencers(n *yaml.Node) {
 
 // template reads one.
 func (p *parser) template(t *Template, n *yaml.Node) {
+	n = resolved(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return
 	}
@@ -217,6 +222,7 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 			fault(k, "%s is said twice", k.Value)
 		}
 		t.lines[k.Value] = v.Line
+		v = resolved(v)
 		if v.Kind != yaml.ScalarNode {
 			fault(v, "%s is one value", k.Value)
 			continue
@@ -263,7 +269,7 @@ func beyond(node uint64, l firn.Layout) string {
 // Check finds templates that no sequencer can be created with, where usual has what counts
 // for what they do not say: its Layout, MaxAhead and node numbers. A zero Layout there is one
 // that is not known.
-func (f *File) Check(usual Template) (all []*Fault) {
+func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 	for _, t := range f.Templates {
 		fault := func(key, format string, args ...any) {
 			line := t.Line
@@ -288,6 +294,9 @@ func (f *File) Check(usual Template) (all []*Fault) {
 		}
 		if t.Window == 0 {
 			window = nil
+		}
+		if err := CheckTime(t.Layout, now); err != nil {
+			fault("layout", "%s", err)
 		}
 		if _, err := grant.DefaultConfig(nil, layout, ahead, window); err != nil {
 			key := "window"

@@ -129,7 +129,7 @@ func TestCheck(t *testing.T) {
 		if tt.usual.Layout.IsZero() {
 			tt.usual.Layout = firn.Default()
 		}
-		all := f.Check(tt.usual)
+		all := f.Check(tt.usual, importNow)
 		if tt.want == "" && len(all) > 0 || tt.want != "" && (len(all) != 1 || !strings.HasPrefix(all[0].Error(), tt.want)) {
 			t.Errorf("%q: %v, want %q", tt.text, all, tt.want)
 		}
@@ -143,7 +143,7 @@ func TestCheckUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, one := range f.Check(Template{HasNodes: true, Hi: 4000}) {
+	for _, one := range f.Check(Template{HasNodes: true, Hi: 4000}, importNow) {
 		got = append(got, one.Error())
 	}
 	if len(got) != 2 || !strings.HasPrefix(got[0], `f:3: sequencers: "b": the window is 99ms`) || !strings.HasPrefix(got[1], `f:5: sequencers: "d": nodes 0..4000`) {
@@ -160,96 +160,6 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-const hazelcastXML = `<?xml version="1.0"?>
-<hazelcast xmlns="http://www.hazelcast.com/schema/config">
-  <cluster-name>dev</cluster-name>
-  <map name="a"><backup-count>1</backup-count></map>
-  <flake-id-generator name="orders">
-    <prefetch-count>200</prefetch-count>
-    <prefetch-validity-millis>1000</prefetch-validity-millis>
-    <epoch-start>1577836800000</epoch-start>
-    <node-id-offset>512</node-id-offset>
-    <bits-sequence>12</bits-sequence>
-    <bits-node-id>10</bits-node-id>
-    <allowed-future-millis>2000</allowed-future-millis>
-    <statistics-enabled>false</statistics-enabled>
-  </flake-id-generator>
-  <flake-id-generator name="plain*"/>
-</hazelcast>`
-
-const hazelcastYAML = `hazelcast:
-  network: {port: 5701}
-  flake-id-generator:
-    orders:
-      prefetch-count: 200
-      prefetch-validity-millis: 1000
-      epoch-start: 1577836800000
-      node-id-offset: 512
-      bits-sequence: 12
-      bits-node-id: 10
-      allowed-future-millis: 2000
-      statistics-enabled: false
-    plain*: {}
-`
-
-// TestImport: XML and YAML say the same, and what comes of them is a firn.yaml.
-func TestImport(t *testing.T) {
-	var before string
-	for name, text := range map[string]string{"xml": hazelcastXML, "yaml": hazelcastYAML} {
-		i, err := ImportHazelcast([]byte(text), name)
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		if before != "" && i.YAML != before {
-			t.Errorf("XML and YAML are not the same:\n%s\n%s", before, i.YAML)
-		}
-		before = i.YAML
-		f, err := Parse([]byte(i.YAML), "imported", known)
-		if err != nil {
-			t.Fatalf("%v:\n%s", err, i.YAML)
-		}
-		orders, _ := f.Template("orders")
-		if orders.Layout.String() != "hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z" || *orders.MaxAhead != 2*time.Second || orders.Lo != 512 || orders.Hi != 1023 {
-			t.Errorf("%+v from\n%s", orders, i.YAML)
-		}
-		plain, _ := f.Template("plain7")
-		if plain.Layout.String() != "hazelcast" || plain.HasNodes || plain.MaxAhead != nil {
-			t.Errorf("%+v", plain)
-		}
-		left := strings.Join(i.Left, "\n")
-		for _, want := range []string{"prefetch-count 200", "Count: 200, Validity: 1s", "statistics-enabled false", "is not of Flake ID generators"} {
-			if !strings.Contains(left, want) {
-				t.Errorf("%s: what is left is\n%s\nwant %q", name, left, want)
-			}
-		}
-	}
-}
-
-func TestImportFaults(t *testing.T) {
-	in := func(inner string) string {
-		return "<hazelcast>\n<flake-id-generator name=\"a\">\n" + inner + "\n</flake-id-generator></hazelcast>"
-	}
-	for _, test := range []struct{ text, want string }{
-		{"<hazelcast/>", "there is no flake-id-generator"},
-		{"<other/>", "f:1: the root is other"},
-		{"<hazelcast>", "unexpected EOF"},
-		{"hazelcast: {}", "there is no flake-id-generator"},
-		{"other: {}", `f:1: there is "other"`},
-		{"text", "neither XML nor YAML"},
-		{in("<prefetch-count>0</prefetch-count>"), `f:3: prefetch-count of a: "0" is no number from 1 to 100000`},
-		{in("<bits-node-id>64</bits-node-id>"), "f:3: bits-node-id"},
-		{in("<bits-node-id>40</bits-node-id><bits-sequence>30</bits-sequence>"), "leave no bit for the time"},
-		{in("<node-id-offset>65536</node-id-offset>"), "beyond 65535"},
-		{in("<statistics-enabled>maybe</statistics-enabled>"), "true or false"},
-		{in("<epoch-start>x</epoch-start><prefetch-count>y</prefetch-count>"), "prefetch-count of a"},
-		{in("<epoch-start>${epoch}</epoch-start>"), `"${epoch}" is no number`},
-	} {
-		if i, err := ImportHazelcast([]byte(test.text), "f"); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%q: %+v, %v, want %q", test.text, i, err, test.want)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("listen: [a]\nsequencers: {'a*': {layout: hazelcast, window: 60s, nodes: 0..5}}"))
 	f.Add([]byte("a: &a [*a]"))
@@ -260,22 +170,6 @@ func FuzzParse(f *testing.F) {
 		}
 		if err == nil {
 			_, _ = file.Template("abc")
-		}
-	})
-}
-
-func FuzzImport(f *testing.F) {
-	f.Add([]byte(hazelcastXML))
-	f.Add([]byte(hazelcastYAML))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		i, err := ImportHazelcast(data, "f")
-		if (i == nil) == (err == nil) {
-			t.Fatal(i, err)
-		}
-		if err == nil {
-			if _, err := Parse([]byte(i.YAML), "imported", known); err != nil && !strings.Contains(err.Error(), "already") && !strings.Contains(err.Error(), "no pattern") && !strings.Contains(err.Error(), "layout: ") {
-				t.Fatalf("%v:\n%s", err, i.YAML)
-			}
 		}
 	})
 }

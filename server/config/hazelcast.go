@@ -2,48 +2,72 @@ package config
 
 import (
 	"bytes"
-	"encoding/xml"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 )
 
-// An Import is what a configuration of Hazelcast says, in Firn's words.
+// An Import is a configuration of Hazelcast as templates of sequencers.
 type Import struct {
-	YAML string // a firn.yaml
-	Left []string
+	YAML  string   // a firn.yaml
+	Notes []string // what it does not carry or carries under another name, most important first
 }
 
 // A flake is a Flake ID generator as Hazelcast configures it. The defaults and ranges
 // are those of its FlakeIdGeneratorConfig.
 type flake struct {
 	name   string
-	line   int
+	place  place
 	values map[string]value
 }
 
-type value struct {
-	text string
+// A place is a line of a file.
+type place struct {
+	file string
 	line int
 }
 
+func (p place) String() string { return fmt.Sprintf("%s:%d", p.file, p.line) }
+
+type value struct {
+	text  string
+	place place
+}
+
+// The importance of a note.
+const (
+	noteImport   = iota // other files, which may have generators
+	noteSecurity        // permissions
+	noteUnknown         // a key of a generator that Hazelcast does not know either
+	noteName            // a name that is written in another way
+	noteClient          // settings of clients
+	noteStatistics
+	noteOther // all that has nothing to do with generators
+)
+
+type note struct {
+	importance int
+	text       string
+}
+
+type flakeKey struct {
+	name          string
+	usual, lo, hi int64
+	isBool        bool
+}
+
 // flakeKeys are the elements, with their defaults and ranges.
-var flakeKeys = []struct {
-	name           string
-	usual, lo, hi  int64
-	isBool, client bool
-}{
-	{name: "prefetch-count", usual: 100, lo: 1, hi: 100_000, client: true},
-	{name: "prefetch-validity-millis", usual: 600_000, lo: 0, hi: math.MaxInt64, client: true},
+var flakeKeys = []flakeKey{
+	{name: "prefetch-count", usual: 100, lo: 1, hi: 100_000},
+	{name: "prefetch-validity-millis", usual: 600_000, lo: math.MinInt64, hi: math.MaxInt64},
 	{name: "epoch-start", usual: 1_514_764_800_000, lo: math.MinInt64, hi: math.MaxInt64},
 	{name: "node-id-offset", usual: 0, lo: 0, hi: math.MaxInt64},
 	{name: "bits-sequence", usual: 6, lo: 0, hi: 63},
@@ -52,237 +76,224 @@ var flakeKeys = []struct {
 	{name: "statistics-enabled", usual: 1, isBool: true},
 }
 
-// ImportHazelcast reads the flake-id-generators of a configuration of Hazelcast, in XML
-// or YAML, of members or clients. All that is wrong is reported at once.
-func ImportHazelcast(data []byte, name string) (*Import, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s: it has more than %d MiB", name, maxFile>>20)
-	}
-	var all []flake
-	var left []string
-	var err error
-	if trimmed := bytes.TrimLeft(data, " \t\r\n\xef\xbb\xbf"); bytes.HasPrefix(trimmed, []byte("<")) {
-		all, left, err = readXML(data, name)
-	} else {
-		all, left, err = readYAML(data, name)
-	}
-	if err != nil {
+// ImportHazelcast reads the Flake ID generators of a configuration of Hazelcast, of
+// members or clients, in XML or YAML, in UTF-8, UTF-16 or ISO-8859-1. A name without a
+// generator of its own has Hazelcast's defaults, as it has there. read returns the files
+// that this one imports; nil leaves them out. Layouts must be usable at the time now. The
+// YAML is a firn.yaml that Parse and Check accept. All faults are reported at once.
+func ImportHazelcast(data []byte, name string, read func(resource string) ([]byte, error), now time.Time) (*Import, error) {
+	r := reader{read: read}
+	if err := r.file(data, name); err != nil {
 		return nil, err
 	}
-	i := &Import{Left: left}
-	var b strings.Builder
-	b.WriteString("# Flake ID generators of Hazelcast, in Firn's words.\nsequencers:\n")
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: there is no flake-id-generator in it", name)
+	if len(r.flakes) == 0 && r.unread > 0 {
+		return nil, fmt.Errorf("%s: there is no Flake ID generator in it, and %d files that it imports could not be read: %s",
+			name, r.unread, r.notes[slices.IndexFunc(r.notes, func(n note) bool { return n.importance == noteImport })].text)
 	}
+	w := writer{now: now, names: make(map[string]flake)}
+	w.text.WriteString("# Flake ID generators of Hazelcast as sequencers of Firn.\nsequencers:\n")
 	var faults []error
-	for _, f := range all {
-		if err := i.add(&b, f, name); err != nil {
+	for _, f := range r.flakes {
+		if err := w.flake(f); err != nil {
 			faults = append(faults, err)
 		}
+	}
+	if _, has := w.names[DefaultTemplate]; !has {
+		fmt.Fprintf(&w.text, "  %q: # all other names, as in Hazelcast\n    layout: \"hazelcast\"\n", DefaultTemplate)
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	i.YAML = b.String()
+	if r.client {
+		w.notes = append(w.notes, note{noteImport, name + " is the configuration of a client, which has no layouts: import that of the members too"})
+	}
+	notes := append(r.notes, w.notes...)
+	if n := len(r.others); n > 0 {
+		slices.Sort(r.others)
+		all := slices.Compact(r.others)
+		notes = append(notes, note{noteOther, fmt.Sprintf("settings that do not concern Flake ID generators (%d): %s", n, strings.Join(all, ", "))})
+	}
+	slices.SortStableFunc(notes, func(a, b note) int { return cmp.Compare(a.importance, b.importance) })
+	i := &Import{YAML: w.text.String()}
+	for _, n := range notes {
+		i.Notes = append(i.Notes, n.text)
+	}
 	return i, nil
 }
 
-// add writes one generator.
-func (i *Import) add(b *strings.Builder, f flake, file string) error {
+// A writer writes templates.
+type writer struct {
+	text  strings.Builder
+	now   time.Time
+	names map[string]flake // by the name of the template
+	notes []note
+}
+
+// numbers reads the values of a generator.
+func (f *flake) numbers() (map[string]int64, error) {
 	var faults []error
-	number := make(map[string]int64)
+	all := make(map[string]int64)
 	for _, k := range flakeKeys {
 		v, given := f.values[k.name]
 		n, err := k.usual, error(nil)
 		switch {
 		case !given:
+		case strings.Contains(v.text, "${"):
+			err = fmt.Errorf("%q is a property of the Java process: write its value", v.text)
 		case k.isBool:
 			var set bool
 			if set, err = strconv.ParseBool(v.text); err != nil {
-				err = fmt.Errorf("%q is true or false", v.text)
+				err = fmt.Errorf("%q is neither true nor false", v.text)
 			} else if !set {
 				n = 0
 			}
 		default:
-			if n, err = strconv.ParseInt(v.text, 10, 64); err != nil || n < k.lo || n > k.hi {
-				err = fmt.Errorf("%q is no number from %d to %d", v.text, k.lo, k.hi)
+			if n, err = strconv.ParseInt(strings.ReplaceAll(v.text, "_", ""), 0, 64); err != nil || n < k.lo || n > k.hi {
+				err = fmt.Errorf("%q is not a number from %d to %d", v.text, k.lo, k.hi)
 			}
 		}
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s:%d: %s of %s: %w", file, v.line, k.name, f.name, err))
+			faults = append(faults, fmt.Errorf("%s: %s of %s: %w", v.place, k.name, f.name, err))
 		}
-		number[k.name] = n
+		all[k.name] = n
 	}
-	seq, node := number["bits-sequence"], number["bits-node-id"]
-	if len(faults) == 0 && seq+node >= 63 {
-		faults = append(faults, fmt.Errorf("%s:%d: %s: bits-sequence %d and bits-node-id %d leave no bit for the time", file, f.line, f.name, seq, node))
+	return all, errors.Join(faults...)
+}
+
+// flake writes one generator.
+func (w *writer) flake(f flake) error {
+	name, err := templateName(f.name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.place, err)
 	}
-	if len(faults) > 0 {
-		return errors.Join(faults...)
+	if other, has := w.names[name]; has && other.name == f.name {
+		return fmt.Errorf("%s: generator %q is configured in %s already", f.place, f.name, other.place)
+	} else if has {
+		return fmt.Errorf("%s: generators %q (%s) and %q would both be %q: rename one of them", f.place, other.name, other.place, f.name, name)
 	}
-	layout := "hazelcast"
-	if seq != 6 || node != 16 {
-		layout += fmt.Sprintf(",node-bits=%d,seq-bits=%d", node, seq)
+	w.names[name] = f
+	number, err := f.numbers()
+	if err != nil {
+		return err
 	}
-	if epoch := number["epoch-start"]; epoch != 1_514_764_800_000 {
-		layout += ",epoch=" + strconv.FormatInt(epoch, 10)
+	layout, err := w.layout(f, number)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", f.place, f.name, err)
 	}
-	if _, err := firn.ParseLayout(layout); err != nil {
-		return fmt.Errorf("%s:%d: %s: %s", file, f.line, f.name, strings.TrimPrefix(err.Error(), "firn: "))
+	fmt.Fprintf(&w.text, "  %q:", name)
+	if name != f.name {
+		fmt.Fprintf(&w.text, " # %+q in Hazelcast", f.name)
+		w.notes = append(w.notes, note{noteName, fmt.Sprintf("%q is %q here: clients must ask for that name", f.name, name)})
 	}
-	fmt.Fprintf(b, "  %q:\n    layout: %q\n", f.name, layout)
+	fmt.Fprintf(&w.text, "\n    layout: %q\n", layout)
 	if ahead := number["allowed-future-millis"]; ahead != 15_000 {
-		if ahead > int64(math.MaxInt64/time.Millisecond) {
-			return fmt.Errorf("%s:%d: allowed-future-millis of %s: %d is too much", file, f.line, f.name, ahead)
-		}
-		fmt.Fprintf(b, "    max-ahead: %v\n", time.Duration(ahead)*time.Millisecond)
+		fmt.Fprintf(&w.text, "    max-ahead: %v\n", time.Duration(ahead)*time.Millisecond)
 	}
 	if offset := number["node-id-offset"]; offset != 0 {
-		last := int64(1)<<node - 1
-		if offset > last {
-			return fmt.Errorf("%s:%d: node-id-offset of %s: %d is beyond %d, the last node of %d bits", file, f.line, f.name, offset, last, node)
-		}
-		fmt.Fprintf(b, "    nodes: %d..%d # node-id-offset; give the other cluster 0..%d, or less\n", offset, last, offset-1)
+		fmt.Fprintf(&w.text, "    nodes: %d..%d # node-id-offset; give the other cluster 0..%d, or less\n", offset, int64(1)<<number["bits-node-id"]-1, offset-1)
 	}
+	w.client(f, number)
+	return nil
+}
+
+// client notes the settings of a generator that are not those of a server.
+func (w *writer) client(f flake, number map[string]int64) {
 	_, count := f.values["prefetch-count"]
 	_, validity := f.values["prefetch-validity-millis"]
 	if count || validity {
-		i.Left = append(i.Left, fmt.Sprintf("%s: prefetch-count %d and prefetch-validity-millis %d are settings of clients: firn.PrefetchOptions{Count: %d, Validity: %v} in client.Config",
-			f.name, number["prefetch-count"], number["prefetch-validity-millis"], number["prefetch-count"], time.Duration(min(number["prefetch-validity-millis"], math.MaxInt64/int64(time.Millisecond)))*time.Millisecond))
+		text := "Validity: -1, which is no limit"
+		if millis := number["prefetch-validity-millis"]; millis > 0 {
+			text = fmt.Sprintf("Validity: %v", time.Duration(min(millis, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)
+		}
+		w.notes = append(w.notes, note{noteClient, fmt.Sprintf("%s: prefetch-count %d and prefetch-validity-millis %d are settings of clients: firn.PrefetchOptions{Count: %d, %s} in client.Config",
+			f.name, number["prefetch-count"], number["prefetch-validity-millis"], number["prefetch-count"], text)})
 	}
 	if number["statistics-enabled"] == 0 {
-		i.Left = append(i.Left, fmt.Sprintf("%s: statistics-enabled false: Firn's statistics cost nothing, and are always on", f.name))
+		w.notes = append(w.notes, note{noteStatistics, fmt.Sprintf("%s: statistics-enabled false: Firn's statistics are always on", f.name)})
+	}
+}
+
+// layout is the layout of a generator, if sequencers can be created with it.
+func (w *writer) layout(f flake, number map[string]int64) (string, error) {
+	seq, node := number["bits-sequence"], number["bits-node-id"]
+	if seq+node >= 63 {
+		return "", fmt.Errorf("bits-sequence %d and bits-node-id %d leave no bit for the time", seq, node)
+	}
+	text := "hazelcast"
+	if seq != 6 || node != 16 {
+		text += fmt.Sprintf(",node-bits=%d,seq-bits=%d", node, seq)
+	}
+	if epoch := number["epoch-start"]; epoch != 1_514_764_800_000 {
+		text += ",epoch=" + strconv.FormatInt(epoch, 10)
+	}
+	layout, err := firn.ParseLayout(text)
+	if err == nil {
+		err = CheckTime(layout, w.now)
+	}
+	if err != nil {
+		return "", errors.New(strings.TrimPrefix(err.Error(), "firn: "))
+	}
+	millis := number["allowed-future-millis"]
+	if millis > int64(math.MaxInt64/time.Millisecond) {
+		return "", fmt.Errorf("allowed-future-millis %d is more than %d", millis, int64(math.MaxInt64/time.Millisecond))
+	}
+	ahead := time.Duration(millis) * time.Millisecond
+	if _, err := grant.DefaultConfig(nil, layout, &ahead, nil); err != nil {
+		return "", fmt.Errorf("allowed-future-millis %d: %s", millis, strings.TrimPrefix(err.Error(), "grant: "))
+	}
+	if offset, last := number["node-id-offset"], int64(1)<<node-1; offset > last {
+		return "", fmt.Errorf("node-id-offset %d is beyond %d, the last node of %d bits", offset, last, node)
+	}
+	return text, nil
+}
+
+// CheckTime reports why no ID of a layout can be made at a time.
+func CheckTime(l firn.Layout, now time.Time) error {
+	if l.IsZero() || l.ReadOnly() {
+		return nil
+	}
+	if l.Epoch().After(now) {
+		return fmt.Errorf("layout %s: its epoch is %s, and no ID can be made before that", l, l.Epoch().UTC().Format(time.RFC3339))
+	}
+	if end := l.Last(); end.Before(now) {
+		return fmt.Errorf("layout %s: its last time was %s: choose a later epoch", l, end.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-// set notes a value of a generator.
-func (f *flake) set(key string, v value, left *[]string) {
-	for _, k := range flakeKeys {
-		if k.name == key {
-			f.values[key] = v
-			return
+// templateName is a name of Hazelcast, which may be any text, as the name or the pattern
+// of a template. What a name cannot have becomes a -.
+func templateName(name string) (string, error) {
+	if strings.Contains(name, "${") {
+		return "", fmt.Errorf("generator %q has a property of the Java process in its name: write its value", name)
+	}
+	if strings.Count(name, "*") > 1 {
+		return "", fmt.Errorf("generator %q: a pattern has one *; Hazelcast reads the second one as a character", name)
+	}
+	var b strings.Builder
+	for _, c := range name {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '*', b.Len() > 0 && strings.ContainsRune("._:-", c):
+			b.WriteRune(c)
+		case b.Len() > 0:
+			b.WriteByte('-')
 		}
 	}
-	*left = append(*left, fmt.Sprintf("line %d: %s of %s has no counterpart", v.line, key, f.name))
+	text := b.String()
+	switch {
+	case text == "":
+		return "", fmt.Errorf("generator %q: a name needs an ASCII letter or digit", name)
+	case len(text) > grant.MaxName:
+		return "", fmt.Errorf("generator %q: a name has up to %d characters", name, grant.MaxName)
+	case !IsPattern(text):
+		return "", fmt.Errorf("generator %q cannot be the name or the pattern of sequencers", name)
+	case text == DefaultTemplate && name != text:
+		return "", fmt.Errorf("generator %q would be %q, which is the template of all other names: rename it", name, text)
+	}
+	return text, nil
 }
 
-// readXML reads Hazelcast's XML. Names count without their name spaces.
-func readXML(data []byte, file string) (all []flake, left []string, err error) {
-	d := xml.NewDecoder(bytes.NewReader(data))
-	d.Strict = true
-	line := func() int { n, _ := d.InputPos(); return n }
-	depth := 0
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return all, left, nil
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", file, err)
-		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			switch {
-			case depth == 0 && t.Name.Local != "hazelcast" && t.Name.Local != "hazelcast-client":
-				return nil, nil, fmt.Errorf("%s:%d: the root is %s: it is hazelcast or hazelcast-client", file, line(), t.Name.Local)
-			case depth == 0:
-				depth++
-			case t.Name.Local == "flake-id-generator":
-				f := flake{name: DefaultTemplate, line: line(), values: make(map[string]value)}
-				for _, a := range t.Attr {
-					if a.Name.Local == "name" {
-						f.name = a.Value
-					}
-				}
-				if err := f.readXML(d, &left, line); err != nil {
-					return nil, nil, fmt.Errorf("%s: %w", file, err)
-				}
-				all = append(all, f)
-			default:
-				left = append(left, fmt.Sprintf("line %d: %s is not of Flake ID generators", line(), t.Name.Local))
-				if err := d.Skip(); err != nil {
-					return nil, nil, fmt.Errorf("%s: %w", file, err)
-				}
-			}
-		case xml.EndElement:
-			depth--
-		}
-	}
-}
-
-// readXML reads what is in a flake-id-generator.
-func (f *flake) readXML(d *xml.Decoder, left *[]string, line func() int) error {
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return err
-		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			at := line()
-			var text strings.Builder
-			for done := false; !done; {
-				inner, err := d.Token()
-				if err != nil {
-					return err
-				}
-				switch in := inner.(type) {
-				case xml.CharData:
-					text.Write(in)
-				case xml.StartElement:
-					if err := d.Skip(); err != nil {
-						return err
-					}
-				case xml.EndElement:
-					done = true
-				}
-			}
-			f.set(t.Name.Local, value{strings.TrimSpace(text.String()), at}, left)
-		case xml.EndElement:
-			return nil
-		}
-	}
-}
-
-// readYAML reads Hazelcast's YAML.
-func readYAML(data []byte, file string) (all []flake, left []string, err error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		return nil, nil, fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	if doc.Kind == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		return nil, nil, fmt.Errorf("%s: it is neither XML nor YAML of Hazelcast", file)
-	}
-	top := doc.Content[0].Content
-	for i := 0; i+1 < len(top); i += 2 {
-		root := top[i+1]
-		if !slices.Contains([]string{"hazelcast", "hazelcast-client"}, top[i].Value) {
-			return nil, nil, fmt.Errorf("%s:%d: there is %q: it is hazelcast or hazelcast-client", file, top[i].Line, top[i].Value)
-		}
-		if root.Kind != yaml.MappingNode {
-			continue
-		}
-		for j := 0; j+1 < len(root.Content); j += 2 {
-			k, v := root.Content[j], root.Content[j+1]
-			if k.Value != "flake-id-generator" {
-				left = append(left, fmt.Sprintf("line %d: %s is not of Flake ID generators", k.Line, k.Value))
-				continue
-			}
-			if v.Kind != yaml.MappingNode {
-				return nil, nil, fmt.Errorf("%s:%d: flake-id-generator has names with their settings", file, v.Line)
-			}
-			for n := 0; n+1 < len(v.Content); n += 2 {
-				f := flake{name: v.Content[n].Value, line: v.Content[n].Line, values: make(map[string]value)}
-				settings := v.Content[n+1]
-				for m := 0; settings.Kind == yaml.MappingNode && m+1 < len(settings.Content); m += 2 {
-					key, val := settings.Content[m], settings.Content[m+1]
-					f.set(key.Value, value{val.Value, val.Line}, &left)
-				}
-				all = append(all, f)
-			}
-		}
-	}
-	return all, left, nil
+// isXML reports whether a text is XML rather than YAML.
+func isXML(text []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("<"))
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/service"
@@ -70,4 +71,47 @@ func TestElsewhere(t *testing.T) {
 			<-done
 		}
 	})
+}
+
+// TestCrashedWithItsClockAhead: a server that has crashed while its clock was a year ahead is not
+// asked for a year.
+func TestCrashedWithItsClockAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memstore.Store)
+		f := NewForwarder(ForwarderConfig{})
+		defer f.Close()
+		b := New(service.NewFleet(store, nil), f, members.New(store, members.Options{}), nil)
+		crashed := members.New(crashing{store, time.Now()}, members.Options{Now: func() time.Time { return time.Now().AddDate(1, 0, 0) }})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			crashed.Run(ctx, func() members.Member {
+				return members.Member{Address: "h:1", Holds: []members.Held{{Sequencer: "orders"}}}
+			})
+		}()
+		synctest.Wait()
+		for second := range 60 {
+			got := b.CanHelp(t.Context(), "orders")
+			if listed := second <= 30; got != listed && (listed || second > 30+3) { // the list is read every 3 s here
+				t.Fatalf("after %d s: %t", second, got)
+			}
+			time.Sleep(time.Second)
+		}
+		stop()
+		<-ended
+	})
+}
+
+// crashing is a store for a server that crashes: only what it writes at once is written.
+type crashing struct {
+	*memstore.Store
+	began time.Time
+}
+
+func (c crashing) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if time.Since(c.began) > 0 {
+		return false, grant.ErrNotSent
+	}
+	return c.Store.CAS(ctx, key, old, next)
 }

@@ -24,10 +24,6 @@ type Config struct {
 	// Backend finds the sequencers.
 	Backend service.Backend
 
-	// Ready remembers whether the Backend is ready, for all protocols; nil means one of its
-	// own.
-	Ready *service.Readiness
-
 	// Limit is how long a request may wait for its IDs; 0 means DefaultLimit.
 	Limit time.Duration
 
@@ -92,9 +88,9 @@ type Handler struct {
 	log      *slog.Logger
 	newID    func() string
 	mux      *http.ServeMux
+	ready    *service.Readiness
 	draining atomic.Bool
 	unready  atomic.Pointer[service.Kind] // why /readyz last said 503; nil if it did not
-	ready    *service.Readiness
 }
 
 // A route is a path with its methods. Its function writes an answer or returns
@@ -130,13 +126,11 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux(), ready: c.Ready}
+	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	if h.limit == 0 {
 		h.limit = service.DefaultLimit
 	}
-	if h.ready == nil {
-		h.ready = service.NewReadiness(c.Backend)
-	}
+	h.ready = service.NewReadiness(h.backend, h.limit)
 	if h.tls == nil {
 		h.tls = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}
@@ -328,7 +322,7 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	if h.draining.Load() {
 		return problemf(service.Draining, "the server finishes what it has and stops: send requests to another one")
 	}
-	err := h.ready.Ask(r.Context())
+	err := h.ready.Ready(r.Context())
 	if r.Context().Err() != nil {
 		return problemf(service.Cancelled, "the request was given up") // which says nothing of the server
 	}

@@ -75,21 +75,64 @@ func key(n int) string { return fmt.Sprintf("%s%04d", prefix, n) }
 // most is how many members there can be.
 const most = 10_000
 
-// List returns the members that are there by the clock now, by their hosts. It costs a
+// A Lister lists the members of a store. It must be made by NewLister, and is safe for use
+// by many goroutines at once.
+//
+// The time at which a member is gone is by the clock of that member. If that was far ahead,
+// the record of a member that has crashed is good for as long, and no other member takes
+// it. So the Lister also remembers when it first saw what a member wrote last.
+type Lister struct {
+	store grant.Store
+
+	mu    sync.Mutex // guards what follows
+	wrote map[string]written
+}
+
+// A written is a member's last write, and when a Lister first saw it.
+type written struct{ seen, first time.Time }
+
+// NewLister makes a Lister.
+func NewLister(s grant.Store) *Lister { return &Lister{store: s} }
+
+// List returns the members that are there, by their hosts: those that have not ended by the
+// clock now, unless they have written nothing new for as long as a record lasts. It costs a
 // List of the store.
-func List(ctx context.Context, s grant.Store, now time.Time) ([]Member, error) {
+func (l *Lister) List(ctx context.Context, now time.Time) ([]Member, error) {
 	var all []Member
-	err := s.List(ctx, prefix, func(_ string, value []byte) bool {
+	asked := time.Now()
+	err := l.store.List(ctx, prefix, func(_ string, value []byte) bool {
 		var m Member
 		if json.Unmarshal(value, &m) == nil && m.Until.After(now) {
 			all = append(all, m)
 		}
 		return true
 	})
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, l.silent(all, asked))
 	slices.SortFunc(all, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Address, b.Address), cmp.Compare(a.ID, b.ID))
 	})
-	return all, err
+	return all, nil
+}
+
+// silent reports which of all members, as a read that began at asked found them, have written
+// nothing for as long as their records last. It forgets those that are not listed.
+func (l *Lister) silent(all []Member, asked time.Time) func(Member) bool {
+	got := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wrote := make(map[string]written, len(all))
+	for _, m := range all {
+		w, known := l.wrote[m.ID]
+		if !known || !w.seen.Equal(m.Seen) {
+			w = written{m.Seen, got}
+		}
+		wrote[m.ID] = w
+	}
+	l.wrote = wrote
+	return func(m Member) bool { return asked.Sub(wrote[m.ID].first) > m.Until.Sub(m.Seen) }
 }
 
 // Options are what an Announcer can be told. The zero Options mean the defaults.
@@ -112,6 +155,9 @@ type Announcer struct {
 	o     Options
 	id    string
 	tried chan struct{} // closed when it has tried to write once
+	left  chan struct{} // closed by Leave
+	leave sync.Once
+	news  chan struct{} // of size 1: Update was called
 
 	// Of Run alone.
 	slot   int // -1 if none
@@ -136,11 +182,25 @@ func New(s grant.Store, o Options) *Announcer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Announcer{store: s, o: o, id: rand.Text(), tried: make(chan struct{}), slot: -1}
+	return &Announcer{store: s, o: o, id: rand.Text(), tried: make(chan struct{}), left: make(chan struct{}), news: make(chan struct{}, 1), slot: -1}
 }
 
 // ID is what the member is listed as.
 func (a *Announcer) ID() string { return a.id }
+
+// Leave has Run write at once that the member is gone, so that no other server asks it. Run
+// goes on writing all the same: this server may still ask others, which look for its proof,
+// and no other member takes its record before Run ends.
+func (a *Announcer) Leave() { a.leave.Do(func() { close(a.left) }) }
+
+// Update has Run write soon, as what describe says has changed: within a tenth of
+// Options.Every, so that several changes cost one write.
+func (a *Announcer) Update() {
+	select {
+	case a.news <- struct{}{}:
+	default:
+	}
+}
 
 // Run writes until ctx is done, and then, within a second, that the member is gone. It
 // calls describe before it writes, and fills in ID, Seen, Until and Rate. It is called
@@ -149,9 +209,10 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
 	var failing time.Time // since when; zero where it does not
+	long, left := 3*a.o.Every, a.left
 	for first := true; ; first = false {
 		call, cancel := context.WithTimeout(ctx, a.o.Every)
-		err := a.write(call, describe(), 3*a.o.Every)
+		err := a.write(call, describe(), long, 3*a.o.Every)
 		cancel()
 		if first {
 			close(a.tried)
@@ -168,26 +229,39 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 		if !failing.IsZero() {
 			again = time.After(a.o.Every / 5) // other servers do not answer one that is not listed
 		}
-		select {
-		case <-tick.C:
-		case <-again:
-		case <-ctx.Done():
-			if a.slot >= 0 {
-				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-				_ = a.write(last, describe(), 0) // else it is gone a little later
-				cancel()
+		for news, wait := a.news, true; wait; {
+			wait = false
+			select {
+			case <-tick.C:
+			case <-again:
+			case <-news:
+				news, wait = nil, true
+				if again == nil {
+					again = time.After(a.o.Every / 10)
+				}
+			case <-left:
+				long, left = 0, nil
+			case <-ctx.Done():
+				if a.slot >= 0 {
+					last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+					_ = a.write(last, describe(), 0, 0) // else it is gone a little later
+					cancel()
+				}
+				return
 			}
-			return
 		}
 	}
 }
 
-// write writes the member, which is there for so long.
-func (a *Announcer) write(ctx context.Context, described Member, long time.Duration) error {
+// write writes the member, which is there for long. Its record is its own for kept.
+func (a *Announcer) write(ctx context.Context, described Member, long, kept time.Duration) error {
 	begin := time.Now()
 	next := a.nonces.next(begin)
-	m := record{described, next.now, next.before}
+	m := record{Member: described, Nonce: next.now, Before: next.before}
 	now := a.o.Now().Truncate(time.Millisecond)
+	if kept > long {
+		m.Kept = now.Add(kept)
+	}
 	m.ID, m.Seen, m.Until = a.id, now, now.Add(long)
 	if len(m.Holds) > MaxHeld {
 		m.Holds = m.Holds[:MaxHeld]
@@ -233,8 +307,15 @@ func (a *Announcer) write(ctx context.Context, described Member, long time.Durat
 	return nil
 }
 
-// take finds a record that is free, and writes into it.
+// take finds a record that is free, and writes into it. Where the store tells its time, the
+// record is free by that too: a clock that is ahead would otherwise take those of members
+// that live, and other servers would refuse these until they notice.
 func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error {
+	if c, ok := grant.As[grant.Clock](a.store); ok {
+		if t, _, err := c.Time(ctx); err == nil && t.Before(now) {
+			now = t
+		}
+	}
 	type free struct {
 		slot int
 		old  []byte
@@ -248,8 +329,8 @@ func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error
 				return true
 			}
 			last = n
-			var m Member
-			if json.Unmarshal(old, &m) != nil || !m.Until.After(now) || m.ID == a.id {
+			var m record
+			if json.Unmarshal(old, &m) != nil || !m.Until.After(now) && !m.Kept.After(now) || m.ID == a.id {
 				found = append(found, free{n, slices.Clone(old)})
 			}
 			return true

@@ -3,11 +3,13 @@ package members
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +21,7 @@ import (
 
 func list(t *testing.T, s grant.Store) []Member {
 	t.Helper()
-	all, err := List(t.Context(), s, time.Now())
+	all, err := NewLister(s).List(t.Context(), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
 		stalled := New(s, Options{})
-		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second); err != nil {
+		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second, 30*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(29 * time.Second)
@@ -129,16 +131,161 @@ func TestCrash(t *testing.T) {
 		}
 		for i := range 12 { // until one has taken its record
 			other := New(s, Options{})
-			if err := other.write(t.Context(), Member{Host: fmt.Sprint(i)}, 30*time.Second); err != nil {
+			if err := other.write(t.Context(), Member{Host: fmt.Sprint(i)}, 30*time.Second, 30*time.Second); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second); err != nil {
+		if err := stalled.write(t.Context(), Member{Host: "stalled"}, 30*time.Second, 30*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(list(t, s)); n != 13 {
 			t.Errorf("%d members, want 13", n)
 		}
+	})
+}
+
+// TestClockAhead: a member whose clock is a year ahead is listed while it writes, and not for
+// a year after it has crashed.
+func TestClockAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		l := NewLister(s)
+		ahead := New(s, Options{Now: func() time.Time { return time.Now().AddDate(1, 0, 0) }})
+		other := New(s, Options{})
+		for second := range 200 {
+			for _, a := range []*Announcer{ahead, other} {
+				if second%10 > 0 || a == ahead && second > 100 {
+					continue
+				}
+				if err := a.write(t.Context(), Member{}, 30*time.Second, 30*time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all, err := l.List(t.Context(), time.Now())
+			want := 2
+			if second > 130 {
+				want = 1
+			}
+			if err != nil || len(all) != want {
+				t.Fatalf("after %d s: %d members, %v, want %d", second, len(all), err, want)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// TestUpdate: what has changed is listed a second later, and many changes cost one write.
+func TestUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		a := New(s, Options{})
+		ctx, stop := context.WithCancel(t.Context())
+		var held atomic.Int64
+		writes := 0
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			a.Run(ctx, func() Member {
+				writes++
+				return Member{Holds: make([]Held, held.Load())}
+			})
+		}()
+		time.Sleep(3500 * time.Millisecond)
+		for range 5 {
+			held.Add(1)
+			a.Update()
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(600 * time.Millisecond)
+		synctest.Wait()
+		if all := list(t, s); len(all) != 1 || len(all[0].Holds) != 5 || writes != 2 {
+			t.Errorf("%+v after %d writes, want 5 node IDs after 2", all, writes)
+		}
+		stop()
+		<-ended
+	})
+}
+
+// A timed store tells its time.
+type timed struct{ *memstore.Store }
+
+func (timed) Time(context.Context) (time.Time, time.Duration, error) {
+	return time.Now(), time.Millisecond, nil
+}
+
+// TestClockAheadTakesNoRecord: a server whose clock is ahead takes no record of one that lives,
+// and those of servers that are gone.
+func TestClockAheadTakesNoRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := timed{new(memstore.Store)}
+		ahead := func() time.Time { return time.Now().Add(time.Minute) }
+		var all []*Announcer
+		for range 8 {
+			all = append(all, New(s, Options{}))
+			if err := all[len(all)-1].write(t.Context(), Member{}, 30*time.Second, 30*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second, 30*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if got := list(t, s); len(got) != 9 {
+			t.Errorf("%d members, want 9: one has lost its record", len(got))
+		}
+		time.Sleep(31 * time.Second) // all are gone, the last one by its own clock too
+		time.Sleep(time.Minute)
+		if err := New(s, Options{Now: ahead}).write(t.Context(), Member{}, 30*time.Second, 30*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		records := 0
+		_ = s.List(t.Context(), prefix, func(string, []byte) bool { records++; return true })
+		if records != 9 {
+			t.Errorf("%d records, want 9: none was used again", records)
+		}
+	})
+}
+
+// TestLeave: a member that leaves is not listed, proves its store as long as it runs, and keeps
+// its record until then.
+func TestLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(memstore.Store)
+		a, v := New(s, Options{}), NewVerifier(s)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { a.Run(ctx, host("leaves")); close(ended) }()
+		time.Sleep(15 * time.Second)
+		if n := len(list(t, s)); n != 1 {
+			t.Fatalf("%d members, want one", n)
+		}
+		a.Leave()
+		a.Leave()
+		synctest.Wait()
+		var running sync.WaitGroup
+		for i := range 20 {
+			if n := len(list(t, s)); n != i {
+				t.Errorf("after %d s: %d members, want %d", 10*i, n, i)
+			}
+			p, err := a.Proof(t.Context())
+			if err == nil {
+				err = v.Verify(t.Context(), p)
+			}
+			if err != nil {
+				t.Fatalf("after %d s: %v", 10*i, err)
+			}
+			running.Go(func() { New(s, Options{}).Run(ctx, host("comes")) })
+			time.Sleep(10 * time.Second)
+		}
+		stop()
+		<-ended
+		running.Wait()
+		_ = s.List(t.Context(), prefix, func(k string, value []byte) bool {
+			var r record
+			if json.Unmarshal(value, &r) != nil || r.Until.After(time.Now()) || r.Kept.After(time.Now()) {
+				t.Errorf("%s is not free: %s", k, value)
+			}
+			return true
+		})
 	})
 }
 
@@ -151,7 +298,7 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	a := New(s, Options{})
-	if err := a.write(t.Context(), Member{Host: "a"}, time.Minute); err != nil {
+	if err := a.write(t.Context(), Member{Host: "a"}, time.Minute, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if all := list(t, s); len(all) != 1 || all[0].ID != a.ID() {

@@ -52,8 +52,9 @@ const (
 // too.
 type record struct {
 	Member
-	Nonce  string `json:"nonce,omitempty"`
-	Before string `json:"nonce_before,omitempty"` // which calls under way may still have
+	Nonce  string    `json:"nonce,omitempty"`
+	Before string    `json:"nonce_before,omitempty"` // which calls under way may still have
+	Kept   time.Time `json:"kept,omitzero"`          // until when the record is not free, of a member that is gone
 }
 
 // nonces are the present nonce of an Announcer, and the one before.

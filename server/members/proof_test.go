@@ -32,7 +32,7 @@ func TestProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memstore.Store)
 		a := New(store, Options{})
-		if err := a.write(t.Context(), Member{}, time.Minute); err != nil {
+		if err := a.write(t.Context(), Member{}, time.Minute, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		close(a.tried)
@@ -42,7 +42,7 @@ func TestProof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.write(t.Context(), Member{}, time.Minute); err != nil {
+		if err := a.write(t.Context(), Member{}, time.Minute, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		now, err := a.Proof(t.Context())
@@ -74,7 +74,7 @@ func TestProof(t *testing.T) {
 			}
 		}
 		time.Sleep(nonceFor)
-		if err := a.write(t.Context(), Member{}, time.Minute); err != nil {
+		if err := a.write(t.Context(), Member{}, time.Minute, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		if err := NewVerifier(store).Verify(t.Context(), old); !errors.Is(err, ErrOtherStore) {
@@ -100,7 +100,7 @@ func TestVerifyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counting{Store: nettest.Store{Store: new(memstore.Store)}}
 		a := New(store, Options{})
-		if err := a.write(t.Context(), Member{}, time.Minute); err != nil {
+		if err := a.write(t.Context(), Member{}, time.Minute, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		close(a.tried)
@@ -170,10 +170,10 @@ func TestUnlisted(t *testing.T) {
 func TestNonceIsNotListed(t *testing.T) {
 	store := new(memstore.Store)
 	a := New(store, Options{})
-	if err := a.write(t.Context(), Member{Host: "h"}, time.Minute); err != nil {
+	if err := a.write(t.Context(), Member{Host: "h"}, time.Minute, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	all, err := List(t.Context(), store, time.Now())
+	all, err := NewLister(store).List(t.Context(), time.Now())
 	if err != nil || len(all) != 1 || all[0].Host != "h" {
 		t.Fatal(all, err)
 	}

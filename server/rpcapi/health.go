@@ -12,14 +12,13 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// watchEvery is how often a Watch asks whether the Backend is ready.
+// watchEvery is how often a Watch asks whether the server is ready.
 const watchEvery = 5 * time.Second
 
 // A healthy is the health service. It says what /readyz says.
 type healthy struct {
 	healthpb.UnimplementedHealthServer
-	s *Server
-
+	s     *Server
 	ready *service.Readiness
 }
 
@@ -29,7 +28,7 @@ func (h *healthy) status(ctx context.Context) healthpb.HealthCheckResponse_Servi
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	default:
 	}
-	if err := h.ready.Ask(ctx); err != nil {
+	if err := h.ready.Ready(ctx); err != nil {
 		h.s.c.Log.Debug("not ready", "error", err)
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
@@ -61,8 +60,9 @@ func (h *healthy) Check(ctx context.Context, r *healthpb.HealthCheckRequest) (*h
 // List says so of all.
 func (h *healthy) List(ctx context.Context, _ *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
 	all := make(map[string]*healthpb.HealthCheckResponse)
+	now := h.status(ctx)
 	for _, s := range services() {
-		all[s] = &healthpb.HealthCheckResponse{Status: h.status(ctx)}
+		all[s] = &healthpb.HealthCheckResponse{Status: now}
 	}
 	return &healthpb.HealthListResponse{Statuses: all}, nil
 }

@@ -42,10 +42,6 @@ type Config struct {
 	// them, as a server without a store must.
 	Peer service.Receiver
 
-	// Ready remembers whether the Backend is ready, for all protocols; nil means one of its
-	// own.
-	Ready *service.Readiness
-
 	// Limit is how long a call may wait for its IDs, where its deadline is not before;
 	// 0 means service.DefaultLimit.
 	Limit time.Duration
@@ -109,10 +105,7 @@ func NewServer(c Config) *Server {
 	}
 	c.Limits = c.Limits.WithDefaults()
 	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
-	if c.Ready == nil {
-		c.Ready = service.NewReadiness(c.Backend)
-	}
-	s.h = healthy{s: s, ready: c.Ready}
+	s.h = healthy{s: s, ready: service.NewReadiness(c.Backend, 0)}
 	s.now.Store(s.newGeneration())
 	return s
 }

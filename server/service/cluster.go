@@ -55,6 +55,10 @@ type ClusterConfig struct {
 	// for those that are created; firn.Default if the layout is zero.
 	Config sequencer.Config
 
+	// Acquired is called when a sequencer was opened, with a node ID. It returns at once; nil
+	// means that nobody wants to know.
+	Acquired func()
+
 	// MaxNames is how many sequencers are open at once; 0 means DefaultMaxNames. One more
 	// closes those that were not used for longest, if it exists; one that is to be created
 	// closes only those that were not used for a while.
@@ -365,6 +369,9 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		defer cancel()
 		_ = o.close(late) // what is not given back is free when its window ends
 		return errStops
+	}
+	if c.c.Acquired != nil {
+		c.c.Acquired()
 	}
 	return nil
 }

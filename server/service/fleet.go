@@ -43,6 +43,7 @@ type Administrator interface {
 // is given to.
 type Fleet struct {
 	store    grant.Store
+	members  *members.Lister
 	patience *patience
 }
 
@@ -51,7 +52,7 @@ var _ Administrator = (*Fleet)(nil)
 // NewFleet makes a Fleet. silent is how long the store has answered no read and no write,
 // 0 if it does; nil means that it is not known, so that calls wait under their contexts.
 func NewFleet(s grant.Store, silent func() (reads, writes time.Duration)) *Fleet {
-	return &Fleet{store: s, patience: newPatience(s, silent)}
+	return &Fleet{store: s, members: members.NewLister(s), patience: newPatience(s, silent)}
 }
 
 // Store is the store that the Fleet is over.
@@ -122,7 +123,7 @@ func (f *Fleet) Nodes(ctx context.Context, name string, yield func(grant.NodeInf
 // Members are the servers that have announced themselves in the store.
 func (f *Fleet) Members(ctx context.Context) (all []members.Member, err error) {
 	err = f.ask(ctx, need{}, func(ctx context.Context) (err error) {
-		all, err = members.List(ctx, f.store, time.Now())
+		all, err = f.members.List(ctx, time.Now())
 		return err
 	})
 	return all, err

@@ -5,37 +5,55 @@ import (
 	"time"
 )
 
-// ReadyAge is for how long an answer of a Backend about its readiness is given to others
-// that ask. Everyone may ask, and a Backend may ask its store.
-const ReadyAge = time.Second
+// readyMost is how often a second a Backend is asked whether it is ready, whoever wants to
+// know.
+const readyMost = 20
 
-// A Readiness remembers for a moment whether a Backend is ready. It must be made by
-// NewReadiness, and is safe for use by many goroutines at once.
+// A Readiness tells whether a Backend is ready. Anyone may ask a server that, without a token,
+// and an answer can cost reads of the store, a List and a claim. So it asks the Backend once
+// at a time, for all who wait, and readyMost times a second. It must be made by NewReadiness,
+// and is safe for use by many goroutines at once.
 type Readiness struct {
-	b     Backend
-	turn  chan struct{} // of size 1: holds the goroutine that uses what follows
-	err   error
-	asked time.Time // zero if it was not
+	backend Backend
+	limit   time.Duration
+	turn    chan struct{} // of size 1: guards what follows
+	err     error         // that the Backend answered last
+	at      time.Time     // when it did
+	since   time.Time     // the beginning of a second
+	asked   int           // how often in that second
 }
 
-// NewReadiness makes a Readiness.
-func NewReadiness(b Backend) *Readiness { return &Readiness{b: b, turn: make(chan struct{}, 1)} }
+// NewReadiness makes a Readiness. The limit is how long the Backend may take; 0 means
+// ReadyLimit, which it never exceeds.
+func NewReadiness(b Backend, limit time.Duration) *Readiness {
+	if limit <= 0 || limit > ReadyLimit {
+		limit = ReadyLimit
+	}
+	return &Readiness{backend: b, limit: limit, turn: make(chan struct{}, 1)}
+}
 
-// Ask returns what the Backend says, or has said within ReadyAge. One caller asks it, and
-// the others wait for the answer.
-func (r *Readiness) Ask(ctx context.Context) error {
+// Ready is what Backend.Ready says, or has said within the last second if it was asked often
+// enough. The context ends the wait and not the question, as others want to know too.
+func (r *Readiness) Ready(ctx context.Context) error {
+	came := time.Now()
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if r.asked.IsZero() || time.Since(r.asked) >= ReadyAge {
-		// The answer is for all, so that a caller that gives up does not spoil it.
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), ReadyLimit)
-		defer cancel()
-		r.err = r.b.Ready(limited)
-		r.asked = time.Now()
+	if r.at.After(came) {
+		return r.err // of a question that was under way
 	}
+	if came.Sub(r.since) >= time.Second {
+		r.since, r.asked = came, 0
+	}
+	if r.asked++; r.asked > readyMost {
+		return r.err
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.limit)
+	defer cancel()
+	r.err = r.backend.Ready(limited)
+	r.at = time.Now()
 	return r.err
 }

@@ -7,13 +7,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/stores/sqltest"
 )
 
 // drawn are IDs of members that must not repeat.
@@ -50,7 +50,8 @@ func (d *drawn) draw(ctx context.Context, t *testing.T, by string, q *sequencer.
 
 // TestFailoverIDs: members of a PostgreSQL whose standby is away make no ID beyond what
 // the standby knows of, whatever ends the waits of their renewals; so after a failover to
-// it nothing repeats, also when the old primary comes back and does not know.
+// it nothing repeats, also when the old primary comes back and does not know. A member
+// whose connections follow the failover goes on.
 // With FIRN_SOAK=1h it is done again for an hour.
 func TestFailoverIDs(t *testing.T) {
 	t.Parallel()
@@ -68,9 +69,9 @@ func failoverIDs(t *testing.T) {
 	primary, standby := synchronous(t)
 	layout := firn.MustParseLayout("bits=time:44.node:8.seq:4,unit=1ms,epoch=0")
 	ahead := 100 * time.Millisecond
-	member := func(by string, server *sqltest.Server) *sequencer.Sequencer {
-		q, err := sequencer.Open(t.Context(), open(t, server.URL("create=true")), "orders", &sequencer.Config{
-			Layout: layout, MaxAhead: &ahead, Window: window, Nodes: &sequencer.Range{Lo: 7, Hi: 7}, WaitForNode: true, Host: by})
+	member := func(by, url string, node uint64) *sequencer.Sequencer {
+		q, err := sequencer.Open(t.Context(), open(t, url), "orders", &sequencer.Config{
+			Layout: layout, MaxAhead: &ahead, Window: window, Nodes: &sequencer.Range{Lo: node, Hi: node}, WaitForNode: true, Host: by})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +89,10 @@ func failoverIDs(t *testing.T) {
 		return all.draw(ctx, t, by, q)
 	}
 
-	a := member("a", primary)
+	a := member("a", primary.URL("create=true"), 7)
+	// Its connections lead to the new primary after the failover.
+	p := newProxy(t, primary.Address())
+	c := member("c", strings.Replace(primary.URL(), primary.Address(), p.address, 1), 8)
 	if n := during(window, "a", a); n == 0 {
 		t.Fatal("a makes no IDs")
 	}
@@ -100,7 +104,10 @@ func failoverIDs(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		all.draw(ctx, t, "a", a)
+		var both sync.WaitGroup
+		both.Go(func() { all.draw(ctx, t, "a", a) })
+		both.Go(func() { all.draw(ctx, t, "c", c) })
+		both.Wait()
 	}()
 	for i := 0; ctx.Err() == nil; i++ {
 		// The first are left alone, so that a timeout ends them.
@@ -120,6 +127,7 @@ func failoverIDs(t *testing.T) {
 	}
 
 	primary.Stop() // it is cut off
+	p.target.Store(standby.Address())
 	standby.Start()
 	standby.Wait()
 	standby.Exec("SELECT pg_promote();\n")
@@ -135,9 +143,14 @@ func failoverIDs(t *testing.T) {
 	if until := a.State().Until; until.After(known) {
 		t.Errorf("a has a window until %v, and the standby knows of one until %v", until, known)
 	}
-	b := member("b", standby)
+	b := member("b", standby.URL(), 7)
 	if n := during(2*time.Second, "b", b); n == 0 {
 		t.Error("b makes no IDs after the failover")
+	}
+	// It has read of writes that are lost, and that is no reason to stop.
+	eventually(t, "c makes IDs after the failover", func() bool { return during(100*time.Millisecond, "c", c) > 0 })
+	if alarms := c.Stats().Keeper.Alarms; alarms > 0 {
+		t.Errorf("c has %d alarms after the failover: %+v", alarms, c.State())
 	}
 	primary.Go() // it is back, and believes that it is the primary
 	var both sync.WaitGroup

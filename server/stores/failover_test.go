@@ -325,6 +325,38 @@ func TestStandbysForgotten(t *testing.T) {
 	eventually(t, "it is no longer warned of", func() bool { return h.heard("resolved: synchronous_standby_names") && h.heard("fsync is off") })
 }
 
+// TestArchiveIsNoStandby: with a list of standbys that names none, a program that stores
+// the log confirms commits in place of the standby, which then lacks them. The Store
+// says so.
+func TestArchiveIsNoStandby(t *testing.T) {
+	t.Parallel()
+	primary, standby := synchronous(t)
+	var h hearer
+	s := h.open(t, primary.URL("create=true"))
+	if len(h.all) > 0 {
+		t.Errorf("warned of %q, want nothing", h.all)
+	}
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	primary.Archive()
+	eventually(t, "it is warned of", func() bool { return h.heard("pg_receivewal may confirm a commit") })
+	standby.Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if ok, err := s.CAS(ctx, "a", []byte("1"), []byte("2")); !ok || err != nil {
+		t.Errorf("CAS without the standby = %v, %v, want one that the archive has confirmed", ok, err)
+	}
+	primary.Kill()
+	standby.Start()
+	standby.Wait()
+	standby.Exec("SELECT pg_promote();\n")
+	value, err := open(t, standby.URL()).Get(t.Context(), "a")
+	if string(value) != "1" || err != nil {
+		t.Errorf("the promoted standby has %q, %v, want 1: it is what the warning is about", value, err)
+	}
+}
+
 // TestCommitsLater: Firn's statements wait for the disk, even if the role is set not to
 // after the store was opened.
 func TestCommitsLater(t *testing.T) {

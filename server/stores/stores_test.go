@@ -54,6 +54,7 @@ func TestDatabases(t *testing.T) {
 			if kind == "mysql" {
 				t.Run("hidden trigger", func(t *testing.T) { hiddenTrigger(t, server) })
 				t.Run("cut values", func(t *testing.T) { cutValues(t, server) })
+				t.Run("unlogged", func(t *testing.T) { unlogged(t, server) })
 				t.Run("left open", func(t *testing.T) { leftOpen(t, server) })
 			} else {
 				t.Run("a schema for each user", func(t *testing.T) { schemaOfEach(t, server) })

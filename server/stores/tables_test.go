@@ -3,6 +3,7 @@
 package stores_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -275,9 +277,19 @@ func cutValues(t *testing.T, server *sqltest.Server) {
 	}
 }
 
+// unlogged: a database is refused if its sessions keep what they commit from replicas.
+func unlogged(t *testing.T, server *sqltest.Server) {
+	server.Exec("GRANT BINLOG ADMIN ON *.* TO firn@'127.0.0.1'; SET GLOBAL init_connect = 'SET sql_log_bin = 0';")
+	defer server.Exec("SET GLOBAL init_connect = ''; REVOKE BINLOG ADMIN ON *.* FROM firn@'127.0.0.1';")
+	_, err := stores.Open(t.Context(), server.URL("create=true", "table=unlogged"), stores.Options{})
+	if !errors.Is(err, sqlstore.ErrUnfit) || !strings.Contains(err.Error(), "sql_log_bin") {
+		t.Errorf("%v, want ErrUnfit for sql_log_bin", err)
+	}
+}
+
 // leftOpen: connections of a pool that others use too, and have left inside a
 // transaction or without autocommit, show what is there now, and a CAS that was applied
-// on one is committed.
+// on one is committed. One that is of no use is not used for long.
 func leftOpen(t *testing.T, server *sqltest.Server) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName = sqltest.User, sqltest.Password, "tcp", server.Address(), sqltest.Database
@@ -330,6 +342,48 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 		}
 		if v, err := s.Get(t.Context(), "seen"); string(v) != leave || err != nil {
 			t.Errorf("%s: Get = %q, %v, want what another has written", leave, v, err)
+		}
+	}
+
+	// A CAS that is refused leaves no lock behind.
+	if _, err := db.Exec("SET autocommit = 0"); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.CAS(t.Context(), "seen", []byte("another"), []byte("a")); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if ok, err := other.CAS(ctx, "seen", []byte("SET autocommit = 0"), []byte("b")); !ok || err != nil {
+		t.Errorf("CAS after another was refused = %v, %v", ok, err)
+	}
+
+	// A connection on which calls fail is not used again.
+	if _, err := db.Exec("CREATE TABLE another (a INT)"); err != nil {
+		t.Fatal(err)
+	}
+	old := "b"
+	for _, leave := range []string{"LOCK TABLES another WRITE", "XA START 'a'", "SET max_statement_time = 0.000001"} {
+		for _, call := range []func() error{
+			func() error { _, err := s.Get(ctx, "seen"); return err },
+			func() error { _, err := s.CAS(ctx, "never", []byte("a"), []byte("b")); return err },
+		} {
+			if _, err := db.Exec(leave); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				_ = call() // it may work, and it may fail
+			}
+			if err := call(); err != nil {
+				t.Errorf("%s: a third call fails: %v", leave, err)
+			}
+			if ok, err := s.CAS(ctx, "seen", []byte(old), []byte(leave)); !ok || err != nil {
+				t.Errorf("%s: CAS = %v, %v", leave, ok, err)
+			}
+			old = leave
+			if v, err := s.GetMany(ctx, []string{"seen", "seen"}); err != nil || string(v[1]) != leave {
+				t.Errorf("%s: GetMany = %q, %v", leave, v, err)
+			}
 		}
 	}
 }

@@ -28,6 +28,9 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	if d, ok := parseSpan(s); ok {
 		return now.Add(d), nil
 	}
+	if unit := otherUnix[len(s)]; unit != "" && s[0] < '4' && strings.Trim(s, "0123456789") == "" {
+		return time.Time{}, fmt.Errorf("it looks like Unix %s, and is read as milliseconds: write milliseconds, of 13 digits today, or a time such as 2026-11-20T10:00:00Z", unit)
+	}
 	if strings.Trim(s, "0123456789") == "" || s[0] == '-' && len(s) > 1 && strings.Trim(s[1:], "0123456789") == "" {
 		return ParseMillis(s)
 	}
@@ -47,6 +50,10 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	}
 	return time.Time{}, errors.New("it is not a time: it should be like 2026-11-20T10:00:00Z, 2026-11-20, 1795168800000 (Unix milliseconds), now or -1h")
 }
+
+// otherUnix are units of Unix time by the digits that the time has in them from 2001 to
+// 2096.
+var otherUnix = map[int]string{10: "seconds", 16: "microseconds", 19: "nanoseconds"}
 
 // parseSpan reads a duration with a sign, as time.ParseDuration does, and also
 // days (d) and weeks (w), which are of 24 hours and 7 days.

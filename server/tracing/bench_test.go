@@ -7,7 +7,6 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/server/httpapi"
-	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/tracing/tracingtest"
 )
@@ -37,7 +36,7 @@ func BenchmarkRESP(b *testing.B) {
 		for b.Loop() {
 			if trace != nil {
 				_, end := trace(b.Context())
-				end(respapi.Answered{First: "next", Commands: 1, IDs: 1})
+				end(Commands{First: "next", Commands: 1, IDs: 1})
 			}
 		}
 	})

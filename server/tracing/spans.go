@@ -18,7 +18,6 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/server/requestid"
-	"github.com/firnid/firn/server/respapi"
 )
 
 // Keys of attributes of Firn's own.
@@ -62,14 +61,22 @@ func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (contex
 	}
 }
 
-// RESP is for respapi.Config.Trace: a span for all commands that have arrived together.
-func (t *Tracer) RESP() func(context.Context) (context.Context, func(respapi.Answered)) {
+// Commands are commands of RESP that arrived together, and were answered together.
+type Commands struct {
+	First    string // the name of the first
+	Commands int
+	IDs      int
+	Errors   int
+}
+
+// RESP makes a span for all commands that have arrived together.
+func (t *Tracer) RESP() func(context.Context) (context.Context, func(Commands)) {
 	if t == nil {
 		return nil
 	}
-	return func(ctx context.Context) (context.Context, func(respapi.Answered)) {
+	return func(ctx context.Context) (context.Context, func(Commands)) {
 		ctx, span := t.tracer.Start(ctx, "RESP", api.WithSpanKind(api.SpanKindServer))
-		return ctx, func(a respapi.Answered) {
+		return ctx, func(a Commands) {
 			switch {
 			case !span.IsRecording():
 			case a.Commands == 0: // only a part of one has arrived

@@ -15,7 +15,6 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/httpapi"
 	"github.com/firnid/firn/server/requestid"
-	"github.com/firnid/firn/server/respapi"
 	"github.com/firnid/firn/server/service"
 	"github.com/firnid/firn/server/tracing/tracingtest"
 )
@@ -120,7 +119,7 @@ func TestProtocols(t *testing.T) {
 			}
 			tracer := start(t, config)
 			_, end := tracer.RESP()(t.Context())
-			end(respapi.Answered{First: "next", Commands: 3, IDs: 12, Errors: 1})
+			end(Commands{First: "next", Commands: 3, IDs: 12, Errors: 1})
 			flush(t, tracer)
 			spans := c.Spans()
 			if len(spans) != 1 {
@@ -257,7 +256,7 @@ func TestCollectorRefuses(t *testing.T) {
 	span := func() {
 		t.Helper()
 		_, end := tracer.RESP()(t.Context())
-		end(respapi.Answered{First: "next", Commands: 1})
+		end(Commands{First: "next", Commands: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		if err := tracer.provider.ForceFlush(ctx); err != nil {
@@ -292,7 +291,7 @@ func TestShutdownEnds(t *testing.T) {
 	defer close(block)
 	tracer := start(t, Config{Endpoint: server.URL, Protocol: HTTP, Ratio: all()})
 	_, end := tracer.RESP()(t.Context())
-	end(respapi.Answered{First: "next", Commands: 1})
+	end(Commands{First: "next", Commands: 1})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := tracer.Shutdown(ctx); err == nil {
@@ -308,7 +307,7 @@ func TestLogHandler(t *testing.T) {
 	log := slog.New(requestid.NewHandler(NewHandler(slog.NewTextHandler(&out, nil))))
 	ctx, end := tracer.RESP()(requestid.WithID(t.Context(), "x1"))
 	log.With("a", 1).InfoContext(ctx, "inside")
-	end(respapi.Answered{First: "next", Commands: 1})
+	end(Commands{First: "next", Commands: 1})
 	log.Info("outside")
 	flush(t, tracer)
 	s := c.Spans()[0]

@@ -183,7 +183,7 @@ func (c *composer) compose(l firn.Layout, p firn.Parts) (n composed, err error) 
 
 // lines answers a record per line.
 func (c *composer) lines(cmd *cobra.Command, a *app) error {
-	out := bufio.NewWriterSize(a.stdout, 1<<16)
+	out := newRecordWriter(a.stdout)
 	var t tally
 	var buf []byte
 	err := a.records(cmd.Context(), []string{"-"}, out, func(_ place, line string, err error) error {

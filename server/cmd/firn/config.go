@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -490,26 +491,53 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 func newConfigImport(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import FILE",
-		Short: "Print what a configuration of Hazelcast says of Flake ID generators",
-		Long: `Import reads a hazelcast.xml, hazelcast.yaml or hazelcast-client of the same, and prints
-its flake-id-generators as templates for firn.yaml. What has no counterpart is named on
-stderr.`,
-		Example: "  firn config import hazelcast.xml > firn.yaml",
+		Short: "Turn Flake ID generators of Hazelcast into templates for firn.yaml",
+		Long: `Import reads the configuration of a Hazelcast member or client, in XML or YAML, and
+prints its Flake ID generators as templates for firn.yaml, which firn config check
+accepts. Files that it imports are read too, if they are files next to it. Sequencers
+that no generator configures get Hazelcast's default layout, as they do in Hazelcast.
+
+Names may have other characters in Hazelcast: my ids/2024 becomes my-ids-2024. Such
+names, and all that a firn.yaml cannot carry, are printed on stderr, the most important
+first.`,
+		Example: "  firn config import hazelcast.xml > firn.yaml\n  firn config check firn.yaml",
 		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := os.ReadFile(args[0])
 			if err != nil {
 				return failed("", "%w", err)
 			}
-			i, err := config.ImportHazelcast(data, args[0])
+			i, err := config.ImportHazelcast(data, args[0], beside(args[0]), a.now())
 			if err != nil {
 				return &exitError{exitNo, err, ""}
 			}
-			fmt.Fprint(a.stdout, i.YAML)
-			for _, left := range i.Left {
-				fmt.Fprintf(a.stderr, "firn: not carried: %s\n", left)
+			if _, err := fmt.Fprint(a.stdout, i.YAML); err != nil {
+				return err
+			}
+			for _, text := range i.Notes {
+				a.note("%s", text)
 			}
 			return nil
 		},
+	}
+}
+
+// beside reads the files that a file of Hazelcast imports, whose paths are relative to its
+// own.
+func beside(file string) func(string) ([]byte, error) {
+	return func(resource string) ([]byte, error) {
+		path := strings.TrimPrefix(strings.TrimPrefix(resource, "file:"), "//")
+		switch {
+		case path == "":
+			return nil, errors.New("it has no resource")
+		case strings.HasPrefix(resource, "classpath:") || strings.Contains(path, "://"):
+			return nil, errors.New("it is not a file")
+		case !filepath.IsAbs(path):
+			path = filepath.Join(filepath.Dir(file), path)
+		}
+		if s, err := os.Stat(path); err == nil && !s.Mode().IsRegular() {
+			return nil, errors.New("it is not a regular file")
+		}
+		return os.ReadFile(path)
 	}
 }

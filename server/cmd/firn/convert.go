@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -57,7 +56,7 @@ and -short after a name ask for leading zeros or none.`,
 			if err := c.check(cmd, args); err != nil {
 				return err
 			}
-			out := bufio.NewWriterSize(a.stdout, 1<<16)
+			out := newRecordWriter(a.stdout)
 			var err error
 			if f, _ := from.Format(); f == firn.Raw {
 				err = c.bytes(out, a.stdin)
@@ -133,7 +132,7 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 }
 
 // line converts one text.
-func (c *converter) line(out *bufio.Writer, where place, text string, err error) error {
+func (c *converter) line(out *recordWriter, where place, text string, err error) error {
 	c.tally.all++
 	if err == nil && text == "" {
 		err = errEmptyLine
@@ -238,7 +237,7 @@ func (c *converter) end(bits int) {
 }
 
 // bytes converts IDs that follow each other as bytes.
-func (c *converter) bytes(out *bufio.Writer, r io.Reader) error {
+func (c *converter) bytes(out *recordWriter, r io.Reader) error {
 	err := eachRaw(r, c.bits/8, func(_ int, b []byte) error {
 		c.tally.all++
 		c.buf = c.buf[:0]

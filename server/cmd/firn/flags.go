@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/textfmt"
 )
@@ -46,17 +47,50 @@ func (f *value[T]) Type() string { return f.kind }
 func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
-		return misuse(cmd.CommandPath()+" --help lists the flags", "%w", err)
+		return unknownFlag(cmd, err)
 	}
 	text := wrongValue(invalid.GetFlag(), err)
 	hint := cmd.CommandPath() + " --help says what it takes"
 	switch name := invalid.GetFlag().Name; name {
 	case "layout":
-		hint = "firn layout lists the presets"
+		hint = layoutHint(invalid.GetValue())
 	case "from", "to", "format", "time":
 		hint = "" // the error lists what there is
 	}
 	return misuse(hint, "--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), text)
+}
+
+// unknownFlag is the error of a flag that the command does not have.
+func unknownFlag(cmd *cobra.Command, err error) error {
+	hint := cmd.CommandPath() + " --help lists the flags"
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return misuse(hint, "%w", err)
+	}
+	name := unknown.GetSpecifiedName()
+	if name != "" && strings.Trim(name, "0123456789") == "" {
+		return misuse("IDs are unsigned: a language with signed integers shows those from 2^63 on as negative numbers. Print them there as unsigned, or as text",
+			"-%s is a flag here, and not a number", unknown.GetSpecifiedShortnames())
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if near := config.Nearest(name, names); len(name) > 1 && near != "" {
+		hint = "did you mean --" + near + "?"
+	}
+	return misuse(hint, "%w", err)
+}
+
+// layoutHint says how to do better than a layout that cannot be read.
+func layoutHint(text string) string {
+	preset, _, _ := strings.Cut(text, ",")
+	if near := config.Nearest(preset, presetNames()); near != "" && near != preset && !strings.Contains(preset, "=") {
+		return "did you mean " + near + "? firn layout lists the presets"
+	}
+	return "firn layout lists the presets"
 }
 
 // notEmpty refuses a value that is empty: most likely, a variable of the shell

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -60,23 +60,26 @@ Integers above 2^53 are strings. Without --layout there are also "from",
 			default:
 				return misuse("", "--diagram %q: it is auto, always or never", diagram)
 			}
-			out := bufio.NewWriterSize(a.stdout, 1<<16)
+			out := newRecordWriter(a.stdout)
 			var t tally
 			var err error
 			switch {
 			case asJSON:
 				err = inspectJSON(cmd, a, args, out, o, &t)
 			default:
+				var one bytes.Buffer
 				err = a.records(cmd.Context(), args, out, func(where place, text string, bad error) error {
 					t.all++
+					one.Reset()
 					if bad == nil {
-						bad = p.print(out, text, t.all > 1)
+						bad = p.print(&one, text, t.all > 1)
 					}
 					if bad != nil {
 						t.bad++
 						return a.badRecord(out, where, bad)
 					}
-					return nil
+					_, err := out.Write(one.Bytes())
+					return err
 				})
 			}
 			if err != nil {
@@ -96,7 +99,7 @@ Integers above 2^53 are strings. Without --layout there are also "from",
 
 // badRecord says on stderr what is wrong with one record. Output so far goes
 // first, so that the two stay in order on a terminal.
-func (a *app) badRecord(out *bufio.Writer, where place, err error) error {
+func (a *app) badRecord(out *recordWriter, where place, err error) error {
 	if e := out.Flush(); e != nil {
 		return e
 	}
@@ -106,7 +109,7 @@ func (a *app) badRecord(out *bufio.Writer, where place, err error) error {
 
 // inspectJSON writes an object per ID. Where the layout is known, that goes
 // fast: nothing is guessed.
-func inspectJSON(cmd *cobra.Command, a *app, args []string, out *bufio.Writer, o inspect.Options, t *tally) error {
+func inspectJSON(cmd *cobra.Command, a *app, args []string, out *recordWriter, o inspect.Options, t *tally) error {
 	var fast *inspect.Reader
 	if !o.Layout.IsZero() {
 		fast = inspect.NewReader(o.Layout, o.From)

@@ -74,7 +74,7 @@ one node.`,
 			}
 			layout, err := firn.ParseLayout(args[0])
 			if err != nil {
-				return misuse("firn layout lists the presets", "%q: %w", args[0], plain(err))
+				return misuse(layoutHint(args[0]), "%q: %w", args[0], plain(err))
 			}
 			boxed := l.terminal
 			switch diagram {

@@ -166,7 +166,7 @@ func (p place) String() string {
 // where an argument is "-". Errors of do end it; what is wrong with a single
 // record is do's business. The output is flushed when there is no more input
 // for the moment, and at the end.
-func (a *app) records(ctx context.Context, args []string, out *bufio.Writer, do func(p place, text string, bad error) error) error {
+func (a *app) records(ctx context.Context, args []string, out *recordWriter, do func(p place, text string, bad error) error) error {
 	stdin := false
 	for _, arg := range args {
 		if arg != "-" {

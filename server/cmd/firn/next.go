@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"runtime"
 	"strings"
 	"time"
 
@@ -27,6 +26,7 @@ type nexting struct {
 	name       string
 	nodes      *sequencer.Range
 	allow      allowClock
+	noCreate   bool
 	format     firn.Format
 	ownFormat  bool // no flag says another than the layout's
 	asJSON     bool
@@ -71,6 +71,7 @@ pins the number: it is had when nobody else holds it.`,
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "the sequencer to make IDs of (default one for the layout)")
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
 	nodesVar(cmd, &n.nodes)
+	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
 	clockVars(cmd, &n.allow)
 	cmd.Flags().BoolVar(&n.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
 	formatVar(cmd, &n.format, "format", "f", "how to write them (default the layout's own)")
@@ -160,6 +161,11 @@ func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
 			return err
 		}
 	}
+	if n.noCreate {
+		if _, err := grant.Lookup(ctx, s, n.name); errors.Is(err, grant.ErrNotFound) {
+			return notFound(ctx, s, n.name, err)
+		}
+	}
 	r, nodes, err := n.resolve()
 	if err != nil {
 		return err
@@ -167,7 +173,7 @@ func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
 	if nodes != nil && nodes.Hi > n.layout.MaxNode() {
 		return misuse("firn sequencer show says what a sequencer has", "the node numbers %d..%d do not fit the layout %s, which has 0..%d", nodes.Lo, nodes.Hi, n.layout, n.layout.MaxNode())
 	}
-	c := &sequencer.Config{Layout: n.layout, Nodes: nodes, AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead, Now: n.a.clock}
+	c := &sequencer.Config{Layout: n.layout, Nodes: nodes, AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead, MustExist: n.noCreate, Now: n.a.clock}
 	return n.a.sequence(ctx, s, n.name, c, n.count, r)
 }
 
@@ -257,36 +263,21 @@ func generate(ctx context.Context, a *app, l firn.Layout, node, count uint64, r 
 	return stream(ctx, a.stdout, g.Fill, r.append128, count)
 }
 
-// pipeBuf is PIPE_BUF of Linux. POSIX has 512 at least.
-const pipeBuf = 4096
-
-// stream writes IDs as they come, a batch at a time. Each write has whole lines, and
-// no more than a pipe takes at once: lines of several processes that write into one
-// pipe would otherwise be joined in the middle, and the result can be an ID that is
-// another's.
+// stream writes IDs as they come, a batch at a time.
 func stream[I any](ctx context.Context, w io.Writer, fill func(context.Context, []I) error, write func([]byte, I) []byte, count uint64) error {
-	atOnce := pipeBuf
-	if runtime.GOOS != "linux" {
-		atOnce = 512
-	}
 	ids := make([]I, min(count, 4096))
-	buf := make([]byte, 0, atOnce)
+	out := newRecordWriter(w)
 	for count > 0 {
 		ids = ids[:min(count, uint64(len(ids)))]
 		if err := fill(ctx, ids); err != nil {
 			return storeError(err)
 		}
-		buf = buf[:0]
 		for _, id := range ids {
-			whole := len(buf)
-			if buf = write(buf, id); len(buf) > atOnce {
-				if _, err := w.Write(buf[:whole]); err != nil {
-					return err
-				}
-				buf = buf[:copy(buf, buf[whole:])]
+			if err := out.end(write(out.begin(), id)); err != nil {
+				return err
 			}
 		}
-		if _, err := w.Write(buf); err != nil {
+		if err := out.Flush(); err != nil {
 			return err
 		}
 		count -= uint64(len(ids))

@@ -16,7 +16,7 @@ import (
 func newNode(a *app) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:   "node COMMAND",
-		Short: "List node IDs, and fence or repair them",
+		Short: "List, fence or repair node IDs, or run a program with one",
 		Long: `Every process that makes IDs of a sequencer holds one of its node IDs, for a window
 of time that is written in the store and renewed as long as IDs are made.
 
@@ -24,7 +24,7 @@ of time that is written in the store and renewed as long as IDs are made.
 		Example: `  firn node list
   firn node fence orders
   firn node repair orders`,
-	}, newNodeList(a), newNodeFence(a), newNodeRepair(a))
+	}, newNodeList(a), newNodeFence(a), newNodeRepair(a), newNodeRun(a))
 }
 
 // atMostOneName takes the name of a sequencer, or none.

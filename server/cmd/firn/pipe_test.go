@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/firnid/firn"
@@ -51,6 +52,50 @@ func TestWritesFitIntoPipes(t *testing.T) {
 				if len(b) == 0 || len(b) > pipeBuf || !whole {
 					t.Errorf("%+v, %d IDs: a write of %d bytes that ends with %q", r, count, len(b), b[max(0, len(b)-30):])
 				}
+			}
+		}
+	}
+}
+
+// TestRecordsFitIntoPipes is the same for the commands that answer a record for each line
+// that they read.
+func TestRecordsFitIntoPipes(t *testing.T) {
+	const count = 3000
+	var ids, lines, raw []byte
+	for i := range count {
+		ids = fmt.Appendf(ids, "%d\n", 117840900191665930+i)
+		lines = fmt.Appendf(lines, `{"time_ms":1795000000000,"node":%d}`+"\n", i%1000)
+		raw = firn.Raw.Append(raw, firn.ID(117840900191665930+i))
+	}
+	for _, test := range []struct {
+		stdin []byte
+		args  []string
+		raw   bool
+	}{
+		{stdin: ids, args: []string{"convert", "--to", "dec", "-"}},
+		{stdin: ids, args: []string{"convert", "--to", "hex", "--json", "-"}},
+		{stdin: ids, args: []string{"convert", "--to", "raw", "-"}, raw: true},
+		{stdin: raw, args: []string{"convert", "--from", "raw", "--bits", "64", "--to", "base62", "-"}},
+		{stdin: ids, args: []string{"inspect", "--layout", "default", "--json", "-"}},
+		{stdin: ids[:50*19], args: []string{"inspect", "--layout", "default", "-"}},
+		{stdin: lines, args: []string{"compose", "-"}},
+	} {
+		a, _, stderr := serveApp(t)
+		var got pieces
+		a.stdin, a.stdout = bytes.NewReader(test.stdin), &got
+		if code := run(t.Context(), a, test.args); code != exitFine {
+			t.Errorf("%q: exit %d\n%s", test.args, code, stderr)
+		}
+		if len(got) < 2 {
+			t.Errorf("%q: %d writes, want several", test.args, len(got))
+		}
+		for _, b := range got {
+			whole := bytes.HasSuffix(b, []byte("\n"))
+			if test.raw {
+				whole = len(b)%8 == 0
+			}
+			if len(b) == 0 || len(b) > pipeBuf || !whole {
+				t.Errorf("%q: a write of %d bytes that ends with %q", test.args, len(b), b[max(0, len(b)-30):])
 			}
 		}
 	}

@@ -21,7 +21,7 @@ func newRange(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "range --from TIME --to TIME [--layout LAYOUT]",
-		Short: "Tell which IDs a range of time has",
+		Short: "Print the first and last ID of a time range",
 		Long: `Range prints the lowest and the highest ID that the time from --from to before
 --to can have; both are inclusive. A database finds the rows of a day by them,
 with the index that the IDs have anyway.
@@ -37,6 +37,9 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 				if !cmd.Flags().Changed(name) {
 					return misuse("firn range --from 2026-11-20 --to 2026-11-21", "there is no --%s", name)
 				}
+			}
+			if column != "" && asJSON {
+				return misuse("leave one of them out", "--sql and --json are two ways to print one range")
 			}
 			if !cmd.Flags().Changed("format") {
 				format = layout.Format()
@@ -57,6 +60,9 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 					hint = "--from comes before --to, which is not part of the range"
 				}
 				return misuse(hint, "%w", err)
+			}
+			if from.Before(layout.Epoch()) {
+				a.note("--from %s is before the epoch of layout %s: the range begins at %s", stamp(from), layout, stamp(layout.Epoch()))
 			}
 			out := bufio.NewWriter(a.stdout)
 			switch {

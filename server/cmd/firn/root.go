@@ -38,6 +38,8 @@ with 0.`,
 	root.SetOut(&a.help)
 	root.SetErr(a.stderr)
 	root.SetFlagErrorFunc(flagError)
+	root.Version = buildOf().text()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddGroup(
 		&cobra.Group{ID: groupIDs, Title: "IDs:"},
 		&cobra.Group{ID: groupLayout, Title: "Layouts:"},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/config"
 	"github.com/firnid/firn/server/textfmt"
 )
 
@@ -74,11 +76,28 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 	var store string
 	var asJSON bool
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error { return run(cmd.Context(), s, args, asJSON) })
+		return a.withStore(cmd.Context(), store, create, func(s grant.Store) error {
+			err := run(cmd.Context(), s, args, asJSON)
+			if errors.Is(err, grant.ErrNotFound) && len(args) > 0 {
+				return notFound(cmd.Context(), s, args[0], err)
+			}
+			return err
+		})
 	}
 	storeVar(cmd, &store)
 	cmd.Flags().BoolVar(&asJSON, "json", false, jsonUsage)
 	return cmd
+}
+
+// notFound is the error of a sequencer that does not exist, with the one that may be
+// meant.
+func notFound(ctx context.Context, s grant.Store, name string, err error) error {
+	if all, listErr := names(ctx, s, nil); listErr == nil {
+		if near := config.Nearest(name, all); near != "" {
+			return &exitError{exitNo, err, "did you mean " + near + "?"}
+		}
+	}
+	return err
 }
 
 // withStore runs f with the store.

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -305,8 +306,8 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
 		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
-		if guard.memberToken != "" {
-			c.Forward.Token = func() string { return guard.memberToken }
+		if guard.memberToken != nil {
+			c.Forward.Token = guard.memberToken.token
 		}
 	}
 	c.Store, err = a.openStore(ctx, s.store, false, newsOf(log))
@@ -356,6 +357,8 @@ func (s *serving) checkValues() (all faults) {
 	}
 	if s.layout.ReadOnly() {
 		all.add("layout", s.layout.String(), "firn layout lists what can be made", "%w", errReadOnly(s.layout))
+	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {
+		all.add("layout", s.layout.String(), "", "%w", err)
 	}
 	if s.advertise != "" && !isHostPort(s.advertise) {
 		all.add("advertise", s.advertise, "", "it is HOST:PORT, such as ids-1.example:3476, where other servers reach this one")
@@ -391,7 +394,7 @@ func (s *serving) checkNodes(lookUp bool) (all faults) {
 		}
 	}
 	if f := s.file.Load(); f != nil {
-		all.file(f.Check(template))
+		all.file(f.Check(template, time.Now()))
 	}
 	return all
 }
@@ -451,21 +454,18 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	go func() { served <- srv.Serve(listeners...) }()
 	s.greet(a, log, secure, endpoints)
 
+	over := make(chan struct{})
+	var reloading sync.WaitGroup
+	reloading.Go(func() { s.reloadAt(hup, over, log, srv) })
+	defer reloading.Wait()
+	defer close(over)
+
 	ended := false
 	var failure error
-	untilEnd, stop := context.WithCancel(ctx)
-	defer stop()
-	hups := slowed(untilEnd, hup)
-	for running := true; running; {
-		select {
-		case <-hups:
-			s.reloadAll(log)
-			srv.Reload()
-		case failure = <-served:
-			ended, running = true, false
-		case <-ctx.Done():
-			running = false
-		}
+	select {
+	case failure = <-served:
+		ended = true
+	case <-ctx.Done():
 	}
 	srv.Drain()
 	var again []any // the first line after a signal says what a second one does
@@ -492,34 +492,26 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	return s.result(failure, err)
 }
 
-// hupEvery is the time between two reloads that signals ask for. What is wrong is logged
-// each time.
+// hupEvery is the time between two reloads that signals ask for: each can be a line of the
+// log. Of signals that come sooner, one is heeded later.
 const hupEvery = time.Second
 
-// slowed passes signals on until ctx is done, one in hupEvery and none lost: of those that
-// come sooner, one follows later.
-func slowed(ctx context.Context, in <-chan os.Signal) <-chan struct{} {
-	out := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-in:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case out <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case <-time.After(hupEvery):
-			case <-ctx.Done():
-				return
-			}
+// reloadAt reloads files at signals of hup, also while the server drains.
+func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
+	for {
+		select {
+		case <-hup:
+			s.reloadAll(log)
+			srv.Reload()
+		case <-over:
+			return
 		}
-	}()
-	return out
+		select {
+		case <-time.After(hupEvery):
+		case <-over:
+			return
+		}
+	}
 }
 
 // result is the error of a server that serves no more, and of its end.

@@ -54,6 +54,10 @@ func buildOf() build {
 	return b
 }
 
+func (b build) text() string {
+	return fmt.Sprintf("firn %s (%s, %s/%s)", b.Version, b.Go, b.OS, b.Arch)
+}
+
 func newVersion(a *app) *cobra.Command {
 	var asJSON, asLicenses bool
 	cmd := &cobra.Command{
@@ -75,7 +79,7 @@ func newVersion(a *app) *cobra.Command {
 				_, err = fmt.Fprintf(a.stdout, "%s\n", text)
 				return err
 			}
-			_, err := fmt.Fprintf(a.stdout, "firn %s (%s, %s/%s)\n", b.Version, b.Go, b.OS, b.Arch)
+			_, err := fmt.Fprintln(a.stdout, b.text())
 			return err
 		},
 	}

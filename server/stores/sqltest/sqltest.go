@@ -42,6 +42,7 @@ type Server struct {
 	sql     []string // the command that runs SQL as the superuser, from its input
 	query   []string // likewise, and prints rows
 	standby func(testing.TB) *Server
+	archive func()
 	cmd     *exec.Cmd
 	ended   chan struct{}
 	log     *bytes.Buffer
@@ -128,6 +129,13 @@ func (s *Server) Query(sql string) string {
 func (s *Server) Standby() *Server {
 	s.t.Helper()
 	return s.standby(s.t)
+}
+
+// Archive starts pg_receivewal, which stores the log of a PostgreSQL and confirms it as a
+// standby does, and ends it with the test.
+func (s *Server) Archive() {
+	s.t.Helper()
+	s.archive()
 }
 
 // Start starts it again after Kill. Wait waits until it answers.
@@ -279,6 +287,19 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 		replica, as := directory(t, "postgres", "postgres")
 		run(t, replica, as, "", backup, "-D", filepath.Join(replica, "data"), "-h", dir, "-p", port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync")
 		return postgreSQL(t, replica, as, settings)
+	}
+	s.archive = func() {
+		t.Helper()
+		to, as := directory(t, "archive", "postgres")
+		cmd := exec.Command(find(t, "pg_receivewal", "postgresql-client"), "-D", to, "-h", dir, "-p", port, "-U", "postgres", "--synchronous")
+		cmd.Dir, cmd.SysProcAttr = to, as
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
 	}
 	s.Start()
 	t.Cleanup(s.Kill)

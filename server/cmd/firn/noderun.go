@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/noderun"
+)
+
+// A nodeRunning is what the command node run was told.
+type nodeRunning struct {
+	a       *app
+	logging logging
+	store   string
+	name    string
+	nodes   *sequencer.Range
+	window  time.Duration
+	margin  time.Duration
+	grace   time.Duration
+	allow   allowClock
+	env     []string
+}
+
+func newNodeRun(a *app) *cobra.Command {
+	n := &nodeRunning{a: a, name: noderun.DefaultSequencer, window: noderun.DefaultWindow, logging: logging{logFormat: "text"}}
+	cmd := &cobra.Command{
+		Use:   "run [--store URL] [--sequencer NAME] [--nodes LO..HI] [--env NAME=TEMPLATE]... -- COMMAND [ARG]...",
+		Short: "Run a program with a node ID that no other program holds",
+		Long: `Run acquires a node ID, runs COMMAND with it, and releases it when COMMAND ends. It is
+for programs with an ID generator of their own, such as a Snowflake library.
+
+  firn node run --store etcd://etcd:2379 -- node server.js
+
+COMMAND finds the node ID in the environment variable NODE_ID. --env sets other
+variables instead, and {node} in an argument is replaced too. {node%32} and {node/32}
+are the remainder and the quotient, for generators with two numbers:
+
+  --env WORKER_ID={node%32} --env DATACENTER_ID={node/32}
+
+Run renews the window of the node ID while COMMAND runs. It stops COMMAND (SIGTERM,
+and SIGKILL after the grace period) if this machine's clock comes within the margin of
+the window's end, or is set back to before its beginning. The store may be unreachable
+for about half a window without any effect.
+
+Two commands never hold one node ID at overlapping times, each by the wall clock of its
+machine, as long as firn runs at least once per margin and the processes of COMMAND stay
+in its process group. A machine that is suspended for longer may repeat IDs: when it
+resumes, firn stops COMMAND first and logs the span. What the generator in COMMAND does
+wrong by itself, run cannot mend. If firn is killed, Linux kills COMMAND too, but not the
+processes that COMMAND has started; Windows kills all; elsewhere COMMAND continues.
+
+Signals are passed on to COMMAND. The exit code is COMMAND's, or 128 and the number of
+the signal that ended it; 124 if it was stopped because of its window, 126 if it cannot
+be run, 127 if it is not found, and firn's own before it is started.
+
+` + storeHelp,
+		Example: `  firn node run --store dir:/srv/firn -- ./server
+  firn node run --sequencer workers --nodes 0..31 --env WORKER_ID={node} -- java -jar app.jar
+  firn node run -- ./server --datacenter={node/32} --worker={node%32}`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return misuse("firn node run -- ./server", "a command is missing")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return n.run(cmd.Context(), args) },
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // flags after COMMAND are its own
+	storeVar(cmd, &n.store)
+	f.Var(&value[string]{&n.name, notEmpty, func(s string) string { return s }, "NAME"}, "sequencer", "whose node IDs are used; created if there is none, with room for 4,194,304")
+	f.Var(&value[*sequencer.Range]{&n.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
+	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
+	f.DurationVar(&n.window, "window", n.window, "window of a sequencer that is created")
+	f.DurationVar(&n.margin, "margin", 0, "stop COMMAND this long before the window ends (default a fifth of the window, up to 2m)")
+	f.DurationVar(&n.grace, "grace", 0, "time from SIGTERM to SIGKILL (default half the margin, up to 10s)")
+	clockVars(cmd, &n.allow)
+	n.logging.flags(cmd)
+	return cmd
+}
+
+func (n *nodeRunning) run(ctx context.Context, args []string) error {
+	c := noderun.Config{
+		Sequencer: n.name, Nodes: n.nodes, Window: n.window, Margin: n.margin, Grace: n.grace,
+		AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead,
+		Environ: n.a.environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Log: n.logging.logger(n.a), Now: n.a.clock,
+	}
+	if len(n.env) == 0 {
+		n.env = []string{"NODE_ID={node}"}
+	}
+	for _, text := range n.env {
+		v, err := noderun.ParseVariable(text)
+		if err != nil {
+			return misuse("", "--env: %w", err)
+		}
+		c.Env = append(c.Env, v)
+	}
+	for _, text := range args {
+		t, err := noderun.ParseTemplate(text)
+		if err != nil {
+			return misuse("", "%w", err)
+		}
+		c.Command = append(c.Command, t)
+	}
+	switch {
+	case n.window <= 0:
+		return misuse("", "--window %v: it must be above 0", n.window)
+	case n.margin < 0:
+		return misuse("", "--margin %v: it cannot be negative", n.margin)
+	case n.grace < 0:
+		return misuse("", "--grace %v: it cannot be negative", n.grace)
+	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, noderun.Signals()...)
+	defer signal.Stop(signals)
+	c.Signals = signals
+	return n.a.withStore(ctx, n.store, false, func(s grant.Store) error {
+		c.Store = s
+		code, err := noderun.Run(ctx, c)
+		var misfit *noderun.RangeError
+		switch {
+		case code != 0:
+			return &exitError{code: code, err: err}
+		case errors.As(err, &misfit):
+			return misuse("", "%w", err)
+		}
+		return err
+	})
+}

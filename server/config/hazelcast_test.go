@@ -1,0 +1,285 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/firnid/firn"
+)
+
+// importNow is when tests import.
+var importNow = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+
+const hazelcastXML = `<?xml version="1.0"?>
+<hazelcast xmlns="http://www.hazelcast.com/schema/config">
+  <cluster-name>dev</cluster-name>
+  <map name="a"><backup-count>1</backup-count></map>
+  <flake-id-generator name="orders">
+    <prefetch-count>200</prefetch-count>
+    <prefetch-validity-millis>1000</prefetch-validity-millis>
+    <epoch-start>1577836800000</epoch-start>
+    <node-id-offset>512</node-id-offset>
+    <bits-sequence>12</bits-sequence>
+    <bits-node-id>10</bits-node-id>
+    <allowed-future-millis>2000</allowed-future-millis>
+    <statistics-enabled>false</statistics-enabled>
+  </flake-id-generator>
+  <flake-id-generator name="plain*"/>
+</hazelcast>`
+
+const hazelcastYAML = `hazelcast:
+  network: {port: 5701}
+  flake-id-generator:
+    orders:
+      prefetch-count: 200
+      prefetch-validity-millis: 1000
+      epoch-start: 1577836800000
+      node-id-offset: 512
+      bits-sequence: 12
+      bits-node-id: 10
+      allowed-future-millis: 2000
+      statistics-enabled: false
+    plain*: {}
+`
+
+// TestImport: XML and YAML say the same, and what comes of them is a firn.yaml.
+func TestImport(t *testing.T) {
+	var before string
+	for name, text := range map[string]string{"xml": hazelcastXML, "yaml": hazelcastYAML} {
+		i, err := ImportHazelcast([]byte(text), name, nil, importNow)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if before != "" && i.YAML != before {
+			t.Errorf("XML and YAML are not the same:\n%s\n%s", before, i.YAML)
+		}
+		before = i.YAML
+		f, err := Parse([]byte(i.YAML), "imported", known)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, i.YAML)
+		}
+		orders, _ := f.Template("orders")
+		if orders.Layout.String() != "hazelcast,node-bits=10,seq-bits=12,epoch=2020-01-01T00:00:00Z" || *orders.MaxAhead != 2*time.Second || orders.Lo != 512 || orders.Hi != 1023 {
+			t.Errorf("%+v from\n%s", orders, i.YAML)
+		}
+		plain, _ := f.Template("plain7")
+		if plain.Layout.String() != "hazelcast" || plain.HasNodes || plain.MaxAhead != nil {
+			t.Errorf("%+v", plain)
+		}
+		left := strings.Join(i.Notes, "\n")
+		for _, want := range []string{"prefetch-count 200", "Count: 200, Validity: 1s", "statistics-enabled false", "settings that do not concern Flake ID generators"} {
+			if !strings.Contains(left, want) {
+				t.Errorf("%s: what is left is\n%s\nwant %q", name, left, want)
+			}
+		}
+	}
+}
+
+func TestImportFaults(t *testing.T) {
+	in := func(inner string) string {
+		return "<hazelcast>\n<flake-id-generator name=\"a\">\n" + inner + "\n</flake-id-generator></hazelcast>"
+	}
+	for _, test := range []struct{ text, want string }{
+		{"<other/>", "f:1: the root is other"},
+		{"<hazelcast>", "unexpected EOF"},
+		{"other: {}", `f:1: there is "other"`},
+		{"text", "neither XML nor YAML"},
+		{in("<prefetch-count>0</prefetch-count>"), `f:3: prefetch-count of a: "0" is not a number from 1 to 100000`},
+		{in("<bits-node-id>64</bits-node-id>"), "f:3: bits-node-id"},
+		{in("<bits-node-id>40</bits-node-id><bits-sequence>30</bits-sequence>"), "leave no bit for the time"},
+		{in("<node-id-offset>65536</node-id-offset>"), "beyond 65535"},
+		{in("<statistics-enabled>maybe</statistics-enabled>"), "neither true nor false"},
+		{in("<epoch-start>x</epoch-start><prefetch-count>y</prefetch-count>"), "prefetch-count of a"},
+		{in("<epoch-start>${epoch}</epoch-start>"), `"${epoch}" is a property of the Java process`},
+		{in("<epoch-start>4102444800000</epoch-start>"), "f:2: a: layout hazelcast,epoch=2100-01-01T00:00:00Z: its epoch is 2100-01-01T00:00:00Z"},
+		{in("<bits-node-id>20</bits-node-id><bits-sequence>12</bits-sequence><epoch-start>0</epoch-start>"), "its last time was"},
+		{in("<allowed-future-millis>9223372036854775807</allowed-future-millis>"), "allowed-future-millis"},
+		{in("<bits-node-id>3</bits-node-id><bits-node-id>4</bits-node-id>"), "f:3: bits-node-id of a is in f:3 already"},
+		{`<hazelcast><flake-id-generator name="a"/><flake-id-generator name="a"/></hazelcast>`, `generator "a" is configured in f:1 already`},
+		{`<hazelcast><flake-id-generator name="a b"/><flake-id-generator name="a/b"/></hazelcast>`, `generators "a b" (f:1) and "a/b" would both be "a-b"`},
+		{`<hazelcast><flake-id-generator name="a b"/><flake-id-generator name="a-b"/></hazelcast>`, `would both be "a-b"`},
+		{`<hazelcast><flake-id-generator name="a*b*"/></hazelcast>`, "a pattern has one *"},
+		{`<hazelcast><flake-id-generator name="${name}"/></hazelcast>`, "property of the Java process in its name"},
+		{`<hazelcast><flake-id-generator name="日本"/></hazelcast>`, "needs an ASCII letter"},
+		{`<hazelcast><flake-id-generator name="/default"/></hazelcast>`, "the template of all other names"},
+		{`<hazelcast><flake-id-generator name="` + strings.Repeat("x", 129) + `"/></hazelcast>`, "up to 128 characters"},
+		{"hazelcast:\n  flake-id-generator:\n    a: {}\n    a: {}\n", "f:4: a is in line 3 already"},
+		{"hazelcast:\n  flake-id-generator:\n    a:\n      bits-node-id: 3\n      bits-node-id: 4\n", "f:5: bits-node-id is in line 4 already"},
+		{"hazelcast: {}\nhazelcast: {}\n", "f:2: hazelcast is in line 1 already"},
+		{`<?xml version="1.0" encoding="Shift_JIS"?><hazelcast/>`, "its encoding is Shift_JIS; save it as UTF-8"},
+		{"hazelcast:\n  cluster-name: caf\xe9\n", "it is not UTF-8"},
+		{`<hazelcast><import resource="a.xml"/></hazelcast>`, "files that it imports could not be read"},
+	} {
+		if i, err := ImportHazelcast([]byte(test.text), "f", nil, importNow); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %+v, %v, want %q", test.text, i, err, test.want)
+		}
+	}
+}
+
+// TestImportForms: what is written in another way means the same.
+func TestImportForms(t *testing.T) {
+	xml := `<?xml version="1.0" encoding="ENCODING"?><hazelcast><!-- caf\u00e9 --><flake-id-generator name="a"><bits-node-id>10</bits-node-id></flake-id-generator></hazelcast>`
+	xml = strings.ReplaceAll(xml, `\u00e9`, "\u00e9")
+	wide := func(text string, big bool) string {
+		var b []byte
+		for _, u := range append([]uint16{0xfeff}, utf16.Encode([]rune(text))...) {
+			if big {
+				b = append(b, byte(u>>8), byte(u))
+			} else {
+				b = append(b, byte(u), byte(u>>8))
+			}
+		}
+		return string(b)
+	}
+	latin := func(text string) string {
+		var b []byte
+		for _, r := range text {
+			b = append(b, byte(r))
+		}
+		return string(b)
+	}
+	in := func(encoding string) string { return strings.Replace(xml, "ENCODING", encoding, 1) }
+	for name, text := range map[string]string{
+		"utf-8": in("UTF-8"), "mark": "\xef\xbb\xbf" + in("UTF-8"), "utf-16le": wide(in("UTF-16"), false), "utf-16be": wide(in("UTF-16"), true),
+		"no mark": wide(in("UTF-16LE"), false)[2:], "latin1": latin(in("ISO-8859-1")), "prefix": `<hz:hazelcast xmlns:hz="x"><hz:flake-id-generator name="a"><hz:bits-node-id> 10 </hz:bits-node-id></hz:flake-id-generator></hz:hazelcast>`,
+		"yaml":   "hazelcast: {flake-id-generator: {a: {bits-node-id: 10}}}",
+		"alias":  "base: &base {bits-node-id: 10}\nhazelcast: {flake-id-generator: {a: *base}}",
+		"value":  "n: &n 10\nhazelcast: {flake-id-generator: {a: {bits-node-id: *n}}}",
+		"merge":  "base: &base {bits-node-id: 10}\nhazelcast: {flake-id-generator: {a: {<<: *base}}}",
+		"merges": "x: &x {bits-node-id: 10}\ny: &y {bits-node-id: 11, bits-sequence: 6}\nhazelcast: {flake-id-generator: {a: {<<: [*x, *y]}}}",
+		"own":    "base: &base {bits-node-id: 12}\nhazelcast: {flake-id-generator: {a: {<<: *base, bits-node-id: 10}}}",
+		"whole":  "g: &g {a: {bits-node-id: 10}}\nhazelcast: {flake-id-generator: *g}",
+		"hex":    "hazelcast: {flake-id-generator: {a: {bits-node-id: 0xA}}}",
+	} {
+		i, err := ImportHazelcast([]byte(text), "f", nil, importNow)
+		if err != nil || !strings.Contains(i.YAML, "  \"a\":\n    layout: \"hazelcast,node-bits=10,seq-bits=6\"\n") {
+			t.Errorf("%s: %v, %+v", name, err, i)
+		}
+	}
+}
+
+// TestImportDefaults: names without a generator have Hazelcast's layout, as there.
+func TestImportDefaults(t *testing.T) {
+	for _, text := range []string{"<hazelcast/>", "hazelcast: {}", "hazelcast:", "hazelcast:\n  flake-id-generator:\n", hazelcastXML} {
+		i, err := ImportHazelcast([]byte(text), "f", nil, importNow)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		f, err := Parse([]byte(i.YAML), "imported", known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, _ := f.Template("any-other"); other.Layout.String() != "hazelcast" {
+			t.Errorf("%s: any-other has %v", text, other.Layout)
+		}
+	}
+	i, err := ImportHazelcast([]byte(`<hazelcast><flake-id-generator name="default"><bits-node-id>9</bits-node-id></flake-id-generator></hazelcast>`), "f", nil, importNow)
+	if err != nil || strings.Count(i.YAML, "default") != 1 {
+		t.Errorf("%v, %+v", err, i)
+	}
+}
+
+// TestImportNotes: what is not carried is said once, the most important first.
+func TestImportNotes(t *testing.T) {
+	text := `<hazelcast><map name="a"/><map name="b"/><queue name="c"/>
+<flake-id-generator name="my ids/2024@x"><prefetch-validity-millis>0</prefetch-validity-millis><colour>red</colour></flake-id-generator>
+<flake-id-generator name="n"><prefetch-validity-millis>-5</prefetch-validity-millis></flake-id-generator>
+<security><client-permissions><flake-id-generator-permission name="a"/><flake-id-generator-permission name="b"/></client-permissions></security>
+<import resource="classpath:more.xml"/></hazelcast>`
+	i, err := ImportHazelcast([]byte(text), "f", func(string) ([]byte, error) { return nil, errors.New("it is not a file") }, importNow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"f:5: import of classpath:more.xml", "f:4: security has 2 permissions for Flake ID generators", "colour of my ids/2024@x has no counterpart",
+		`"my ids/2024@x" is "my-ids-2024-x" here`, "Validity: -1, which is no limit", "n: prefetch-count 100", "settings that do not concern Flake ID generators (3): map, queue",
+	}
+	if len(i.Notes) != len(want) {
+		t.Errorf("%d notes, want %d", len(i.Notes), len(want))
+	}
+	for n, text := range i.Notes {
+		if n < len(want) && !strings.Contains(text, want[n]) {
+			t.Errorf("note %d is %q, want %q", n, text, want[n])
+		}
+	}
+	yaml := "hazelcast:\n  security:\n    client-permissions:\n      flake-id-generator:\n      - {name: a}\n      - {name: b}\n      - {name: c}\n"
+	if i, err := ImportHazelcast([]byte(yaml), "f", nil, importNow); err != nil || len(i.Notes) != 1 || !strings.Contains(i.Notes[0], "f:2: security has 3 permissions") {
+		t.Errorf("%v, %+v", err, i)
+	}
+	if i, err := ImportHazelcast([]byte("<hazelcast-client/>"), "f", nil, importNow); err != nil || len(i.Notes) != 1 || !strings.Contains(i.Notes[0], "has no layouts") {
+		t.Errorf("%v, %+v", err, i)
+	}
+}
+
+// TestImportOfImports: files that are imported are read, each in its own format.
+func TestImportOfImports(t *testing.T) {
+	files := map[string]string{
+		"b.yaml": "hazelcast:\n  import: [c.xml]\n  flake-id-generator:\n    b: {}\n",
+		"c.xml":  `<hazelcast><flake-id-generator name="c"/></hazelcast>`,
+		"loop":   `<hazelcast><import resource="loop"/></hazelcast>`,
+		"bad":    "text",
+		"again":  `<hazelcast><flake-id-generator name="a"/></hazelcast>`,
+	}
+	read := func(name string) ([]byte, error) {
+		text, ok := files[name]
+		if !ok {
+			return nil, errors.New("no such file")
+		}
+		return []byte(text), nil
+	}
+	i, err := ImportHazelcast([]byte(`<hazelcast><flake-id-generator name="a"/><import resource="b.yaml"/><import resource="none.xml"/></hazelcast>`), "a.xml", read, importNow)
+	if err != nil || !strings.Contains(i.YAML, `"a":`) || !strings.Contains(i.YAML, `"b":`) || !strings.Contains(i.YAML, `"c":`) {
+		t.Fatalf("%v, %+v", err, i)
+	}
+	if !slices.ContainsFunc(i.Notes, func(s string) bool { return strings.Contains(s, "a.xml:1: import of none.xml") }) {
+		t.Error(i.Notes)
+	}
+	for resource, want := range map[string]string{"loop": "imports itself", "bad": "bad: it is neither", "again": `again:1: generator "a" is configured in a.xml:1 already`, "${x}": ""} {
+		_, err := ImportHazelcast([]byte(`<hazelcast><flake-id-generator name="a"/><import resource="`+resource+`"/></hazelcast>`), "a.xml", read, importNow)
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", resource, err, want)
+		}
+	}
+}
+
+// TestImportBomb: mappings that merge each other again and again are refused.
+func TestImportBomb(t *testing.T) {
+	if _, err := ImportHazelcast([]byte("a0: &a0 {x: 1}\na1: &a1 {<<: ["+strings.Repeat("*a0, ", 40)+"*a0]}\na2: &a2 {<<: ["+strings.Repeat("*a1, ", 40)+"*a1]}\nhazelcast: {flake-id-generator: {a: {<<: *a2}}}"), "f", nil, importNow); err == nil || !strings.Contains(err.Error(), "merges more than") {
+		t.Error(err)
+	}
+}
+
+func TestCheckTime(t *testing.T) {
+	for layout, want := range map[string]string{
+		"default": "", "hazelcast": "", "hazelcast,epoch=2026-11-22T00:00:00Z": "", "hazelcast,epoch=2026-11-22T00:00:01Z": "its epoch is",
+		"bits=time:31.node:10.seq:10,unit=1ms,epoch=2026-01-01T00:00:00Z": "its last time was", "objectid": "",
+	} {
+		if err := CheckTime(firn.MustParseLayout(layout), importNow); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", layout, err, want)
+		}
+	}
+}
+
+func FuzzImport(f *testing.F) {
+	f.Add([]byte(hazelcastXML))
+	f.Add([]byte(hazelcastYAML))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		i, err := ImportHazelcast(data, "f", nil, importNow)
+		if (i == nil) == (err == nil) {
+			t.Fatal(i, err)
+		}
+		if err == nil {
+			file, err := Parse([]byte(i.YAML), "imported", known)
+			if err != nil {
+				t.Fatalf("%v:\n%s", err, i.YAML)
+			}
+			if faults := file.Check(Template{Layout: firn.Default()}, importNow); len(faults) > 0 {
+				t.Fatalf("%v:\n%s", faults, i.YAML)
+			}
+		}
+	})
+}

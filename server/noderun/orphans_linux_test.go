@@ -1,0 +1,3 @@
+package noderun
+
+const endsWithParent = true

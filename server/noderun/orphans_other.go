@@ -1,0 +1,11 @@
+//go:build unix && !linux
+
+package noderun
+
+import "syscall"
+
+// prepareProcess does nothing: if this process is killed, the command continues.
+func prepareProcess(*syscall.SysProcAttr) {}
+
+// reap does nothing: what the command leaves behind are children of init.
+func reap(int) {}

@@ -1,0 +1,138 @@
+//go:build unix
+
+package noderun
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signals are those that are passed on to the command.
+func Signals() []os.Signal {
+	return []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
+}
+
+// A process is a command in a process group of its own.
+type process struct {
+	group int
+	ended chan struct{} // closed when the command has ended, and all of its group
+	code  int           // its exit code, once ended is closed
+
+	stopping sync.Once
+	waited   atomic.Bool // the command itself has ended and is reaped
+}
+
+// leftover is how long processes of the group that outlive the command get to end by
+// themselves after SIGTERM.
+const leftover = 2 * time.Second
+
+// startProcess starts a command. It calls ended before the process counts as ended.
+func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
+	p := &process{ended: make(chan struct{})}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	prepareProcess(cmd.SysProcAttr)
+	if isForeground() {
+		// The command reads from the terminal, and gets its interrupts. A stop by
+		// ctrl-Z would stop the command alone and leave the terminal to nothing.
+		signal.Ignore(syscall.SIGTSTP)
+		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(os.Stdin.Fd())
+	}
+	started := make(chan error)
+	go func() {
+		// The death of this thread, not of the process, is what ends the command on
+		// Linux; the goroutine ends after the command, and the thread with it.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			p.group = cmd.Process.Pid
+		}
+		started <- err
+		if err != nil {
+			return
+		}
+		_ = cmd.Wait()
+		p.waited.Store(true)
+		p.code = exitCode(cmd.ProcessState.Sys().(syscall.WaitStatus))
+		p.end(leftover, func() bool { return false })
+		ended()
+		close(p.ended)
+	}()
+	return p, <-started
+}
+
+// isForeground reports whether stdin is a terminal that this process may read from.
+func isForeground() bool {
+	group, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// exitCode is the exit code as a shell has it.
+func exitCode(s syscall.WaitStatus) int {
+	if s.Signaled() {
+		return exitSignal + int(s.Signal())
+	}
+	return s.ExitStatus()
+}
+
+// hasEnded reports whether the command has ended, and all of its group.
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// signal passes a signal on to the group.
+func (p *process) signal(s os.Signal) {
+	if s, ok := s.(syscall.Signal); ok && !p.hasEnded() {
+		_ = syscall.Kill(-p.group, s)
+	}
+}
+
+// stop ends the command: with SIGTERM, and after the grace period or once hurry reports
+// true with SIGKILL. It returns when the command has ended.
+func (p *process) stop(grace time.Duration, hurry func() bool) {
+	p.stopping.Do(func() { p.end(grace, hurry) })
+	<-p.ended
+}
+
+// reap reaps what the command left behind: a process that has ended stays in its group
+// until its parent has noticed.
+func (p *process) reap() {
+	if p.waited.Load() {
+		reap(0)
+	} else {
+		reap(p.group)
+	}
+}
+
+// end signals the group until no process is left in it.
+func (p *process) end(grace time.Duration, hurry func() bool) {
+	if p.hasEnded() || syscall.Kill(-p.group, 0) != nil {
+		return
+	}
+	_ = syscall.Kill(-p.group, syscall.SIGTERM)
+	_ = syscall.Kill(-p.group, syscall.SIGCONT) // one that is stopped would not hear it
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for begin := time.Now(); ; {
+		if time.Since(begin) >= grace || hurry() {
+			_ = syscall.Kill(-p.group, syscall.SIGKILL)
+		}
+		p.reap()
+		if syscall.Kill(-p.group, 0) != nil || p.hasEnded() {
+			return
+		}
+		<-poll.C
+	}
+}

@@ -1,0 +1,437 @@
+// Package noderun runs a program under a node ID: it acquires the number from a store,
+// starts the program, renews the window while the program runs, and stops the program
+// before the window ends. It is for programs whose own generator takes a node ID.
+//
+// Two programs never hold one node ID at overlapping times, each by the wall clock of its
+// machine, as long as Run gets to run at least once in each margin and the processes of
+// the program stay in its process group. docs/node-run.md says why.
+package noderun
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+)
+
+// Exit codes beside those of the command, as env(1) and timeout(1) have them.
+const (
+	ExitStopped     = 124 // the command was stopped, as its window could not be renewed
+	ExitNotRunnable = 126
+	ExitNotFound    = 127
+	exitSignal      = 128 // + the signal that ended the command
+)
+
+// Defaults of a Config.
+const (
+	DefaultSequencer = "nodes"
+	DefaultWindow    = 10 * time.Minute
+	DefaultLastNode  = 1023 // 10 bits, as most generators have
+	mostMargin       = 2 * time.Minute
+	mostGrace        = 10 * time.Second
+)
+
+// layout is that of a sequencer which Run creates. No IDs are made with it: it has
+// room for the node IDs of every generator.
+var layout = firn.MustParseLayout("bits=time:41.node:22.seq:1,unit=1ms,epoch=2026-01-01T00:00:00Z")
+
+// beyond is how far past the latest clock reading the program may have used its node ID:
+// the clock is read more often than that.
+const beyond = time.Second
+
+// A Config says what Run runs, and how.
+type Config struct {
+	Store     grant.Store
+	Sequencer string           // whose node IDs are used; empty is DefaultSequencer
+	Nodes     *sequencer.Range // that may be acquired; nil is 0 to DefaultLastNode
+	Window    time.Duration    // if the sequencer is created; 0 is DefaultWindow
+	Margin    time.Duration    // before the end of the window, when the command is stopped; 0 is a fifth of the window, up to 2 min
+	Grace     time.Duration    // between SIGTERM and SIGKILL; 0 is half the margin, up to 10 s
+
+	AllowClockBehind, AllowClockAhead bool // see sequencer.Config
+
+	Command []Template // and its arguments
+	Env     []Variable // beside Environ
+	Environ []string   // as os.Environ returns it
+
+	Stdin, Stdout, Stderr *os.File
+
+	// Signals are passed on to the command. Before it is started, each ends Run.
+	Signals <-chan os.Signal
+
+	Log *slog.Logger
+	Now func() time.Time // nil is the system's clock
+}
+
+// Run runs the command and returns its exit code, or one of those above with the reason.
+// A code of 0 with an error means that the command was not started. The context bounds
+// the time until it is; what ends a running command is a signal, or the window.
+func Run(ctx context.Context, c Config) (code int, err error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Nodes == nil {
+		c.Nodes = &sequencer.Range{Hi: DefaultLastNode}
+	}
+	c.Sequencer = cmp.Or(c.Sequencer, DefaultSequencer)
+	c.Window = cmp.Or(c.Window, DefaultWindow)
+	if code, err := findCommand(c.Command); err != nil {
+		return code, err
+	}
+	info, err := prepare(ctx, &c)
+	if err != nil {
+		return 0, err
+	}
+	r := &runner{c: c, log: c.Log.With("sequencer", c.Sequencer), changed: make(chan struct{}, 1)}
+	keeper := grant.NewKeeper(c.Store, grant.Settings{
+		Name: c.Sequencer, Config: &info.Config, Lo: c.Nodes.Lo, Hi: c.Nodes.Hi,
+		AllowClockBehind: c.AllowClockBehind, AllowClockAhead: c.AllowClockAhead,
+	}, r, &grant.KeeperOptions{Now: c.Now, Logger: c.Log})
+	code, err = r.run(ctx, keeper)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	if closeErr := keeper.Close(late); closeErr != nil {
+		r.log.Warn("node ID not released: it is free when its window ends", "error", closeErr)
+	}
+	return code, err
+}
+
+// closing is how long giving the node ID back may take.
+const closing = 5 * time.Second
+
+// findCommand looks for the command before a node ID is acquired for it. A name with the
+// node ID in it is found when it is known.
+func findCommand(command []Template) (code int, err error) {
+	if len(command) == 0 {
+		return ExitNotFound, errors.New("no command")
+	}
+	if command[0].HasNode() {
+		return 0, nil
+	}
+	_, err = exec.LookPath(command[0].Expand(0))
+	return startCode(err), err
+}
+
+// startCode is the exit code for an error of starting a command.
+func startCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return ExitNotFound
+	}
+	return ExitNotRunnable
+}
+
+// prepare looks the sequencer up, or creates it, and completes the times of c.
+func prepare(ctx context.Context, c *Config) (grant.Info, error) {
+	if err := grant.CheckName(c.Sequencer); err != nil {
+		return grant.Info{}, err
+	}
+	info, err := grant.Lookup(ctx, c.Store, c.Sequencer)
+	if errors.Is(err, grant.ErrNotFound) {
+		var ahead time.Duration
+		config, err := grant.DefaultConfig(c.Store, layout, &ahead, &c.Window)
+		if err != nil {
+			return info, err
+		}
+		if info, err = grant.Create(ctx, c.Store, c.Sequencer, config, c.Now()); errors.Is(err, grant.ErrMismatch) {
+			info, err = grant.Lookup(ctx, c.Store, c.Sequencer) // another process has created it meanwhile
+		}
+		if err != nil {
+			return info, err
+		}
+	} else if err != nil {
+		return info, err
+	}
+	c.Window = info.Config.Window
+	c.Margin = cmp.Or(c.Margin, min(c.Window/5, mostMargin))
+	c.Grace = cmp.Or(c.Grace, min(c.Margin/2, mostGrace))
+	last := info.Config.Layout.MaxNode()
+	switch {
+	case c.Nodes.Lo > c.Nodes.Hi || c.Nodes.Hi > last:
+		return info, &RangeError{fmt.Sprintf("node IDs %d..%d: sequencer %s has 0..%d", c.Nodes.Lo, c.Nodes.Hi, c.Sequencer, last)}
+	case c.Margin < 0 || c.Margin > c.Window/2:
+		return info, &RangeError{fmt.Sprintf("margin %v: sequencer %s has windows of %v, and the margin is at most half of that", c.Margin, c.Sequencer, c.Window)}
+	case c.Grace < 0 || c.Grace > c.Margin:
+		return info, &RangeError{fmt.Sprintf("grace period %v: it is at most the margin, %v", c.Grace, c.Margin)}
+	}
+	return info, nil
+}
+
+// A RangeError says which field of a Config does not fit the sequencer.
+type RangeError struct{ text string }
+
+func (e *RangeError) Error() string { return e.text }
+
+// A runner is one call of Run. It is the Holder of a Keeper: the Keeper's goroutine calls
+// Begin, Extend, Seal and Used.
+type runner struct {
+	c   Config
+	log *slog.Logger
+
+	changed chan struct{} // of size 1: something of what follows has changed
+
+	mu      sync.Mutex // guards what follows
+	grant   firn.Grant // the zero Grant before Begin
+	sealed  bool       // nothing is used any more, and never again
+	why     error      // it is
+	process *process   // nil before the command is started
+	latest  time.Time  // the latest clock reading while the command ran
+}
+
+var errOtherNode = errors.New("the window could not be renewed, and another node ID cannot take its place in a running command")
+
+// Begin is for the first grant only: a running command keeps the node ID that it was
+// started with.
+func (r *runner) Begin(g firn.Grant) error {
+	r.mu.Lock()
+	first := r.grant == firn.Grant{} && !r.sealed
+	if first {
+		r.grant = g
+	}
+	r.mu.Unlock()
+	if !first {
+		r.seal(errOtherNode)
+		return errOtherNode
+	}
+	r.notify()
+	return nil
+}
+
+// Extend makes the window end later.
+func (r *runner) Extend(until time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.grant.Until = until
+	return nil
+}
+
+// Seal stops the command and waits until it has ended.
+func (r *runner) Seal() { r.seal(errSealed) }
+
+var errSealed = errors.New("the node ID was taken back: the sequencer was fenced, detached or destroyed, or another process holds it")
+
+func (r *runner) seal(why error) {
+	r.mu.Lock()
+	if !r.sealed {
+		r.sealed, r.why = true, why
+	}
+	p, g := r.process, r.grant
+	r.mu.Unlock()
+	if p != nil {
+		p.stop(r.c.Grace, func() bool { // at once, where the time is another's
+			now := r.c.Now().Round(0)
+			return now.Before(g.From) || !now.Before(g.Until)
+		})
+	}
+	r.notify()
+}
+
+// Used is a second after the latest time at which the command may have used its node ID.
+func (r *runner) Used() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read()
+	if r.latest.IsZero() {
+		return time.Time{}
+	}
+	return r.latest.Add(beyond)
+}
+
+// read reads the clock, and notes it if the command runs. The caller holds r.mu.
+func (r *runner) read() time.Time {
+	now := r.c.Now().Round(0) // the wall clock alone
+	if r.process != nil && !r.process.hasEnded() && now.After(r.latest) {
+		r.latest = now
+	}
+	return now
+}
+
+// notify wakes run.
+func (r *runner) notify() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run acquires a node ID and runs the command under it.
+func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error) {
+	if err := k.Attach(ctx); err != nil {
+		return 0, err
+	}
+	every := min(beyond/4, r.c.Margin/8)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	if err := r.acquire(ctx, k, tick.C); err != nil {
+		return 0, err
+	}
+	p, err := r.start()
+	if err != nil {
+		return startCode(err), err
+	}
+	for {
+		select {
+		case <-p.ended:
+			return r.result(p)
+		case s := <-r.c.Signals:
+			p.signal(s)
+		case <-r.changed:
+		case <-tick.C:
+			p.reap()
+			if why := r.check(k); why != nil {
+				r.log.Error("stopping the command", "node", r.node(), "reason", why)
+				r.seal(why)
+			} else if r.left() < r.c.Window*2/3 {
+				// The Keeper's own timer does not follow a clock that was set forward.
+				soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
+				_ = k.Demand(soon) // again at the next tick
+				cancel()
+			}
+		}
+	}
+}
+
+// acquire waits until a node ID is held and the clock is inside its window.
+func (r *runner) acquire(ctx context.Context, k *grant.Keeper, tick <-chan time.Time) error {
+	said := ""
+	say := func(text string, args ...any) {
+		if text != said {
+			r.log.Warn(text, args...)
+			said = text
+		}
+	}
+	for {
+		r.mu.Lock()
+		g, now, sealed := r.grant, r.read(), r.sealed
+		r.mu.Unlock()
+		status, changed := k.Status()
+		switch {
+		case sealed:
+			return cmp.Or(status.Err, errSealed)
+		case g == firn.Grant{} && status.Err != nil && grant.IsFinal(status.Err):
+			return status.Err
+		case g == firn.Grant{} && status.Err != nil:
+			say("waiting for a node ID", "error", status.Err)
+		case g == firn.Grant{}:
+		case now.Before(g.From):
+			say("waiting until this machine's clock reaches the time from which the node ID is free", "node", g.Node, "from", g.From)
+		case !now.Before(g.Until.Add(-r.c.Margin)):
+			if err := k.Demand(ctx); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.c.Signals:
+			return context.Canceled
+		case <-changed:
+		case <-r.changed:
+		case <-tick:
+		}
+	}
+}
+
+// start starts the command.
+func (r *runner) start() (*process, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sealed {
+		return nil, r.why
+	}
+	node := r.grant.Node
+	args := make([]string, len(r.c.Command))
+	for i, t := range r.c.Command {
+		args[i] = t.Expand(node)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.c.Stdin, r.c.Stdout, r.c.Stderr
+	cmd.Env = append([]string{}, r.c.Environ...)
+	for _, v := range r.c.Env {
+		cmd.Env = append(cmd.Env, v.Name+"="+v.Value.Expand(node))
+	}
+	r.latest = r.c.Now().Round(0)
+	p, err := startProcess(cmd, r.ended)
+	if err != nil {
+		return nil, err
+	}
+	r.process = p
+	r.log.Info("command started", "node", node, "pid", cmd.Process.Pid, "window_until", r.grant.Until.UTC())
+	return p, nil
+}
+
+// ended notes the clock once the command has ended and nothing of its group is left.
+func (r *runner) ended() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := r.c.Now().Round(0); now.After(r.latest) {
+		r.latest = now
+	}
+}
+
+// check reports why the command may not run now, or nil.
+func (r *runner) check(k *grant.Keeper) error {
+	r.mu.Lock()
+	now, g, sealed := r.read(), r.grant, r.sealed
+	r.mu.Unlock()
+	switch left := g.Until.Sub(now); {
+	case sealed:
+		return nil
+	case now.Before(g.From):
+		return fmt.Errorf("this machine's clock was set back to %s, before %s, from which the node ID is this process's", stamp(now), stamp(g.From))
+	case left <= 0:
+		r.log.Error("the command may have used its node ID after its window", "node", g.Node, "from", g.Until.UTC(), "to", now.UTC(),
+			"hint", "the machine was suspended, its clock was set forward, or firn was stopped for longer than the margin")
+		return fmt.Errorf("the window ended at %s%s", stamp(g.Until), because(k))
+	case left <= r.c.Margin:
+		return fmt.Errorf("the window ends at %s, which is within the margin of %v%s", stamp(g.Until), r.c.Margin, because(k))
+	}
+	return nil
+}
+
+// because is why the window was not renewed, if that is known.
+func because(k *grant.Keeper) string {
+	if status, _ := k.Status(); status.Err != nil {
+		return ", and it was not renewed: " + status.Err.Error()
+	}
+	return ""
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// left is how much is left of the window.
+func (r *runner) left() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.grant.Until.Sub(r.read())
+}
+
+func (r *runner) node() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.grant.Node
+}
+
+// result is what Run returns once the command has ended.
+func (r *runner) result(p *process) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sealed {
+		return ExitStopped, fmt.Errorf("command stopped: %w", r.why)
+	}
+	return p.code, nil
+}

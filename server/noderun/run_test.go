@@ -1,0 +1,401 @@
+//go:build unix
+
+package noderun
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(modeVar); mode != "" {
+		os.Exit(play(mode))
+	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "16") // these tests wait for windows, and compute little
+	os.Exit(m.Run())
+}
+
+// A clock is one that a test sets. It stands still in between.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// A lines is a log that a test reads while it is written.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// A broken is a store that fails while down.
+type broken struct {
+	grant.Store
+	mu   sync.Mutex
+	down bool
+}
+
+func (b *broken) set(down bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.down = down
+}
+
+func (b *broken) err() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down {
+		return errors.New("store unreachable")
+	}
+	return nil
+}
+
+func (b *broken) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := b.err(); err != nil {
+		return nil, err
+	}
+	return b.Store.Get(ctx, key)
+}
+
+func (b *broken) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := b.err(); err != nil {
+		return false, err
+	}
+	return b.Store.CAS(ctx, key, old, next)
+}
+
+// A trial is a call of Run in a test.
+type trial struct {
+	t       *testing.T
+	clock   *clock
+	store   *broken
+	log     *lines
+	signals chan os.Signal
+	config  Config
+	done    chan struct{}
+	code    int
+	err     error
+}
+
+func newTrial(t *testing.T, command ...string) *trial {
+	c := &clock{now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
+	r := &trial{t: t, clock: c, store: &broken{Store: new(memstore.Store)}, log: new(lines), signals: make(chan os.Signal, 4), done: make(chan struct{})}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = null.Close() })
+	r.config = Config{
+		Store: r.store, Nodes: &sequencer.Range{Lo: 7, Hi: 7}, Environ: os.Environ(), Stdin: null, Stdout: null, Stderr: null,
+		Signals: r.signals, Log: slog.New(slog.NewTextHandler(r.log, nil)), Now: c.Now,
+		Grace: 20 * time.Second, Margin: 2 * time.Minute,
+	}
+	r.command(command...)
+	return r
+}
+
+func (r *trial) command(words ...string) {
+	r.config.Command = nil
+	for _, w := range words {
+		t, err := ParseTemplate(w)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.config.Command = append(r.config.Command, t)
+	}
+}
+
+func (r *trial) start() {
+	go func() {
+		defer close(r.done)
+		r.code, r.err = Run(r.t.Context(), r.config)
+	}()
+	r.t.Cleanup(func() {
+		select {
+		case r.signals <- syscall.SIGKILL:
+		case <-r.done:
+		}
+		<-r.done
+	})
+}
+
+// sees waits until the log has a text.
+func (r *trial) sees(text string) {
+	r.t.Helper()
+	for !strings.Contains(r.log.String(), text) {
+		select {
+		case <-r.done:
+			if !strings.Contains(r.log.String(), text) {
+				r.t.Fatalf("ended with %d, %v, and the log has no %q:\n%s", r.code, r.err, text, r.log)
+			}
+		case <-r.t.Context().Done():
+			r.t.Fatal("the test has ended")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// ends waits for the end, with a code and a part of its error.
+func (r *trial) ends(code int, text string) {
+	r.t.Helper()
+	<-r.done
+	switch {
+	case r.code != code, (r.err != nil) != (text != ""), text != "" && !strings.Contains(r.err.Error(), text):
+		r.t.Errorf("ended with %d, %v, want %d, %q\n%s", r.code, r.err, code, text, r.log)
+	}
+}
+
+// passes has time pass, slowly enough for the command to be stopped in it.
+func (r *trial) passes() {
+	for {
+		select {
+		case <-r.done:
+			return
+		case <-time.After(20 * time.Millisecond):
+			r.clock.add(5 * time.Second)
+		}
+	}
+}
+
+// record is what the store has of the node ID.
+func (r *trial) record() grant.NodeInfo {
+	r.t.Helper()
+	info, err := grant.Lookup(r.t.Context(), r.store.Store, DefaultSequencer)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	n, err := grant.LookupNode(r.t.Context(), r.store.Store, info, 7)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+const forever = "sleep 1000 & wait"
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("#!/nowhere\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		words []string
+		code  int
+		err   string
+	}{
+		{[]string{"true"}, 0, ""}, {[]string{"sh", "-c", "exit {node}"}, 7, ""}, {[]string{"sh", "-c", "kill -9 $$"}, 128 + 9, ""}, {[]string{"sh", "-c", "kill -TERM $$"}, 128 + 15, ""},
+		{[]string{"no-such-program"}, 127, "not found"}, {[]string{"/no/such"}, 127, "no such file"}, {[]string{os.TempDir()}, 126, ""}, {[]string{"no-such-{node}"}, 127, "not found"},
+		{[]string{"/dev/null"}, 126, "permission denied"},
+	} {
+		r := newTrial(t, tt.words...)
+		r.start()
+		if <-r.done; r.code != tt.code || tt.err != "" && (r.err == nil || !strings.Contains(r.err.Error(), tt.err)) {
+			t.Errorf("%q: %d, %v, want %d, %q", tt.words, r.code, r.err, tt.code, tt.err)
+		}
+	}
+}
+
+// TestRelease: the node ID is released a second after the last time of the command, and
+// the next command begins after that.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	r := newTrial(t, "sh", "-c", forever)
+	r.start()
+	r.sees("command started")
+	begun := r.clock.Now()
+	r.clock.add(30 * time.Second)
+	r.signals <- syscall.SIGTERM
+	r.ends(128+15, "")
+	n := r.record()
+	if want := begun.Add(31 * time.Second); n.Held || !n.Until.Equal(want) {
+		t.Fatalf("held %t until %v, want free at %v", n.Held, n.Until, want)
+	}
+	r.done, r.log = make(chan struct{}), new(lines)
+	r.config.Log = slog.New(slog.NewTextHandler(r.log, nil))
+	r.command("true")
+	r.start()
+	r.sees("waiting for a node ID")
+	r.clock.add(999 * time.Millisecond)
+	select {
+	case <-r.done:
+		t.Fatalf("it ran before the node ID was free:\n%s", r.log)
+	case <-time.After(50 * time.Millisecond): // it cannot have, however long this is
+	}
+	r.clock.add(time.Millisecond)
+	r.ends(0, "")
+}
+
+// TestRenewed: the window is renewed while the command runs.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	r := newTrial(t, "sh", "-c", forever)
+	r.start()
+	r.sees("command started")
+	first := r.record().Until
+	for range 6 {
+		until := r.record().Until
+		r.clock.add(5 * time.Minute)
+		for r.record().Until.Equal(until) {
+			select {
+			case <-r.done:
+				t.Fatalf("ended with %d, %v\n%s", r.code, r.err, r.log)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	if until := r.record().Until; until.Sub(first) < 25*time.Minute {
+		t.Errorf("the window ends %v, and ended %v half an hour before", until, first)
+	}
+}
+
+// TestStopped: what ends a running command but itself.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		do   func(r *trial)
+		text string
+		logs string
+	}{
+		{"store down", func(r *trial) { r.store.set(true); r.clock.add(8*time.Minute + time.Second) }, "within the margin of 2m0s", ""},
+		{"suspended", func(r *trial) { r.store.set(true); r.clock.add(time.Hour) }, "the window ended at", "may have used its node ID after its window"},
+		{"set back", func(r *trial) { r.clock.add(-time.Second) }, "was set back", ""},
+		{"fenced", func(r *trial) {
+			if _, err := grant.Fence(r.t.Context(), r.store.Store, DefaultSequencer, &grant.FenceOptions{Now: r.clock.Now}); err != nil {
+				r.t.Error(err)
+			}
+			r.passes()
+		}, "within the margin", ""},
+		{"detached", func(r *trial) {
+			if _, err := grant.DetachAll(r.t.Context(), r.store.Store, DefaultSequencer, nil); err != nil {
+				r.t.Error(err)
+			}
+			r.passes()
+		}, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newTrial(t, "sh", "-c", forever)
+			r.start()
+			r.sees("command started")
+			tt.do(r)
+			if <-r.done; r.code != ExitStopped || r.err == nil || !strings.Contains(r.err.Error(), tt.text) {
+				t.Errorf("ended with %d, %v\n%s", r.code, r.err, r.log)
+			}
+			if !strings.Contains(r.log.String(), tt.logs) {
+				t.Errorf("no %q in the log:\n%s", tt.logs, r.log)
+			}
+		})
+	}
+}
+
+// TestSignals: signals reach the command, which decides.
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	ready := filepath.Join(t.TempDir(), "ready")
+	r := newTrial(t, "sh", "-c", `trap "exit 42" USR1; trap "" TERM; : >"$0"; while :; do sleep 0.01; done`, ready)
+	r.start()
+	for {
+		if _, err := os.Stat(ready); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond) // until the traps are set
+	}
+	r.signals <- syscall.SIGTERM // ignored
+	r.signals <- syscall.SIGUSR1
+	r.ends(42, "")
+}
+
+// TestGroup: what the command leaves behind is ended before the node ID is released.
+func TestGroup(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pid")
+	r := newTrial(t, "sh", "-c", `sleep 1000 & echo $! >"$0"`, file)
+	r.start()
+	r.ends(0, "")
+	if pid := pidOf(t, file); syscall.Kill(pid, 0) == nil {
+		t.Errorf("process %d lives", pid)
+	}
+	if r.record().Held {
+		t.Error("the node ID is held")
+	}
+}
+
+// TestStubborn: a command that ignores SIGTERM is killed at the end of its window, and a
+// stopped one ends too.
+func TestStubborn(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{`trap "" TERM; : >"$0"; while :; do sleep 0.01; done`, `: >"$0"; kill -STOP $$; sleep 1000`} {
+		ready := filepath.Join(t.TempDir(), "ready")
+		r := newTrial(t, "sh", "-c", script, ready)
+		r.start()
+		for {
+			if _, err := os.Stat(ready); err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		r.store.set(true)
+		r.clock.add(8*time.Minute + time.Second)
+		r.sees("stopping the command")
+		r.clock.add(2 * time.Minute)
+		r.ends(ExitStopped, "within the margin")
+	}
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		change func(*Config)
+		text   string
+	}{
+		{func(c *Config) { c.Nodes = &sequencer.Range{Lo: 1, Hi: 1 << 22} }, "has 0..4194303"},
+		{func(c *Config) { c.Margin = 6 * time.Minute }, "at most half"},
+		{func(c *Config) { c.Grace = 3 * time.Minute }, "at most the margin"},
+		{func(c *Config) { c.Sequencer = "no/such name" }, "name"},
+	} {
+		r := newTrial(t, "true")
+		tt.change(&r.config)
+		r.start()
+		r.ends(0, tt.text)
+	}
+}

@@ -1,0 +1,76 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A counted Backend counts how often it is asked whether it is ready, which takes a while.
+type counted struct {
+	Backend
+	asked, at atomic.Int64
+	quick     atomic.Bool
+	err       atomic.Pointer[error]
+}
+
+func (c *counted) Ready(context.Context) error {
+	c.asked.Add(1)
+	if c.at.Add(1) > 1 {
+		return errors.New("asked twice at a time")
+	}
+	defer c.at.Add(-1)
+	if !c.quick.Load() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err := c.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// TestReadiness: many who ask at once, of whom some give up, cost the Backend one question, and
+// many who ask one after the other no more than it may be asked in a second. All hear when
+// its answer is another.
+func TestReadiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(counted)
+		r := NewReadiness(b, 0)
+		wrong := errors.New("wrong")
+		ask := func(patience time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err, want := r.Ready(ctx), b.err.Load(); ctx.Err() == nil && (err == nil) != (want == nil) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		}
+		for _, err := range []*error{nil, &wrong, nil} {
+			b.err.Store(err)
+			b.asked.Store(0)
+			var all sync.WaitGroup
+			for i := range 100 {
+				all.Go(func() {
+					time.Sleep(time.Duration(i) * time.Millisecond / 2)
+					ask([]time.Duration{time.Second, time.Millisecond}[i%2])
+				})
+			}
+			all.Wait()
+			if n := b.asked.Load(); n != 1 {
+				t.Errorf("100 at once: %d questions, want 1", n)
+			}
+			b.quick.Store(true)
+			for range 1000 {
+				ask(time.Second)
+			}
+			if n := b.asked.Load(); n != readyMost {
+				t.Errorf("1000 in a row: %d questions, want %d", n, readyMost)
+			}
+			b.quick.Store(false)
+			time.Sleep(time.Second)
+		}
+	})
+}
