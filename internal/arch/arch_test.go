@@ -58,7 +58,7 @@ var imports = []importLine{
 	// another. Package server assembles them.
 	{
 		pattern: "server/service",
-		imports: []string{".", "grant", "sequencer", "server/config", "server/inspect", "server/members"},
+		imports: []string{".", "grant", "sequencer", "server/auth", "server/config", "server/inspect", "server/members"},
 		tests:   []string{"grant/memstore", "server/stores"},
 	},
 	{

@@ -171,7 +171,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.DurationVar(&s.maxAhead, "max-ahead", s.maxAhead, "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
-	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to go on after SIGINT or SIGTERM, while /readyz says 503")
+	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after SIGINT or SIGTERM, while /readyz says 503 and clients are sent away")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
 	s.limiting.flags(cmd)
 	s.logging.flags(cmd)
