@@ -42,7 +42,7 @@ type Config struct {
 	MaxAhead *time.Duration
 
 	// Window is how long a node number is held without a word from the store,
-	// in whole milliseconds. Usual are 30 s in a directory and 60 s elsewhere,
+	// in whole milliseconds. Usual are 30 s in a directory, 10 min in Kubernetes and 60 s elsewhere,
 	// or longer where the layout asks for it.
 	Window time.Duration
 

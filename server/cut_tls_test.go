@@ -68,7 +68,7 @@ func TestCutInsideTLS(t *testing.T) {
 		inStack(t, loader, all, func(conn *memConn, protocol string) net.Conn { return over(conn, protocol) }, func(t *testing.T, dial func(int) *memConn, clean func(string)) {
 			for protocol, session := range all {
 				// Hellos and signatures differ in length by a few bytes.
-				for left, more := 0, true; more; left += 37 {
+				for left, more := 0, true; more; left += 37 * step() {
 					for how, end := range map[string]func(*memConn){
 						"closed":          func(c *memConn) { _ = c.Close() },
 						"reset":           func(c *memConn) { _ = c.Reset() },

@@ -26,6 +26,7 @@ var imports = []importLine{
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
 	{pattern: "internal/simkit"},
+	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
 
@@ -54,6 +55,8 @@ var imports = []importLine{
 	// Other modules: whatever is published. That they never import what is
 	// internal to the root module is part of the rule.
 	{pattern: "etcdstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest", "sequencer"}},
+	{pattern: "kubestore", imports: []string{"grant"}, tests: []string{"grant/storetest", "kubestore/kubetest"}},
+	{pattern: "kubestore/kubetest"},
 	// The server. What protocols speak to is service; protocols are leaves, and none imports
 	// another. Package server assembles them.
 	{
@@ -114,7 +117,7 @@ var imports = []importLine{
 	// Stores are known here alone.
 	{
 		pattern: "server/stores",
-		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore"},
+		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore"},
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
 	{pattern: "server/stores/sqltest"},
@@ -131,13 +134,13 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/e2e",
-		tests:   []string{".", "etcdstore", "grant/...", "sequencer", "server/e2e/etcdtest", "server/stores"},
+		tests:   []string{".", "etcdstore", "grant/...", "kubestore/kubetest", "sequencer", "server/e2e/etcdtest", "server/stores"},
 	},
 	{pattern: "server/e2e/etcdtest"},
 	{
 		pattern: "server/cmd/firn",
 		imports: []string{".", "grant", "grant/dirstore", "sequencer", "server/..."},
-		tests:   []string{"client", "grant/memstore"},
+		tests:   []string{"client", "grant/memstore", "kubestore/kubetest"},
 	},
 	{
 		pattern: "bench",

@@ -102,7 +102,7 @@ func names(word, file string) bool {
 	}
 	prefix, suffix, _ := strings.Cut("/"+word, "*")
 	i := strings.LastIndex("/"+file, prefix)
-	return i >= 0 && strings.HasSuffix(("/"+file)[i+len(prefix):], suffix) && (strings.Contains(word, "*") || strings.HasSuffix("/"+file, "/"+word))
+	return i >= 0 && strings.HasSuffix(("/" + file)[i+len(prefix):], suffix) && (strings.Contains(word, "*") || strings.HasSuffix("/"+file, "/"+word))
 }
 
 // TestPictureBites shows that checkPicture finds each fault.

@@ -171,5 +171,5 @@ func TestEtcdChaos(t *testing.T) {
 	for _, line := range seen.errors {
 		t.Errorf("a false alarm, or what must not be: %s", line)
 	}
-	h.check()
+	h.check("etcd")
 }

@@ -323,10 +323,7 @@ func (l *load) end(t *testing.T, what string) {
 // kills: while eight raise a counter, the server is killed and started again. No
 // increment that was acknowledged is lost, and none that was refused is applied.
 func kills(t *testing.T, kind string, server *sqltest.Server) {
-	lasts := 6 * time.Second
-	if testing.Short() {
-		lasts = 2 * time.Second
-	}
+	const lasts = 6 * time.Second
 	l := raise(t, open(t, server.URL("create=true", "table=kills", "timeout=30s")))
 	times := 0
 	for begin := time.Now(); time.Since(begin) < lasts; times++ {

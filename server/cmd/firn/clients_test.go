@@ -155,6 +155,7 @@ func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *a
 // request is known: a client has used every answer that arrived, and has counted a failure
 // for every other request.
 func TestClientsOfKilledServers(t *testing.T) {
+	inFull(t)
 	notInProcess(t)
 	lasts := chaosLasts()
 	store := testStore(t)
@@ -303,10 +304,10 @@ func TestClientsOfKilledServers(t *testing.T) {
 		"raw load: %d requests over HTTP, %d over gRPC, %d over RESP answered, %d failed; %d IDs in %d runs of %d node numbers, no duplicate",
 		lasts, d.kills, d.ends, d.stops, programs, sent, whole, failed, drawn, callerErrs,
 		raw[0].Requests, raw[1].Requests, raw[2].Requests, rawFailed, counted.ids.Load(), spans, len(counted.spans))
-	if counted.ids.Load() < 1_000_000 && !testing.Short() && !raced() {
+	if counted.ids.Load() < 1_000_000 && !raced() {
 		t.Errorf("%d IDs, want a million", counted.ids.Load())
 	}
-	if d.kills == 0 || failed == 0 && !testing.Short() {
+	if d.kills == 0 || failed == 0 {
 		t.Errorf("%d kills and %d failed requests show nothing", d.kills, failed)
 	}
 }

@@ -143,6 +143,7 @@ func TestServeClockAhead(t *testing.T) {
 // TestDetachBlocked: an operation that waits for windows says what to do about one
 // that a wrong clock has opened, and ends when that is done.
 func TestDetachBlocked(t *testing.T) {
+	inFull(t)
 	dir := filepath.Join(t.TempDir(), "store")
 	store := "dir:" + dir + "?create=true&volatile=true"
 	wrong := startServe(t, map[string]string{clockEnv: "8760h"}, "--store", store, "--allow-clock-ahead", "--nodes", "3..3")

@@ -28,7 +28,7 @@ func TestDependencies(t *testing.T) {
 		listed[m[1]+" "+m[2]] = m[3]
 	}
 	required := make(map[string]string)
-	for _, module := range []string{"server", "etcdstore", "tools", "bench"} {
+	for _, module := range []string{"server", "etcdstore", "kubestore", "tools", "bench"} {
 		out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join(root, module, "go.mod")).Output()
 		if err != nil {
 			t.Fatal(err)

@@ -64,6 +64,7 @@ func callBlock(t *testing.T) string {
 // TestHogs: clients that send without end and read nothing, many at a time, cost a server no
 // more memory than its limits allow, and keep it from nobody else.
 func TestHogs(t *testing.T) {
+	inFull(t)
 	notInProcess(t)
 	const (
 		most     = 32 << 20 // bytes that a client sends, where it can

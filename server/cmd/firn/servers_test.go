@@ -222,12 +222,14 @@ func disturb(t *testing.T, servers []testServer, store string, lasts time.Durati
 
 // TestServersOnDirectory: two firn serve on one directory.
 func TestServersOnDirectory(t *testing.T) {
+	inFull(t)
 	testServers(t, "a directory", 2, testStore(t), func() {})
 }
 
 // TestServersOnEtcd: three firn serve on one etcd, a member of which is killed now
 // and then.
 func TestServersOnEtcd(t *testing.T) {
+	inFull(t)
 	notInProcess(t)
 	c := etcdtest.Start(t)
 	n := 0
@@ -241,6 +243,7 @@ func TestServersOnEtcd(t *testing.T) {
 // TestServersOnPostgreSQL: three firn serve on one PostgreSQL, which is killed now
 // and then.
 func TestServersOnPostgreSQL(t *testing.T) {
+	inFull(t)
 	notInProcess(t)
 	s := sqltest.PostgreSQL(t)
 	testServers(t, "PostgreSQL", 3, s.URL("create=true"), func() {
@@ -256,6 +259,13 @@ func notInProcess(t *testing.T) {
 	}
 }
 
+// inFull skips a test that has no use for less time.
+func inFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
+}
+
 // chaosLasts is how long servers are disturbed. FIRN_SOAK=1h makes it an hour.
 func chaosLasts() time.Duration {
 	if text := os.Getenv("FIRN_SOAK"); text != "" {
@@ -263,9 +273,6 @@ func chaosLasts() time.Duration {
 			return d
 		}
 		return 10 * time.Minute
-	}
-	if testing.Short() {
-		return 3 * time.Second
 	}
 	return 12 * time.Second
 }
@@ -359,7 +366,7 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 	spans := counted.duplicates(t)
 	t.Logf("report: servers on %s: %d firn serve and %d firn next one after the other, for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s), the store killed %d times: %d requests answered, %d not, %d of firn next not: %d IDs in %d runs of %d node numbers, no duplicate",
 		where, size, next.Load(), lasts, d.kills, d.ends, d.stops, failures.Load(), answered.Load(), refused.Load(), nextRefused.Load(), counted.ids.Load(), spans, len(counted.spans))
-	if counted.ids.Load() < 1_000_000 && !testing.Short() {
+	if counted.ids.Load() < 1_000_000 {
 		t.Errorf("%d IDs, want a million", counted.ids.Load())
 	}
 	for i := range fromEach {
@@ -367,7 +374,7 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 			t.Errorf("server %d took no part", i)
 		}
 	}
-	if next.Load() == 0 || d.kills == 0 || d.stops == 0 && !testing.Short() {
+	if next.Load() == 0 || d.kills == 0 || d.stops == 0 {
 		t.Errorf("not all took part")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -89,6 +90,9 @@ var binary = sync.OnceValues(func() (string, error) {
 // be built.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
+	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
+		t.Skip("it starts three members of etcd")
+	}
 	etcd, err := binary()
 	if err != nil {
 		t.Skipf("SKIPPED: NO ETCD TO TEST WITH, AND NONE CAN BE BUILT: %v", err)

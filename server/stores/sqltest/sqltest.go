@@ -8,6 +8,7 @@ package sqltest
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -182,6 +183,9 @@ func (s *Server) Wait() {
 // find returns the path of a program, from PATH or from where Debian puts servers.
 func find(t testing.TB, name, pkg string) string {
 	t.Helper()
+	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
+		t.Skip("it starts the server of a database")
+	}
 	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}
