@@ -161,6 +161,9 @@ func TestOneRule(t *testing.T) {
 			if protocol == "RESP" && len(row.values) > 0 && (len(row.values) > 1 || !strings.HasPrefix(row.values[0], "Bearer firn_")) {
 				continue // it has no schemes, and AUTH may be repeated
 			}
+			if protocol == "console" && row.want && len(row.values) > 0 {
+				continue // it wants a token once, and then a session
+			}
 			if got := ask(row.values...); got != row.want {
 				t.Errorf("%s with %q: let in: %t, want %t", protocol, row.values, got, row.want)
 			}

@@ -61,8 +61,13 @@ func (k *Console) visitor(r *http.Request) visitor {
 	if p, ok := k.sessions.Principal(r, k.c.Guard.Set(), state != nil, now); ok {
 		return visitor{Known: true, Signed: true, p: p}
 	}
-	// A request that shows a token is not let in by its certificate, as in the API.
-	p, ok := k.c.Guard.Who(auth.FromHeader(r.Header["Authorization"], state), now)
+	// Tokens in headers are for the API. A request that shows one is not let in by its
+	// certificate here either.
+	creds := auth.FromHeader(r.Header["Authorization"], state)
+	if creds.Given {
+		return visitor{}
+	}
+	p, ok := k.c.Guard.Who(creds, now)
 	return visitor{Known: ok, p: p}
 }
 
