@@ -22,7 +22,7 @@ var imports = []importLine{
 	// The library. Its internal packages are leaves.
 	{pattern: ".", imports: []string{"internal/basen", "internal/freshness", "internal/mutant"}},
 	{pattern: "internal/basen"},
-	{pattern: "internal/freshness"},
+	{pattern: "internal/freshness", imports: []string{"internal/mutant"}},
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
 	{pattern: "internal/simkit"},

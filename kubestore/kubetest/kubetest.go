@@ -16,6 +16,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -107,6 +108,9 @@ var binaries = sync.OnceValues(func() ([2]string, error) {
 // servers cannot be built.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
+	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
+		t.Skip("it starts an API server")
+	}
 	paths, err := binaries()
 	if err != nil {
 		t.Skipf("no Kubernetes API server to test with: %v", err)
