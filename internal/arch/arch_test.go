@@ -29,6 +29,8 @@ var imports = []importLine{
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
+	{pattern: "tools/release"},
+	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
 
 	// Coordination. A store knows the contract and no other store.
 	{
@@ -102,6 +104,11 @@ var imports = []importLine{
 	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
 	{pattern: "server/textfmt", imports: []string{".", "grant"}},
+	{
+		pattern: "server/doctor",
+		imports: []string{"grant", "server/members"},
+		tests:   []string{"grant/memstore"},
+	},
 	{pattern: "server/requestid"},
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},
 	{pattern: "server/metrics"},

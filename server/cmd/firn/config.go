@@ -31,6 +31,7 @@ var configKeys = []struct{ key, flag string }{
 	{"listen-resp", "listen-resp"},
 	{"advertise", "advertise"},
 	{"store", "store"},
+	{"wait-for-store", "wait-for-store"},
 	{"node", "node"},
 	{"nodes", "nodes"},
 	{"layout", "layout"},

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -60,6 +61,7 @@ type serving struct {
 	drainDelay     time.Duration
 	drainTimeout   time.Duration
 	insecure       bool
+	waitForStore   bool
 	logging
 	limiting
 	traced
@@ -78,6 +80,7 @@ func newServing() *serving {
 		limiting:       newLimiting(),
 		traced:         newTraced(),
 		create:         true,
+		waitForStore:   true,
 		forward:        true,
 	}
 }
@@ -179,6 +182,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, also without TLS or tokens")
 	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store where this one has no node number")
 	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with the token that other servers of the store let this one in with")
+	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "start while the store is unreachable, unready, and keep trying; otherwise exit")
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; else it must exist")
 }
 
@@ -208,7 +212,9 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 		return err
 	}
 	defer endTraces()
-	c, err := s.server(ctx, a, log, guard)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	c, err := s.server(ctx, a, log, guard, fail)
 	if err != nil {
 		return err
 	}
@@ -234,6 +240,10 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 	defer reset()
 	if err := s.serve(ctx, a, log, srv, guard.tls != nil, endpoints, hup); err != nil {
 		return err
+	}
+	var refused *exitError // of a store that was waited for
+	if errors.As(context.Cause(ctx), &refused) {
+		return refused
 	}
 	log.Info("stopped")
 	return nil
@@ -273,8 +283,8 @@ func (s *serving) usual(node uint64) sequencer.Config {
 }
 
 // server is what the server is made with, of values that check has found right. Its Store
-// is open.
-func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *guard) (c server.Config, err error) {
+// is open, or is being waited for; fail ends the server if it turns out to be a wrong one.
+func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *guard, fail func(error)) (c server.Config, err error) {
 	c = server.Config{
 		Advertise: s.advertise, Tokens: guard.tokens, TLS: guard.tls, AnyHost: s.insecure || s.tls.Require,
 		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, MaxConns: int(s.maxConns),
@@ -310,7 +320,18 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 			c.Forward.Token = guard.memberToken.token
 		}
 	}
-	c.Store, err = a.openStore(ctx, s.store, false, newsOf(log))
+	open := func(ctx context.Context) (grant.Store, error) {
+		return a.openStore(ctx, s.store, false, newsOf(log))
+	}
+	if s.waitForStore {
+		c.Store, err = stores.OpenOrWait(ctx, open, log, fail)
+	} else {
+		c.Store, err = open(ctx)
+	}
+	var e *exitError
+	if errors.As(err, &e) && s.store == "" && slices.Equal(s.listen, []string{defaultListen}) && a.container() != "" {
+		e.hint += "; and let other machines in: --listen :3476 (FIRN_LISTEN) with TLS and tokens, or with --insecure on a private network"
+	}
 	return c, err
 }
 
@@ -453,6 +474,13 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listeners...) }()
 	s.greet(a, log, secure, endpoints)
+	manager := a.supervisor(log)
+	manager.ready(endpoints[0].url(scheme(secure)))
+	alive, dead := context.WithCancel(context.WithoutCancel(ctx))
+	var watching sync.WaitGroup
+	watching.Go(func() { manager.watch(alive) })
+	defer watching.Wait()
+	defer dead()
 
 	over := make(chan struct{})
 	var reloading sync.WaitGroup
@@ -467,6 +495,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 		ended = true
 	case <-ctx.Done():
 	}
+	manager.stopping(s.drainDelay + s.drainTimeout + closingTime)
 	srv.Drain()
 	var again []any // the first line after a signal says what a second one does
 	if ctx.Err() != nil {
@@ -527,19 +556,26 @@ func (s *serving) result(failure, end error) error {
 	return nil
 }
 
+// closingTime is how long giving node IDs back may take when requests have finished.
+const closingTime = 5 * time.Second
+
+// scheme is that of URLs of the server.
+func scheme(secure bool) string {
+	if secure {
+		return "https"
+	}
+	return "http"
+}
+
 // greet says where the server listens.
 func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endpoint) {
 	if s.insecure {
 		log.Warn("insecure: whoever reaches this address can take IDs, and sees those of others")
 	}
-	scheme := "http"
-	if secure {
-		scheme = "https"
-	}
 	for _, p := range endpoints {
-		log.Info("serving", "url", p.url(scheme), "layout", s.layout.String(), "nodes", s.numbers(a))
+		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.layout.String(), "nodes", s.numbers(a))
 	}
-	url := endpoints[0].url(scheme)
+	url := endpoints[0].url(scheme(secure))
 	if !a.lookOf(a.stderr).terminal || !strings.HasPrefix(url, "http") {
 		return
 	}
