@@ -163,6 +163,7 @@ done
 step 'check the model' check_model
 step 'check the proto files' sh scripts/proto.sh check
 step 'check tools' check_tools
+step 'known vulnerabilities' sh scripts/vuln.sh
 step 'check bench' check_bench
 step 'build etcd' build_etcd
 step 'build kube-apiserver' build_kube

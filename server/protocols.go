@@ -50,9 +50,7 @@ func (s *Server) newConsole() (*console.Console, error) {
 	if s.source.announcer != nil {
 		c.Self = s.source.announcer.ID
 	}
-	if s.c.Tokens != nil {
-		c.Tokens = s.c.Tokens.Set
-	}
+	c.Guard = s.guard
 	return console.New(c)
 }
 
@@ -102,12 +100,27 @@ func (s *Server) newRESP() *respapi.Server {
 	})
 }
 
-// authorizer knows what callers are allowed; nil if that is everything.
-func (s *Server) authorizer() auth.Authorizer {
-	if s.c.Tokens == nil {
+// newGuard knows what callers are allowed; nil if that is everything.
+func newGuard(c Config) *auth.Guard {
+	var set func() *auth.Set
+	switch {
+	case c.Tokens != nil:
+		set = c.Tokens.Set
+	case c.TLS == nil || !c.TLS.Requires():
 		return nil
 	}
-	return s.c.Tokens
+	if c.TLS == nil {
+		return auth.NewGuard(set, nil)
+	}
+	return auth.NewGuard(set, c.TLS.Trusts)
+}
+
+// authorizer is the guard of all protocols, or nil.
+func (s *Server) authorizer() auth.Authorizer {
+	if s.guard == nil {
+		return nil // and not a nil *auth.Guard
+	}
+	return s.guard
 }
 
 // tlsConfig is that of listeners, or nil.

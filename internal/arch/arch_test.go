@@ -28,6 +28,7 @@ var imports = []importLine{
 	{pattern: "internal/simkit"},
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
+	{pattern: "tools/licenses"},
 	{pattern: "tools/release"},
 	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
 
@@ -62,7 +63,7 @@ var imports = []importLine{
 	// another. Package server assembles them.
 	{
 		pattern: "server/service",
-		imports: []string{".", "grant", "sequencer", "server/config", "server/inspect", "server/members"},
+		imports: []string{".", "grant", "sequencer", "server/auth", "server/config", "server/inspect", "server/members"},
 		tests:   []string{"grant/memstore", "server/stores"},
 	},
 	{

@@ -228,7 +228,7 @@ func (c *conn) wait(name string, q request) (late bool, err error) {
 	defer c.s.waiting.Add(-1)
 	ctx, cancel := context.WithTimeout(c.requestContext(), c.s.c.Limit)
 	defer cancel()
-	s, err := c.s.c.Backend.Sequencer(ctx, name)
+	s, err := service.Find(ctx, c.s.c.Backend, name, c.s.c.Auth, func() *auth.Credentials { return c.who })
 	if err == nil {
 		err = c.answerFrom(ctx, &s, q)
 	}

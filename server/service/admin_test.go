@@ -38,7 +38,9 @@ func TestHolderActsAtOnce(t *testing.T) {
 	}{
 		{"detach", func(ctx context.Context, a service.Administrator) (grant.Info, error) { return a.Detach(ctx, "orders") },
 			func(ctx context.Context, a service.Administrator) (grant.Info, error) { return a.Attach(ctx, "orders") }, grant.ErrDetached},
-		{"destroy", func(ctx context.Context, a service.Administrator) (grant.Info, error) { return a.Destroy(ctx, "orders") },
+		{"destroy", func(ctx context.Context, a service.Administrator) (grant.Info, error) {
+			return a.Destroy(ctx, "orders")
+		},
 			func(ctx context.Context, a service.Administrator) (grant.Info, error) {
 				config, err := a.Configure(firn.Default(), nil, nil)
 				if err != nil {

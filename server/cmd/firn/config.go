@@ -43,6 +43,7 @@ var configKeys = []struct{ key, flag string }{
 	{"tls.key", "tls-key"},
 	{"tls.client-ca", "client-ca"},
 	{"tls.require-client-cert", "require-client-cert"},
+	{"tls.member-ca", "member-ca"},
 	{"tokens", "tokens"},
 	{"forward", "forward"},
 	{"member-token", "member-token"},

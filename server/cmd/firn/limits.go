@@ -48,7 +48,7 @@ func (l *limiting) flags(cmd *cobra.Command) {
 	sizeVar(cmd, &l.maxHeader, "max-header", "the largest header of HTTP and gRPC, 4KiB to 1MiB")
 	f.DurationVar(&l.read, "read-timeout", l.read, "how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")
 	f.DurationVar(&l.write, "write-timeout", l.write, "how long a client may take to read an answer, 100ms to 10m")
-	f.DurationVar(&l.idle, "idle-timeout", l.idle, "how long a connection of HTTP is kept between requests, 1s to 24h")
+	f.DurationVar(&l.idle, "idle-timeout", l.idle, "how long a connection of HTTP or gRPC is kept between requests, 1s to 24h")
 	f.DurationVar(&l.idleOfRESP, "resp-idle-timeout", l.idleOfRESP, "how long a connection of RESP is kept between commands, 1s to 24h; 0 is for ever")
 	show := func(s string) string { return s }
 	f.Var(&value[string]{&l.integersOfRESP, parseIntegers, show, "MODE"}, "resp-integers", "INCR of IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe")

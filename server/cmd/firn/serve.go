@@ -116,8 +116,9 @@ also right after a crash, as long as the clock is not set back while none runs
 and --max-ahead is not made smaller. With --store, --node pins the number. It is
 ` + nodeUsage + `.
 
---listen takes HOST:PORT, or unix:PATH for a socket in the file system, and may be
-said several times; --listen-http, --listen-grpc and --listen-resp are for one protocol
+--listen takes HOST:PORT, or unix:PATH for a socket in the file system that only its
+owner can connect to (unix:PATH?mode=0660 lets a group, too), and may be said several
+times; --listen-http, --listen-grpc and --listen-resp are for one protocol
 alone. With one of these there is no port for all protocols, unless --listen says it.
 
 Without more, serve listens on loopback and in the file system only, and answers HTTP
@@ -160,6 +161,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringVar(&s.tls.Key, "tls-key", "", "`FILE` with its key")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "`FILE` with the authorities of clients' certificates")
 	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate of --client-ca")
+	f.StringVar(&s.tls.MemberCA, "member-ca", "", "`FILE` with the authorities of other servers of the store (default those of --client-ca)")
 	f.StringVar(&s.tokens, "tokens", "", "`FILE` of tokens, and of names in certificates, that may do what")
 	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` at which other servers reach this one, and no other (default the host's name and port)")
 	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "how many connections there can be at an address")
@@ -173,7 +175,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.Var(&value[time.Duration]{&s.maxAhead, time.ParseDuration, nil, "DURATION"}, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
-	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to go on after SIGINT or SIGTERM, while /readyz says 503")
+	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after SIGINT or SIGTERM, while /readyz says 503 and clients are sent away")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
 	s.limiting.flags(cmd)
 	s.logging.flags(cmd)
@@ -309,6 +311,8 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 		switch {
 		case s.memberToken != "" && guard.tls == nil && !s.insecure:
 			log.Warn("--member-token is not sent to servers without TLS", "hint", "give them certificates (--tls-cert, --tls-key), or --insecure where nobody can listen")
+		case guard.tls != nil && !guard.tls.KnowsMembers():
+			log.Warn("other servers of the store are not asked: no authority is known for their certificates", "hint", "--member-ca names the file of it; --forward=false leaves this out")
 		case s.memberToken == "" && guard.tokens != nil && guard.tls == nil:
 			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
@@ -518,13 +522,22 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	return s.result(failure, err)
 }
 
-// reloadAt reloads files at each signal of hup, also while the server drains.
+// hupEvery is the time between two reloads that signals ask for: each can be a line of the
+// log. Of signals that come sooner, one is heeded later.
+const hupEvery = time.Second
+
+// reloadAt reloads files at signals of hup, also while the server drains.
 func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
 	for {
 		select {
 		case <-hup:
 			s.reloadAll(log)
 			srv.Reload()
+		case <-over:
+			return
+		}
+		select {
+		case <-time.After(hupEvery):
 		case <-over:
 			return
 		}
