@@ -104,7 +104,7 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 }
 
 // Open returns a Store once the API server has answered. It creates the Lease
-// firn-identity if there is none. It fails when that takes longer than Timeout
+// firn-identity if it does not exist. It fails when that takes longer than Timeout
 // or ctx is done, when the user may not read Leases, and when the namespace does
 // not exist.
 func Open(ctx context.Context, o Options) (*Store, error) {

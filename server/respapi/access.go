@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
 
@@ -41,15 +40,6 @@ func (c *conn) deny(err error, text string) {
 }
 
 const authRequired = "Authentication required."
-
-// tlsState is Config.TLSState where it is nil.
-func tlsState(nc net.Conn) *tls.ConnectionState {
-	if secure, ok := nc.(*tls.Conn); ok {
-		state := secure.ConnectionState()
-		return &state
-	}
-	return nil
-}
 
 // login answers AUTH, and what HELLO has of it, and reports whether it was right. The name
 // of the user is not looked at: a token says who it is of.

@@ -361,28 +361,6 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-func TestMaxConns(t *testing.T) {
-	serving(t, Config{Backend: counting(), MaxConns: 2}, func(s *Server, l *nettest.Pipes) {
-		a, b := newClient(l.Dial()), newClient(l.Dial())
-		synctest.Wait()
-		c := newClient(l.Dial())
-		if got := c.read(); got != "-ERR max number of clients reached" {
-			t.Errorf("the third has %s", got)
-		}
-		if got := c.read(); got != "read: EOF" {
-			t.Errorf("and then %s", got)
-		}
-		if got := b.do("PING"); got != "+PONG" {
-			t.Errorf("PING = %s", got)
-		}
-		a.Close()
-		synctest.Wait()
-		if got := newClient(l.Dial()).do("PING"); got != "+PONG" {
-			t.Errorf("when one has gone PING = %s", got)
-		}
-	})
-}
-
 // Shutdown ends what is idle at once, and lets a command finish.
 func TestShutdown(t *testing.T) {
 	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), IdleTimeout: time.Hour}, func(s *Server, l *nettest.Pipes) {
@@ -451,12 +429,19 @@ func TestPeerAccess(t *testing.T) {
 		{"no certificate", true, false, "-NOAUTH Authentication required."},
 		{"certificate that is not known", false, true, "-NOAUTH Authentication required."},
 	} {
-		s := NewServer(Config{Backend: counting(), Auth: guard{tt.known, onlyOrders}})
+		s := NewServer(Config{Backend: counting(), Auth: guard{tt.known, onlyOrders}, TLSState: func(nc net.Conn) *tls.ConnectionState {
+			state := nc.(*tls.Conn).ConnectionState()
+			return &state
+		}})
 		near, far := net.Pipe()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			s.ServeConn(tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert}))
+			secure := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequestClientCert})
+			if err := secure.Handshake(); err != nil { // as package listen does
+				t.Error(err)
+			}
+			s.ServeConn(secure)
 		}()
 		config := &tls.Config{InsecureSkipVerify: true} // it is the test's own
 		if tt.cert {

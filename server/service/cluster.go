@@ -367,20 +367,13 @@ func (c *Cluster) noSequencer(ctx context.Context, name string) error {
 }
 
 // storeError makes an error of the store itself, or of a wait for it, one that is
-// sequencer.ErrUnavailable. Others stay what they are.
+// sequencer.ErrUnavailable. One that says what it is stays: see causes.
 func storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, known := range [...]error{
-		sequencer.ErrUnavailable, sequencer.ErrClosed, context.Canceled,
-		grant.ErrNotFound, grant.ErrDestroyed, grant.ErrDetached, grant.ErrMismatch, grant.ErrNodesExhausted,
-		grant.ErrClockBehind, grant.ErrClockAhead, grant.ErrRolledBack, grant.ErrNewerVersion, grant.ErrDamaged,
-		firn.ErrBeforeEpoch, firn.ErrTimeOver,
-	} {
-		if errors.Is(err, known) {
-			return err
-		}
+	if _, ok := knownKind(err); ok {
+		return err
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)

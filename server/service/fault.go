@@ -59,6 +59,19 @@ var causes = [...]cause{
 
 // kindOf is the kind of an error; Internal if it is not known.
 func kindOf(err error) Kind {
+	kind, ok := knownKind(err)
+	switch {
+	case ok:
+		return kind
+	case errors.Is(err, context.DeadlineExceeded):
+		return Busy
+	}
+	return Internal
+}
+
+// knownKind is the kind of an error that says what it is, which one of a store that
+// does not answer need not.
+func knownKind(err error) (Kind, bool) {
 	var (
 		none  *grant.ExhaustedError
 		peer  *PeerError
@@ -66,24 +79,18 @@ func kindOf(err error) Kind {
 	)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return Cancelled
+		return Cancelled, true
 	case errors.As(err, &none) && none.Ahead:
-		return NotYet
+		return NotYet, true
 	case errors.As(err, &peer) && peer.Kind == NotYet:
-		return NotYet
+		return NotYet, true
 	}
 	for _, c := range causes {
 		if errors.Is(err, c.err) {
-			return c.kind
+			return c.kind, true
 		}
 	}
-	switch {
-	case errors.As(err, &clock):
-		return ClockWrong
-	case errors.Is(err, context.DeadlineExceeded):
-		return Busy
-	}
-	return Internal
+	return ClockWrong, errors.As(err, &clock)
 }
 
 // A PeerError is what another server has answered with. errors.Is sees in it what it is
