@@ -89,7 +89,7 @@ func (s *Server) newRESP() *respapi.Server {
 	}
 	return respapi.NewServer(respapi.Config{
 		Backend: s.source.backend(), Limit: s.c.Limit, MaxConns: s.c.MaxConns, MaxCount: l.Count, MaxBytes: l.Body,
-		ReadTimeout: l.Read, WriteTimeout: l.Write, IdleTimeout: s.c.RESPIdle,
+		ReadTimeout: l.Read, WriteTimeout: l.Write, IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe,
 		Auth: s.authorizer(), TLSState: listen.StateOf,
 		Version: s.c.Version, Log: s.c.Log, Trace: trace,
 		Observe: func(_ string, n, _ int, d time.Duration, failed bool) {

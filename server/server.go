@@ -88,6 +88,10 @@ type Config struct {
 	// RESPIdle is how long a connection of RESP may be idle; 0 means without end.
 	RESPIdle time.Duration
 
+	// RESPRefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53, where
+	// JavaScript clients round integers.
+	RESPRefuseUnsafe bool
+
 	// MaxConns is how many connections a listener has at once; 0 means DefaultMaxConns.
 	MaxConns int
 

@@ -84,13 +84,14 @@ var ErrTemplate = errors.New("the server's configuration is wrong")
 
 // An opening is a name's sequencer, once it is open.
 type opening struct {
-	users int           // calls that wait for it to be open
-	turn  chan struct{} // of size 1: holds whoever opens it
-	ready chan struct{} // closed when it is open; then what follows is set
-	q     Sequencer
-	close func(context.Context) error
-	stats func() sequencer.Stats
-	state func() sequencer.State
+	users  int           // calls that wait for it to be open
+	turn   chan struct{} // of size 1: holds whoever opens it
+	ready  chan struct{} // closed when it is open; then what follows is set
+	q      Sequencer
+	attach func(context.Context) error
+	close  func(context.Context) error
+	stats  func() sequencer.Stats
+	state  func() sequencer.State
 }
 
 // NewCluster makes a Cluster. It opens nothing yet.
@@ -397,6 +398,7 @@ type member[I firn.AnyID[I]] interface {
 	firn.SourceOf[I]
 	Trier[I]
 	Layout() firn.Layout
+	Attach(context.Context) error
 	Close(context.Context) error
 	Stats() sequencer.Stats
 	State() sequencer.State
@@ -407,7 +409,7 @@ type asking[I firn.AnyID[I]] func(p Peers, ctx context.Context, name string, l f
 
 // sourceOf makes the source of a sequencer that was opened, and notes the rest of it in o.
 func sourceOf[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I], ask asking[I]) *reopeningSource[I] {
-	o.q.Layout, o.close, o.stats, o.state = q.Layout(), q.Close, q.Stats, q.State
+	o.q.Layout, o.attach, o.close, o.stats, o.state = q.Layout(), q.Attach, q.Close, q.Stats, q.State
 	return &reopeningSource[I]{member: q, c: c, name: name, o: o, ask: ask}
 }
 

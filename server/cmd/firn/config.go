@@ -57,6 +57,7 @@ var configKeys = []struct{ key, flag string }{
 	{"limits.write-timeout", "write-timeout"},
 	{"limits.idle-timeout", "idle-timeout"},
 	{"limits.resp-idle-timeout", "resp-idle-timeout"},
+	{"resp.integers", "resp-integers"},
 	{"drain.delay", "drain-delay"},
 	{"drain.timeout", "drain-timeout"},
 	{"log.format", "log-format"},
@@ -461,8 +462,10 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 				set.text = stores.Redact(set.text)
 			}
 			fmt.Fprintf(w, "%s%s: %q # %s\n", indent, name, set.text, set.where)
+		} else if byDefault := strings.Trim(flag.DefValue, `"[]`); byDefault != "" {
+			fmt.Fprintf(w, "%s# %s: %q\n", indent, name, byDefault)
 		} else {
-			fmt.Fprintf(w, "%s# %s: %q\n", indent, name, strings.Trim(flag.DefValue, `"[]`))
+			fmt.Fprintf(w, "%s# %s:\n", indent, name)
 		}
 	}
 	fmt.Fprint(w, "\n# How sequencers are created at their first use: by name, by pattern, or else default.\n")

@@ -111,6 +111,10 @@ func (a *app) ownPath() (string, error) {
 		}
 		return "", errors.New("LOCALAPPDATA is not set, so there is no directory for the state")
 	}
+	// Of a service with StateDirectory=, the first one.
+	if dir, _, _ := strings.Cut(a.getenv("STATE_DIRECTORY"), ":"); filepath.IsAbs(dir) {
+		return filepath.Clean(dir), nil
+	}
 	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "firn"), nil
 	}

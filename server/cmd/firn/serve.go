@@ -165,11 +165,12 @@ func (s *serving) flags(cmd *cobra.Command) {
 	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "how many connections there can be at an address")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
-	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
+	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "static node ID, with --store a pinned one: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &s.nodes)
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
 	clockVars(cmd, &s.allowClock)
-	f.DurationVar(&s.maxAhead, "max-ahead", s.maxAhead, "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
+	// Its zero value is no default: 0s is another setting.
+	f.Var(&value[time.Duration]{&s.maxAhead, time.ParseDuration, nil, "DURATION"}, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
 	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to go on after SIGINT or SIGTERM, while /readyz says 503")
@@ -285,7 +286,7 @@ func (s *serving) usual(node uint64) sequencer.Config {
 func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *guard, fail func(error)) (c server.Config, err error) {
 	c = server.Config{
 		Advertise: s.advertise, Tokens: guard.tokens, TLS: guard.tls, AnyHost: s.insecure || s.tls.Require,
-		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, MaxConns: int(s.maxConns),
+		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
 		Version: version, Log: log,
 	}
 	node := uint64(0)
@@ -560,7 +561,8 @@ func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endp
 		log.Warn("insecure: whoever reaches this address can take IDs, and sees those of others")
 	}
 	for _, p := range endpoints {
-		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.layout.String(), "nodes", s.numbers(a))
+		source, name := s.numbers(a)
+		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.layout.String(), source, name)
 	}
 	url := endpoints[0].url(scheme(secure))
 	if !a.lookOf(a.stderr).terminal || !strings.HasPrefix(url, "http") {
@@ -574,15 +576,15 @@ func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endp
 	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  %s NEXT orders 3\n\n", url, url, redis)
 }
 
-// numbers says where node numbers come from.
-func (s *serving) numbers(a *app) string {
+// numbers says where node IDs come from: from a static node, or from a store.
+func (s *serving) numbers(a *app) (source, name string) {
 	switch {
 	case s.store == "" && s.node != "":
-		return "static " + s.node
+		return "node", s.node
 	case s.store != "":
-		return a.storeName(s.store)
+		return "store", a.storeName(s.store)
 	}
-	return a.storeName(a.getenv(storeEnv))
+	return "store", a.storeName(a.getenv(storeEnv))
 }
 
 // storeName is the store that a URL names, for people.
