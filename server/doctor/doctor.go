@@ -230,6 +230,9 @@ func (r *report) members(ctx context.Context) {
 	var texts []string
 	for v, names := range versions {
 		slices.Sort(names)
+		if v == "" {
+			v = "unknown version"
+		}
 		texts = append(texts, fmt.Sprintf("%s (%s)", v, strings.Join(names, ", ")))
 	}
 	slices.Sort(texts)

@@ -153,8 +153,8 @@ affinity: {nodeAffinity: {}}
 priorityClassName: high
 env: [{name: FIRN_LOG_LEVEL, value: debug}]
 imagePullSecrets: [{name: pull}]
-serviceAccount: {annotations: {x: y}}
-service: {annotations: {x: y}, type: LoadBalancer}`,
+serviceAccount: {annotations: {x: z}}
+service: {annotations: {x: z}, type: LoadBalancer}`,
 	"little": `
 podDisruptionBudget: {enabled: false}
 rbac: {create: false}

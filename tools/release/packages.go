@@ -48,7 +48,7 @@ func (r *release) makePackage(t target, format string) error {
 		Version:    r.version,
 		Section:    "net",
 		Priority:   "optional",
-		Maintainer: "The Firn authors <firn@firnid.dev>",
+		Maintainer: "The Firn authors <firnid@users.noreply.github.com>",
 		Vendor:     "Firn",
 		Homepage:   "https://github.com/firnid/firn",
 		License:    "Apache-2.0",

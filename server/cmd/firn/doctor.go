@@ -72,7 +72,7 @@ const examination = time.Minute
 func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, examination)
 	defer cancel()
-	c := doctor.Config{Version: version, Listen: s.listen, Connections: s.maxConns, Now: a.now}
+	c := doctor.Config{Version: buildOf().Version, Listen: s.listen, Connections: s.maxConns, Now: a.now}
 	for _, more := range s.listenOf {
 		if more != "" {
 			c.Listen = append(c.Listen, more)
