@@ -237,7 +237,7 @@ func TestWentBackLaw(t *testing.T) {
 						if back, err := l.wentBack(t.Context()); back || err != nil || s.lineages != 0 {
 							t.Errorf("within a second: %t, %v, asked %d times", back, err, s.lineages)
 						}
-						time.Sleep(1)
+						time.Sleep(time.Nanosecond)
 						back, err := l.wentBack(t.Context())
 						want := lineageOf{store: s, identity: identity, shown: revision, settled: was.settled, durable: was.settled, asked: time.Now()}
 						went := identity == "two" || revision < durable

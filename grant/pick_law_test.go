@@ -258,7 +258,7 @@ func TestListedLaw(t *testing.T) {
 		list := func() uint64 {
 			r.m.claim, r.m.out, r.m.rounds = nil, nil, 3
 			r.m.listed(e)
-			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != CAS || r.m.op != opAcquire || r.m.rounds != 0 {
+			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != CAS || r.m.op != opAcquire || r.m.rounds != 0 || r.m.droughts != 0 || r.m.status.Err != nil {
 				t.Fatalf("%d are free, and it does %+v", free, r.m.out)
 			}
 			return r.m.claim.node

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -181,7 +182,9 @@ func TestReasons(t *testing.T) {
 
 // TestOptions: what Open makes of its Config: for generators, for the Keeper, and in
 // the store.
-func TestOptions(t *testing.T) {
+func TestOptions(t *testing.T) { synctest.Test(t, testOptions) }
+
+func testOptions(t *testing.T) {
 	s := new(memstore.Store)
 	now := func() time.Time { return time.Now().Add(-time.Second) }
 	ahead := 300 * time.Millisecond
@@ -214,7 +217,9 @@ func TestOptions(t *testing.T) {
 	q.unusable = errUnusable
 	q.mu.Unlock()
 	kept := q.current.Swap(nil)
-	if _, err := q.Next(t.Context()); !errors.Is(err, errUnusable) || !errors.Is(q.State().Err, errUnusable) {
+	brief, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := q.Next(brief); !errors.Is(err, errUnusable) || !errors.Is(q.State().Err, errUnusable) {
 		t.Errorf("without a grant of use: %v, %+v", err, q.State())
 	}
 	q.current.Store(kept)

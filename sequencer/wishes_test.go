@@ -189,7 +189,7 @@ func TestSwitchInUse(t *testing.T) {
 		}
 		take()
 		node := q.State().Node
-		if _, err := grant.Fence(t.Context(), s, "orders", &grant.FenceOptions{LongestWindow: time.Hour}); err != nil {
+		if _, err := grant.Fence(t.Context(), s, "orders", &grant.FenceOptions{LongestWindow: 2 * time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		state := q.State()
@@ -205,8 +205,8 @@ func TestSwitchInUse(t *testing.T) {
 		if state.Phase != sequencer.Losing || state.Node != node || state.Until.Before(time.Now()) {
 			t.Errorf("after a fence above its window it is %+v", state)
 		}
-		time.Sleep(3 * time.Hour)
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
+		time.Sleep(10 * time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		id, err := q.Next(ctx)
 		if err != nil || id <= last {
