@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/internal/freshness"
+	"github.com/firnid/firn/internal/mutant"
 )
 
 // newWatched is a generator with a clock and a counter of the test's, whose
@@ -302,19 +303,19 @@ func TestFreshnessMistakes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the tests with every mistake, which takes 20 s")
 	}
-	if !freshness.Mistakable {
+	if !mutant.Enabled {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		const run = "-run=^(TestFreshnessMistakes|TestCursorForgetsItsBlockInLine)$"
 		out, err := exec.CommandContext(ctx, "go", "test", "-tags=firnmutant", run, "-v", "-count=1", ".").CombinedOutput()
-		if want := len(freshness.Mistakes()) + 1; err != nil || strings.Count(string(out), "noticed: ") != want {
+		if want := len(mutant.Fresh()) + 1; err != nil || strings.Count(string(out), "noticed: ") != want {
 			t.Errorf("%v, want %d mistakes to be noticed:\n%s", err, want, out)
 		}
 		return
 	}
-	defer freshness.SetMistake(freshness.None)
-	for _, m := range freshness.Mistakes() {
-		freshness.SetMistake(m)
+	defer mutant.Set(mutant.None)
+	for _, m := range mutant.Fresh() {
+		mutant.Set(m)
 		if noticed := lies(); noticed == nil {
 			t.Errorf("nothing is noticed of the mistake %q", m)
 		} else {

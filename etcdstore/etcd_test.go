@@ -46,6 +46,9 @@ type etcd struct {
 // TLS and asks clients for theirs.
 func startEtcd(t testing.TB, certs *certificates, args ...string) *etcd {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts an etcd")
+	}
 	binary, err := etcdBinary()
 	if err != nil {
 		t.Skipf("no etcd to test with: %v", err)

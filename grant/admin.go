@@ -23,28 +23,28 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 		return Info{}, fmt.Errorf("grant: sequencer %s: the clock says %s, and records have times from %s to %s: set the clock",
 			name, now.UTC().Format(timeFormat), timeOf(-maxTime).Format(timeFormat), timeOf(maxTime).Format(timeFormat))
 	}
-	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		fresh := newConfigRecord(c)
 		fresh.Created = ms(now)
 		switch {
 		case r.Version == 0:
 			*r = fresh
-			return changed, nil
+			return true, nil
 		case r.State == Purged:
 			// Its records stay, as the marks of node numbers.
 		case r.State == Destroyed:
 			if r.Layout != c.Layout {
-				return unchanged, &MismatchError{Sequencer: name, Field: "layout", Want: c.Layout.String(), Have: r.Layout.String()}
+				return false, &MismatchError{Sequencer: name, Field: "layout", Want: c.Layout.String(), Have: r.Layout.String()}
 			}
 		case r.State == Destroying:
-			return unchanged, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
+			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 		default:
 			// Nothing rests on it: if what was read is lost, so is an unused sequencer.
-			return unchanged, r.config().compare(name, c)
+			return false, r.config().compare(name, c)
 		}
 		fresh.Incarnation, fresh.Floor, fresh.LongestWindow = r.Incarnation+1, r.Floor, r.LongestWindow
 		*r = fresh
-		return changed, nil
+		return true, nil
 	})
 	return info, err
 }
@@ -130,18 +130,11 @@ func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte,
 	return r, value, err
 }
 
-// An outcome is what a change of a configuration comes to.
-type outcome int
-
-const (
-	unchanged outcome = iota // leave the record as it is
-	confirm                  // it is as it should be: write it anew, as what was read may not be durable
-	changed                  // write it
-)
-
 // changeConfig changes the record of a sequencer; r has version 0 where there
-// is none yet. It returns the record's bytes too.
-func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (outcome, error)) (info Info, value []byte, err error) {
+// is none yet. It returns the record's bytes too. A record that is as it should be
+// is written anew all the same where change says so: what was read may not be
+// durable. With an error change says to write nothing.
+func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (write bool, err error)) (info Info, value []byte, err error) {
 	var r configRecord
 	var refused error
 	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
@@ -151,8 +144,8 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *conf
 				return nil
 			}
 		}
-		var o outcome
-		if o, refused = change(&r); refused != nil || o == unchanged {
+		var write bool
+		if write, refused = change(&r); !write {
 			return nil
 		}
 		r.Nonce = newToken()
@@ -192,17 +185,15 @@ func settle(ctx context.Context, s Store, key string, next func(old []byte) []by
 			return nil
 		case err == nil:
 			continue // another was faster
-		case errors.Is(err, ErrNotSent) || ctx.Err() != nil:
+		case errors.Is(err, ErrNotSent):
 			return err
 		}
 		if unknown++; unknown == settleTry {
 			return fmt.Errorf("the result of %d writes is unknown; try again: %w", unknown, err)
 		}
-		timer := time.NewTimer(time.Duration(unknown) * 100 * time.Millisecond)
 		select {
-		case <-timer.C:
+		case <-time.After(time.Duration(unknown) * 100 * time.Millisecond):
 		case <-ctx.Done():
-			timer.Stop()
 			return err
 		}
 	}
@@ -247,17 +238,15 @@ func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		switch {
 		case r.Version == 0:
-			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
+			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
 		case r.State >= Destroying:
-			return unchanged, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
-		case r.State == Attached:
-			return confirm, nil
+			return false, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
 		}
-		r.State = Attached
-		return changed, nil
+		r.State = Attached // also if it was
+		return true, nil
 	})
 	return info, err
 }
@@ -287,15 +276,13 @@ func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		switch {
 		case r.Version == 0:
-			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
-		case r.Version == version:
-			return confirm, nil
+			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
 		}
-		r.Version = version
-		return changed, nil
+		r.Version = version // also if it was
+		return true, nil
 	})
 	return info, err
 }
@@ -307,17 +294,17 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
-	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		switch {
 		case r.Version == 0:
-			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
+			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
 		case r.State == Purged:
-			return confirm, nil
+			return true, nil
 		case r.State != Destroyed:
-			return unchanged, fmt.Errorf("grant: sequencer %s is %v: destroy it before it is purged", name, r.State)
+			return false, fmt.Errorf("grant: sequencer %s is %v: destroy it before it is purged", name, r.State)
 		}
 		r.State = Purged
-		return changed, nil
+		return true, nil
 	})
 	return info, err
 }
@@ -343,7 +330,7 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 			return info, err
 		case err != nil:
 			return info, stopped(ctx, name, through, told)
-		case info.State == last || info.State > through:
+		case info.State > through: // the last one, or beyond
 			return info, nil
 		}
 		nodes := make([]uint64, len(waiting))
@@ -364,11 +351,9 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 			wait = time.Duration(random() % uint64(max(wait, time.Since(begun))<<min(contested, contestedMost)))
 			contested++
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-			timer.Stop()
 			return info, stopped(ctx, name, through, told)
 		}
 	}
@@ -394,23 +379,23 @@ func stopped(ctx context.Context, name string, state State, nodes []uint64) erro
 // emptyStep does what can be done at this moment: it changes the state, keeps
 // every window from growing, and, when all are over, sets the last state.
 func emptyStep(ctx context.Context, s Store, name string, through, last State, done *closing, now time.Time) (Info, []NodeInfo, error) {
-	info, begun, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	info, begun, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		switch {
 		case r.Version == 0:
-			return unchanged, fmt.Errorf("%w: %s", ErrNotFound, name)
+			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
 		case r.State >= Destroying && last == Detached:
-			return unchanged, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
+			return false, fmt.Errorf("%w: %s is %v", ErrDestroyed, name, r.State)
 		case done.begun != nil && r.State < through:
-			return unchanged, undone(name, last)
+			return false, undone(name, last)
 		case r.State == last || r.State == Purged:
-			return confirm, nil
-		case r.State == through && bytes.Equal(r.encode(), done.begun):
-			return unchanged, nil
+			return true, nil
+		case bytes.Equal(r.encode(), done.begun):
+			return false, nil
 		}
 		// Written anew also if it was there: only a List after a write of our own shows
 		// every record, as one before may be answered by a store that was replaced.
 		r.State = through
-		return changed, nil
+		return true, nil
 	})
 	if err != nil || info.State != through {
 		return info, nil, err
@@ -427,7 +412,7 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		// What was read of these may be lost. A value that is read before and after a
 		// write that was applied is durable, as it was there at that write.
 		begun, err = rewrite(ctx, s, name, begun, through)
-		if err != nil || begun == nil {
+		if begun == nil {
 			return info, nil, err
 		}
 		done.begun = begun
@@ -440,7 +425,7 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	// the same: had the sequencer been attached and detached again meanwhile,
 	// members would hold numbers that were not closed. Then it begins anew.
 	ended, err := rewrite(ctx, s, name, begun, last)
-	if err == nil && ended != nil {
+	if ended != nil {
 		info.State = last
 	}
 	return info, nil, err
@@ -461,11 +446,11 @@ func undone(name string, last State) error {
 func rewrite(ctx context.Context, s Store, name string, value []byte, state State) (next []byte, err error) {
 	ours := [][]byte{value}
 	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
-		r, err := decodeConfig(configKey(name), old)
-		if err != nil || !contains(ours, old) {
+		if !contains(ours, old) {
 			next = nil
 			return nil
 		}
+		r, _ := decodeConfig(configKey(name), old) // which it was written as
 		r.State, r.Nonce = state, newToken()
 		next = r.encode()
 		ours = append(ours, next)
@@ -494,7 +479,7 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 	free = make(map[string][]byte)
 	again := false
 	// How long a window lasts after its last renewal.
-	longest := (i.Config.MaxAhead + max(i.Config.Window, i.LongestWindow)).Milliseconds()
+	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
 	err = eachNode(ctx, s, i.Name, func(node uint64, key string, value []byte, r nodeRecord) error {
 		ours, _ := decodeNode(key, c.records[key])
 		switch {
@@ -515,14 +500,17 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 		}
 		r.State, r.Nonce = flagClosing, newToken()
 		next := r.encode()
-		applied, err := s.CAS(ctx, key, value, next)
-		if err == nil && applied {
+		switch applied, err := s.CAS(ctx, key, value, next); {
+		case err != nil:
+			return err
+		case applied:
 			c.records[key], c.sure[key] = next, true
+		default:
+			again = true // its owner was faster
 		}
-		again = again || err == nil && !applied // its owner was faster
-		return err
+		return nil
 	})
-	if err == nil && again && len(waiting) == 0 {
+	if err == nil && again {
 		err = errContested
 	}
 	return waiting, free, err
@@ -545,10 +533,10 @@ func eachNode(ctx context.Context, s Store, name string, visit func(node uint64,
 	}
 	for _, e := range entries {
 		node, err := nodeOf(name, e.key)
-		if err != nil {
-			return err
+		var r nodeRecord
+		if err == nil {
+			r, err = decodeNode(e.key, e.value)
 		}
-		r, err := decodeNode(e.key, e.value)
 		if errors.Is(err, ErrDamaged) {
 			continue // nobody can acquire or extend it
 		}

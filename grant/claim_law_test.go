@@ -65,6 +65,7 @@ func TestClaimWrites(t *testing.T) {
 		{"after more was used than may be", Never, 5000, span{}, 0, 6050},
 		{"one with a span that was used", -10, Never, span{5999, 7000}, 0, 5999},
 		{"one with a span that was used just now", -10, Never, span{99, 100}, 100, 6100},
+		{"one with a span that this process has used to", -10, 900, span{999, 1000}, 1000, 7000},
 	} {
 		r := newRig(t, 1, nil)
 		r.used = Never
@@ -101,8 +102,8 @@ func TestClaimWrites(t *testing.T) {
 		}
 		r.answer(Event{Applied: true})
 		r.begins(a)
-		if b := r.did(Begin); b.From != r.wall+tt.from {
-			t.Errorf("%s: it begins at %d, want %d", tt.name, b.From-r.wall, tt.from)
+		if b := r.did(Begin); b.From != max(r.wall+tt.from, r.used) {
+			t.Errorf("%s: it begins at %d, want %d, and not before what was used", tt.name, b.From-r.wall, tt.from)
 		}
 		// The record of the number in use has what the claim had, and its limit.
 		h := r.m.hold
@@ -125,6 +126,21 @@ func TestClaimRefused(t *testing.T) {
 	r.asks(GetMany)
 	if r.m.claim != nil || !r.m.crowded || r.m.failures != 0 {
 		t.Errorf("claim %+v, crowded %t, %d failures", r.m.claim, r.m.crowded, r.m.failures)
+	}
+	// 16 in a row, and it waits.
+	r = newRig(t, 4, nil)
+	r.claiming()
+	for n := 1; ; n++ {
+		r.answer(Event{})
+		if r.request == nil {
+			if n != 17 || r.m.notBefore <= r.mono || r.m.Status().Err == nil {
+				t.Errorf("after %d refused claims: %+v", n, r.m.Status())
+			}
+			break
+		}
+		a := r.asks(GetMany)
+		r.answer(Event{Keys: a.Keys, Values: make([][]byte, len(a.Keys))})
+		r.asks(CAS)
 	}
 }
 
@@ -256,9 +272,23 @@ func TestClaimUnknown(t *testing.T) {
 	}
 
 	// It is another's.
-	r, _ = unknown()
-	r.answer(Event{Values: [][]byte{r.record(nil)}})
-	r.startsAnew("another's", true)
+	for _, later := range []int64{0, 6000} { // than the time to wait for
+		r, _ = unknown()
+		r.wall, r.mono = r.wall+later, r.mono+later
+		r.answer(Event{Values: [][]byte{r.record(nil)}})
+		r.startsAnew("another's", true)
+	}
+
+	// Not wanted any more, and the first of two attempts is there.
+	r, first = unknown()
+	r.answer(Event{})
+	r.later(1000)
+	r.asks(CAS)
+	r.answer(Event{Err: errNoAnswer})
+	r.asks(Get)
+	r.answer(Event{Values: [][]byte{first.Next}})
+	r.step(Event{Kind: Release})
+	r.drops("the first of two", string(first.Next), rigTime)
 }
 
 // TestClaimRecheck: a claim that was applied is used only if it is still there, with
@@ -278,7 +308,7 @@ func TestClaimRecheck(t *testing.T) {
 	r.begins(a)
 
 	for name, e := range map[string]Event{
-		"no answer": {Err: errNoAnswer}, "one value": {Values: [][]byte{a.Next}}, "no values": {}, "three values": {Values: [][]byte{a.Next, r.m.config, nil}},
+		"no answer": {Err: errNoAnswer}, "no answer, and values": {Err: errNoAnswer, Values: [][]byte{a.Next, r.m.config}}, "one value": {Values: [][]byte{a.Next}}, "no values": {}, "three values": {Values: [][]byte{a.Next, r.m.config, nil}},
 	} {
 		r, a := applied()
 		if len(e.Values) > 0 {
@@ -438,7 +468,7 @@ func TestListedAbsent(t *testing.T) {
 				if want.Gap.length() == 0 {
 					want.Gap = span{}
 				}
-				if a.Key != r.key(1) || len(a.Old) != 0 || n != want {
+				if a.Key != r.key(1) || r.m.claim.node != 1 || len(a.Old) != 0 || n != want {
 					t.Errorf("floor %d ahead: %s %+v over %q, want %+v", ahead, a.Key, n, a.Old, want)
 				}
 			}

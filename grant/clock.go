@@ -102,8 +102,8 @@ func (m *Machine) mayClaim(l sighting) bool {
 	m.watch(l)
 	ahead, agree := m.leadOverOthers()
 	switch {
-	case len(c.leads) > 0 && ahead.least > aheadMost:
-		m.fail(m.aheadError(ahead, known), watchEach)
+	case ahead.least > aheadMost:
+		m.fail(m.aheadError(ahead), watchEach)
 		return false
 	case known && agree >= 2:
 		// The store alone disagrees with members that agree with each other.
@@ -115,7 +115,7 @@ func (m *Machine) mayClaim(l sighting) bool {
 		m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
 		return false
 	case known:
-		err := m.aheadError(store, known)
+		err := m.aheadError(store)
 		err.Comparing = m.mono-c.since <= m.window()/2 && l.alive(m.wall-store.least) >= 2
 		m.fail(err, watchEach)
 		return false
@@ -152,7 +152,7 @@ func (m *Machine) looksAhead(l sighting) bool {
 func (m *Machine) watch(l sighting) {
 	c := &m.clocks
 	if !c.watching {
-		c.watching, c.listed, c.since, c.read = true, false, m.mono, m.mono
+		c.watching, c.listed, c.since = true, false, m.mono
 		c.records, c.leads = make(map[string][]byte), make(map[string]lead)
 	}
 	elapsed := m.mono - c.read
@@ -163,12 +163,12 @@ func (m *Machine) watch(l sighting) {
 	})
 	for _, o := range l.others {
 		before, ok := c.records[o.key]
-		switch {
-		case ok && !bytes.Equal(before, o.value):
+		if !ok && len(c.records) >= watchMost {
+			continue
+		}
+		if ok && !bytes.Equal(before, o.value) {
 			// It was written since: our clock showed something between then and now.
 			c.leads[o.key] = lead{m.wall - elapsed - o.wall, m.wall - o.wall}
-		case !ok && len(c.records) >= watchMost:
-			continue
 		}
 		c.records[o.key] = o.value
 	}
@@ -176,7 +176,7 @@ func (m *Machine) watch(l sighting) {
 
 // watched are the keys of the records that are watched, or nil.
 func (m *Machine) watched() []string {
-	if !m.clocks.watching || len(m.clocks.records) == 0 {
+	if !m.clocks.watching {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(m.clocks.records))
@@ -197,10 +197,10 @@ func (m *Machine) leadOverOthers() (median lead, agree int) {
 	return all[(len(all)-1)/2], agree
 }
 
-func (m *Machine) aheadError(by lead, store bool) *ClockAheadError {
+func (m *Machine) aheadError(by lead) *ClockAheadError {
 	return &ClockAheadError{
 		Sequencer: m.set.Name, Ahead: time.Duration(by.least) * time.Millisecond,
-		Clock: timeOf(m.wall), Other: timeOf(m.wall - by.least), Store: store && len(m.clocks.leads) == 0,
+		Clock: timeOf(m.wall), Other: timeOf(m.wall - by.least), Store: len(m.clocks.leads) == 0,
 	}
 }
 

@@ -46,6 +46,8 @@ func TestClockBehindLaw(t *testing.T) {
 			least = around(random, -20_000, -10_000, 0, 10_000)
 			most = least + pickOne[int64](random, 0, 1, 5000)
 			r.storeSays(least, most)
+		} else { // what it said once, for one
+			m.clocks.store, m.clocks.at = m.wall+around(random, -90_000, 0, 90_000), m.mono
 		}
 		told := pickOne[AlarmKind](random, 0, StoreClockOff, MembersAhead)
 		m.clocks.told = told
@@ -91,9 +93,13 @@ func TestMayClaimLaw(t *testing.T) {
 		if known {
 			store = around(random, 0, 10_000, 20_000, 30_000)
 			r.storeSays(store, store+pickOne[int64](random, 0, 3))
+		} else {
+			c.store, c.at = m.wall+around(random, -90_000, 0, 90_000), m.mono
 		}
 		m.set.AllowClockAhead = random.IntN(10) == 0
 		c.clear, c.clearAt = random.IntN(3) == 0, m.mono-around(random, 0, 60_000)
+		clear, clearAt := c.clear, c.clearAt
+		c.listed = random.IntN(2) == 0 // in an earlier time of watching
 		var l sighting
 		old := false // a record that is held was written long ago
 		for range random.IntN(4) {
@@ -142,7 +148,7 @@ func TestMayClaimLaw(t *testing.T) {
 		switch {
 		case m.set.AllowClockAhead, known && store <= 10_000:
 			want = "fit"
-		case !known && c.clear && m.mono-c.clearAt < 60_000:
+		case !known && clear && m.mono-clearAt < 60_000:
 			want = "fit"
 		case !known && !watched && !old:
 			want = "fit"
@@ -155,11 +161,23 @@ func TestMayClaimLaw(t *testing.T) {
 		case known:
 			want = "ahead"
 		case agree > 0 || long:
-			want = "fit"
+			want, clear, clearAt = "fit", true, m.mono
+			if m.watched() != nil {
+				t.Fatalf("it watches on, and knows enough: %v", m.watched())
+			}
 		default:
 			want = "comparing"
 		}
 		seen[want]++
+		if c.clear != clear || c.clearAt != clearAt {
+			t.Fatalf("want %s: clear %t %d ago, want %t %d", want, c.clear, m.mono-c.clearAt, clear, m.mono-clearAt)
+		}
+		if (m.set.AllowClockAhead || known && store <= 10_000) && c.watching {
+			t.Fatal("it watches on, and nothing depends on it")
+		}
+		if c.watching && (c.since != since || c.read != m.mono || len(m.watched()) != len(c.records)) {
+			t.Fatalf("it watches since %d, was read %d ago, %v", m.mono-c.since, m.mono-c.read, m.watched())
+		}
 		what := fmt.Sprintf("want %s: store %t %d, clear %t %d ago, watched %t for %d, listed %t, leads %v, others %d, alive %d", want, known, store,
 			c.clear, m.mono-c.clearAt, watched, m.mono-since, listed, c.leads, len(l.others), alive)
 		if got != (want == "fit" || want == "the store is wrong") {
@@ -167,7 +185,7 @@ func TestMayClaimLaw(t *testing.T) {
 		}
 		alarm, lists := AlarmKind(0), false
 		for _, a := range m.out {
-			alarm, lists = max(alarm, a.Alarm.Kind), lists || a.Kind == List
+			alarm, lists = max(alarm, a.Alarm.Kind), lists || a.Kind == List && a.Key == "v1/s/n/"
 		}
 		if lists != (want == "list") || (alarm == StoreClockOff) != (want == "the store is wrong") {
 			t.Fatalf("%s: %+v", what, m.out)
@@ -178,7 +196,7 @@ func TestMayClaimLaw(t *testing.T) {
 		}
 		switch want {
 		case "comparing":
-			if !ahead.Comparing || m.notBefore != m.mono+1000 {
+			if !ahead.Comparing || m.notBefore != m.mono+1000 || !ahead.Clock.Equal(timeOf(m.wall)) || ahead.Sequencer != "s" {
 				t.Fatalf("%s: %+v, and waits for %d", what, ahead, m.notBefore-m.mono)
 			}
 		case "ahead":

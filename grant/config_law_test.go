@@ -59,7 +59,7 @@ func TestDefaultConfig(t *testing.T) {
 func TestMinWindow(t *testing.T) {
 	for _, text := range []string{
 		"bits=time:48.node:8,unit=1ms,epoch=0", "bits=time:48.node:8,unit=100ms,epoch=0", "bits=time:48.node:8,unit=10s,epoch=0",
-		"bits=time:55.node:8,unit=100us,epoch=0", "bits=time:48.node:8,unit=30300us,epoch=0",
+		"bits=time:55.node:8,unit=100us,epoch=0", "bits=time:48.node:8,unit=30300us,epoch=0", "bits=time:48.node:8,unit=30125us,epoch=0",
 	} {
 		layout, err := firn.ParseLayout(text)
 		if err != nil {

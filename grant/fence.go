@@ -97,7 +97,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	}
 	now := opt.Now()
 	latest := Never // wall of any record
-	longest := max(config.LongestWindow, config.Window, given)
+	longest := max(config.LongestWindow, given)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, err := nodeOf(name, key)
 		if err == nil {
@@ -165,9 +165,9 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 func fenceAll(ctx context.Context, s Store, name string, change func(*configRecord), rewrite func(key string) (bool, error)) (n int, err error) {
 	// The floor first, so that a number without a record, or one that is
 	// acquired while records are rewritten, begins above it.
-	if _, _, err := changeConfig(ctx, s, name, func(r *configRecord) (outcome, error) {
+	if _, _, err := changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
 		change(r)
-		return changed, nil
+		return true, nil
 	}); err != nil {
 		return 0, err
 	}
@@ -212,9 +212,7 @@ func fenceNode(ctx context.Context, s Store, key string, floor, now int64, versi
 		if r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until {
 			r.Until, r.Spoiled = max(r.Until, r.Spoiled[1]), span{}
 		}
-		if r.Gap[0] = max(r.Gap[0], floor); r.Gap.length() == 0 {
-			r.Gap = span{}
-		}
+		r.Gap[0] = max(r.Gap[0], floor) // a gap that is empty then is not written
 		return r.encode()
 	})
 	return done, err

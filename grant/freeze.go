@@ -15,12 +15,8 @@ func (m *Machine) freeze() {
 
 // thaw looks whether the sequencer was fenced after the store went back.
 func (m *Machine) thaw(e Event, value []byte) {
-	switch {
-	case e.Err != nil:
+	if e.Err != nil {
 		m.fail(errors.Join(ErrRolledBack, e.Err), 0)
-		return
-	case value == nil:
-		m.freeze()
 		return
 	}
 	r, err := decodeConfig(configKey(m.set.Name), value)

@@ -77,7 +77,7 @@ func (m *Machine) renew() {
 	h := m.hold
 	mark, old := h.until, h.record
 	if h.seen != nil {
-		mark, old = max(mark, h.seenTo), h.seen
+		mark, old = h.seenTo, h.seen
 	}
 	until := min(m.end(mark), h.limit)
 	if until-h.until > 2*m.window() && !m.probed {
@@ -146,7 +146,7 @@ func (m *Machine) leave() {
 
 // mark is the end of what was used, for a release: not below where the grant
 // began, because what is before was another's, nor above where it ends.
-func (m *Machine) mark() int64 { return min(max(m.hold.from, m.used, m.floorMark), m.hold.until) }
+func (m *Machine) mark() int64 { return min(max(m.hold.from, m.used), m.hold.until) }
 
 // forget ends the use of a number; nothing of it is ever looked at again. If it
 // was not given back and is not another's, the error says why.
@@ -154,7 +154,6 @@ func (m *Machine) forget(gaveBack bool, err error) {
 	if m.gaveBack = gaveBack; !m.attached {
 		m.kept = err
 	}
-	m.prefer = int64(m.hold.node)
 	m.hold = nil
 	m.failures = 0
 	m.advance()
@@ -164,7 +163,7 @@ func (m *Machine) forget(gaveBack bool, err error) {
 func (m *Machine) begin() {
 	c := m.claim
 	m.claim = nil
-	from := max(c.from, m.floorMark) // the process's own order
+	from := max(c.from, m.used) // the process's own order
 	m.hold = &hold{
 		node: c.node, key: c.key, record: c.next, from: c.from, until: c.until, untilAt: m.mono + c.until - m.wall,
 		limit: c.limit, gap: c.gap, spoiled: c.spoiled, renewed: max(m.used, c.from), margin: m.newMargin(),
@@ -202,9 +201,6 @@ func (m *Machine) probe(e Event) {
 		m.fail(e.Err, 0)
 		return
 	}
-	if m.hold == nil {
-		return
-	}
 	if err := m.clockBehind(m.look(e.Keys, e.Values)); err != nil {
 		m.fail(err, 1000)
 		return
@@ -214,7 +210,7 @@ func (m *Machine) probe(e Event) {
 
 // setBack says why a number that is held is of no use yet.
 func (m *Machine) setBack() error {
-	from := max(m.hold.from, m.floorMark)
+	from := max(m.hold.from, m.used)
 	return &setBackError{name: m.set.Name, ClockError: firn.ClockError{
 		Now: timeOf(m.wall), Last: timeOf(from), Wait: time.Duration(max(from-m.wall-m.sequencer.MaxAhead, 1)) * time.Millisecond,
 	}}
@@ -240,14 +236,11 @@ func (e *setBackError) Unwrap() error { return &e.ClockError }
 // refused, the record is read, to know what to write next.
 func (m *Machine) renewed(op operation, e Event, value func() []byte) {
 	h := m.hold
-	if h == nil {
-		return
-	}
 	if op == opRenew {
 		switch {
 		case e.Err == nil && e.Applied, e.Err != nil && mutant.On(mutant.TimeoutIsSuccess):
 			m.adopt(h.next, h.nextTo)
-		case e.Err != nil && errors.Is(e.Err, ErrNotSent):
+		case errors.Is(e.Err, ErrNotSent):
 			m.fail(e.Err, 0)
 		case e.Err != nil:
 			h.attempts = remember(h.attempts, h.next)
@@ -306,7 +299,7 @@ func (m *Machine) adopt(record []byte, until int64) {
 	switch {
 	case h.sealed || h.sealing:
 	case h.waiting:
-		m.use(max(h.from, m.floorMark))
+		m.use(max(h.from, m.used))
 	case grown:
 		m.do(Action{Kind: Extend, Node: h.node, Until: until})
 	}
@@ -323,17 +316,14 @@ func (m *Machine) readBack(value []byte) {
 		return // not applied, as far as is known; a new attempt follows a little later
 	}
 	if contains(h.attempts, value) {
-		r, err := decodeNode(h.key, value)
-		switch {
-		case err != nil: // it is our own
-		case mutant.On(mutant.AdoptOnRead):
+		r, _ := decodeNode(h.key, value) // our own
+		if mutant.On(mutant.AdoptOnRead) {
 			m.adopt(value, r.Until)
-		default:
-			h.seen, h.seenTo = value, r.Until
+			return
 		}
+		h.seen, h.seenTo = value, r.Until
 		return
 	}
-	h.seen = nil
 	if value == nil || contains(h.old, value) {
 		m.freeze() // records are never removed, and their bytes never come back
 		return
@@ -351,7 +341,7 @@ func (m *Machine) readBack(value []byte) {
 		h.lost = true
 		m.alarm(AlarmInfo{Kind: TakenOver, Node: h.node, From: m.used, Until: h.until})
 	case r.Owner == m.owner && r.State == flagClosing:
-		h.record, h.closing, h.attempts = value, true, nil
+		h.record, h.closing = value, true
 	case r.Owner == m.owner && r.State == flagHeld && r.Until < h.until:
 		if mutant.On(mutant.ShrunkRecord) {
 			h.record = value
@@ -387,15 +377,12 @@ func (m *Machine) fenced(floor int64) {
 // released goes on after a release.
 func (m *Machine) released(op operation, e Event, value func() []byte) {
 	h := m.hold
-	if h == nil {
-		return
-	}
 	if op == opRelease {
 		switch {
 		case e.Err == nil && e.Applied:
 			m.settled()
 			m.forget(true, nil)
-		case e.Err != nil && errors.Is(e.Err, ErrNotSent):
+		case errors.Is(e.Err, ErrNotSent):
 			m.fail(e.Err, 0)
 		default:
 			m.request(opReleaseCheck, Action{Kind: Get, Key: h.key})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firnid/firn"
 )
 
 // TestEndLaw: no window that is written ends beyond max(the mark, now + MaxAhead
@@ -74,6 +76,9 @@ func TestDueLaw(t *testing.T) {
 			h.seen = []byte("x")
 		}
 		at := max(m.wall, m.used)
+		if random.IntN(8) == 0 {
+			h.margin = h.until - at
+		}
 		grows := min(max(h.until, min(at, m.wall+50)+window), h.limit)-h.until >= window/12
 		low := h.until-at < h.margin
 		want := h.seen != nil || grows && (m.demand || low && m.used > h.renewed)
@@ -170,10 +175,21 @@ func TestAdoptLaw(t *testing.T) {
 	}
 	// A window never shrinks.
 	until := r.m.hold.until
-	r.m.adopt([]byte("x"), until)
-	r.m.adopt([]byte("y"), until-1)
-	if r.m.hold.until != until {
-		t.Errorf("the window shrank by %d", until-r.m.hold.until)
+	for _, to := range []int64{until, until - 1} {
+		untilAt := r.m.hold.untilAt
+		r.m.out = nil
+		r.m.adopt([]byte("x"), to)
+		if r.m.hold.until != until || r.m.hold.untilAt != untilAt || len(r.m.out) > 0 {
+			t.Errorf("a renewal to %d ms after the end: it shrank by %d, %+v", to-until, until-r.m.hold.until, r.m.out)
+		}
+	}
+	// The configuration is read with a renewal if it is to be read soon.
+	for _, in := range []int64{9_999, 10_000} {
+		c := r.m.Clone()
+		c.configAt = c.mono + in
+		if c.adopt([]byte("x"), until); (c.configAt == c.mono) != (in < 10_000) {
+			t.Errorf("it was to be read in %d ms, and is in %d", in, c.configAt-c.mono)
+		}
 	}
 	for _, change := range []func(*hold){func(h *hold) { h.sealed = true }, func(h *hold) { h.sealing = true }} {
 		c := r.m.Clone()
@@ -235,7 +251,7 @@ func TestProbe(t *testing.T) {
 			// It asks again after an error, and is refused by a clock far behind.
 			keys := r.request.Keys
 			r.answer(Event{Err: errNoAnswer})
-			if r.request != nil || !errors.Is(r.m.Status().Err, errNoAnswer) || r.m.notBefore <= r.mono {
+			if r.request != nil || !errors.Is(r.m.Status().Err, errNoAnswer) || r.m.notBefore <= r.mono || !r.m.renewFailed {
 				t.Errorf("an error: %+v, %+v", r.m.Status(), r.request)
 			}
 			r.later(3000)
@@ -254,7 +270,9 @@ func TestProbe(t *testing.T) {
 			told()
 			r.asks(GetMany)
 			r.answer(Event{Keys: keys, Values: make([][]byte, len(keys))})
-			r.asks(CAS)
+			if a := r.asks(CAS); a.Key != r.m.hold.key || r.read(a.Next).Until != r.m.hold.nextTo {
+				t.Errorf("it writes %s %s, and not its renewal", a.Key, a.Next)
+			}
 			// Once only: the next large one asks again.
 			if r.m.probed {
 				t.Error("it will not ask again")
@@ -316,6 +334,15 @@ func TestReleaseLaw(t *testing.T) {
 			next := r.request.Next
 			r.answer(Event{Err: errNoAnswer})
 			r.answer(Event{Values: [][]byte{next}})
+			if !r.m.gaveBack {
+				t.Error("it was given back, and that is not noted")
+			}
+			return "-"
+		}},
+		{"refused, as it was closed by a record that is damaged", func(r *rig) string {
+			value := strings.Replace(string(own(r, flagClosing)), `"nonce":"another"`, `"nonce":""`, 1)
+			r.answer(Event{})
+			r.answer(Event{Values: [][]byte{[]byte(value)}})
 			return "-"
 		}},
 		{"unknown, and the store does not say", func(r *rig) string {
@@ -378,8 +405,22 @@ func TestReleaseLaw(t *testing.T) {
 			t.Errorf("%s: it writes %s over %s, want over %s", tt.name, a.Next, a.Old, want)
 		}
 	}
-	// 20 tries, and no more until it is asked for again.
+	// What failed before is forgotten with it.
 	r := leaving(Never)
+	r.m.failures, r.m.notBefore, r.m.status.Err, r.m.attached = 5, r.mono+4000, errNoAnswer, true
+	r.answer(Event{Applied: true})
+	if s := r.m.Status(); s.Phase != Joining || s.Err != nil || r.m.failures != 0 || r.request == nil {
+		t.Errorf("given back, and another is wanted: %+v, %d failures, %+v", s, r.m.failures, r.request)
+	}
+	r = leaving(Never)
+	r.m.failures = 5
+	r.answer(Event{})
+	r.answer(Event{})
+	if r.m.failures != 0 {
+		t.Errorf("lost, and %d failures are remembered", r.m.failures)
+	}
+	// 20 tries, and no more until it is asked for again.
+	r = leaving(Never)
 	tries := 0
 	for range 100 {
 		if r.request != nil {
@@ -436,6 +477,164 @@ func TestFencedLaw(t *testing.T) {
 	}
 }
 
+// TestWaitingLaw: a process that has made IDs for times beyond the window of its
+// number says so, and begins to use it when a renewal reaches them.
+func TestWaitingLaw(t *testing.T) {
+	for _, tt := range []struct {
+		used, from, until int64 // since now
+		waits             bool
+		wait              time.Duration // that the error says
+	}{
+		{used: 6000, from: 0, until: 6000, waits: true, wait: 5950 * time.Millisecond},
+		{used: 5999, from: 0, until: 6000},
+		{used: 9000, from: 0, until: 6000, waits: true, wait: 8950 * time.Millisecond},
+		{used: -9000, from: 40, until: 40, waits: true, wait: time.Millisecond},
+		{used: -9000, from: 55, until: 55, waits: true, wait: 5 * time.Millisecond},
+	} {
+		r := newRig(t, 4, nil)
+		r.tokens()
+		r.m.attached = true
+		r.m.used = r.wall + tt.used
+		r.m.claim = &claim{node: 3, key: r.key(3), next: []byte("r"), from: r.wall + tt.from, until: r.wall + tt.until, limit: maxMark}
+		r.m.out = nil
+		r.m.begin()
+		r.m.report()
+		begun := slices.ContainsFunc(r.m.out, func(a Action) bool { return a.Kind == Begin })
+		var clock *firn.ClockError
+		if begun == tt.waits || r.m.hold.waiting != tt.waits || errors.As(r.m.Status().Err, &clock) != tt.waits || r.m.Status().Phase != Holding {
+			t.Fatalf("%+v: begun %t, %+v", tt, begun, r.m.Status())
+		}
+		if !tt.waits {
+			continue
+		}
+		last := r.wall + max(tt.used, tt.from)
+		if clock.Wait != tt.wait || !clock.Now.Equal(timeOf(r.wall)) || !clock.Last.Equal(timeOf(last)) || !strings.Contains(r.m.Status().Err.Error(), "sequencer s:") {
+			t.Errorf("%+v: %+v, %v", tt, clock, r.m.Status().Err)
+		}
+		// Another error is not hidden by it.
+		r.m.status.Err = errNoAnswer
+		if r.m.report(); r.m.Status().Err != errNoAnswer {
+			t.Errorf("%+v: the store's error is %v", tt, r.m.Status().Err)
+		}
+		for _, to := range []int64{last, last + 1} {
+			c := r.m.Clone()
+			c.adopt([]byte("r2"), to)
+			i := slices.IndexFunc(c.out, func(a Action) bool { return a.Kind == Begin })
+			if (i >= 0) != (to > last) || slices.ContainsFunc(c.out, func(a Action) bool { return a.Kind == Extend }) {
+				t.Errorf("%+v: renewed to %d: %+v", tt, to-r.wall, c.out)
+			}
+			if i >= 0 && (c.out[i].From != last || c.out[i].Until != to || c.hold.waiting) {
+				t.Errorf("%+v: it begins as %+v, want from %d", tt, c.out[i], last)
+			}
+		}
+	}
+}
+
+// TestDropLaw: what is noted of a claim that was given back, or was not.
+func TestDropLaw(t *testing.T) {
+	for _, attached := range []bool{false, true} {
+		for _, e := range []Event{{Applied: true}, {}, {Err: errNoAnswer}, {Applied: true, Err: errNoAnswer}} {
+			for _, before := range []bool{false, true} {
+				r := newRig(t, 4, nil)
+				r.m.attached, r.m.claim, r.m.op, r.m.gaveBack = attached, &claim{key: r.key(1)}, opDrop, before
+				r.request = &Action{Kind: CAS}
+				r.answer(e)
+				if want := e.Applied && e.Err == nil; r.m.claim != nil || r.m.gaveBack != want {
+					t.Errorf("wanted %t, %+v: given back %t", attached, e, r.m.gaveBack)
+				}
+				s := r.m.Status()
+				if !attached && (s.Phase != Idle || s.Err != e.Err) || attached && (r.m.kept != nil || s.Phase != Joining) {
+					t.Errorf("wanted %t, %+v: %+v, %v", attached, e, s, r.m.kept)
+				}
+			}
+		}
+	}
+	// A read of a claim that is not wanted any more, without an answer.
+	r := newRig(t, 4, nil)
+	r.claiming()
+	r.answer(Event{Err: errors.New("another")})
+	r.asks(Get)
+	r.step(Event{Kind: Release})
+	r.m.gaveBack = true
+	r.answer(Event{Err: errNoAnswer})
+	if s := r.m.Status(); s.Phase != Idle || s.Err != errNoAnswer || r.m.gaveBack {
+		t.Errorf("%+v, given back %t", s, r.m.gaveBack)
+	}
+	// A new wish forgets it.
+	r.step(Event{Kind: Attach})
+	r.answer(Event{Err: errNoAnswer})
+	r.step(Event{Kind: Release})
+	if s := r.m.Status(); s.Phase != Idle || s.Err != nil {
+		t.Errorf("released before a number was claimed: %+v", s)
+	}
+	// Nor is it an error of a number that is wanted again.
+	r.m.attached, r.m.hold = true, &hold{}
+	r.m.forget(false, errNoAnswer)
+	if r.m.kept != nil {
+		t.Errorf("another is wanted, and it says %v", r.m.kept)
+	}
+}
+
+// TestWallOfRecords: a record that is held has a clock that its window goes with, and
+// one that is given back has the clock.
+func TestWallOfRecords(t *testing.T) {
+	r := newRig(t, 4, nil)
+	for _, until := range []int64{6050, 6051, 90_000} {
+		for _, state := range []string{flagHeld, flagClosing, flagFree} {
+			n := r.read(r.m.node(state, r.wall+until, span{}, span{}))
+			want := r.wall
+			if state != flagFree {
+				want = max(want, r.wall+until-6050)
+			}
+			if n.Wall != want {
+				t.Errorf("%s until %d: the clock is %d, want %d", state, until, n.Wall-r.wall, want-r.wall)
+			}
+		}
+	}
+}
+
+// TestLostIsUsed: what is left of a number that was lost is used, also if the clock
+// was set back.
+func TestLostIsUsed(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		r := newRig(t, 4, nil)
+		r.holding()
+		r.m.hold.lost = lost
+		r.wall, r.m.used = r.wall-60_000, Never
+		if r.later(1); (r.did(Seal) != nil) == lost {
+			t.Errorf("lost %t: %+v", lost, r.out)
+		}
+	}
+}
+
+// TestEarlyLaw: a window that begins far ahead of the clock, of which nothing was
+// used, is of no use.
+func TestEarlyLaw(t *testing.T) {
+	for _, by := range []int64{1049, 1050, 1051} {
+		for _, used := range []int64{-1, 0, 1} { // since the window begins
+			r := newRig(t, 4, nil)
+			from := r.wall + by
+			r.m.used = from + used
+			if got, want := r.m.early(from), by > 1050 && used <= 0; got != want {
+				t.Errorf("it begins in %d ms, used %d: early %t", by, used, got)
+			}
+		}
+	}
+}
+
+// TestSealedHearsNothing: a fence is nothing new to a number that is sealed.
+func TestSealedHearsNothing(t *testing.T) {
+	for _, sealed := range []bool{false, true} {
+		r := newRig(t, 4, nil)
+		r.holding()
+		r.m.hold.sealed, r.m.out = sealed, nil
+		r.m.fenced(r.m.hold.from)
+		if alarmed := len(r.m.out) > 0; alarmed == sealed || !r.m.hold.lost || r.m.hold.closing == sealed {
+			t.Errorf("sealed %t: %+v", sealed, r.m.out)
+		}
+	}
+}
+
 // TestSwitchKeepsOrder: a number that is taken after another begins above what was
 // used, by this generator and by those that were sealed.
 func TestSwitchKeepsOrder(t *testing.T) {
@@ -447,7 +646,6 @@ func TestSwitchKeepsOrder(t *testing.T) {
 	r.answer(Event{Applied: true})
 	r.used = Never // the next generator has used nothing
 	r.wall, r.mono = r.wall+100, r.mono+100
-	r.m.used = Never
 	claim := r.claiming()
 	r.answer(Event{Applied: true})
 	r.answer(Event{Values: [][]byte{claim.Next, r.m.config}})
@@ -461,8 +659,9 @@ func TestSettledLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
 	m := r.m
 	m.failures, m.notBefore, m.demand, m.isRefused, m.crowded, m.droughts, m.listAfter, m.status.Err = 1, 2, true, true, true, 3, 4, errNoAnswer
+	m.refusals = 5
 	m.settled()
-	if m.failures != 0 || m.notBefore != 0 || m.demand || m.isRefused || m.crowded || m.droughts != 0 || m.listAfter != 0 || m.status.Err != nil {
+	if m.failures != 0 || m.refusals != 0 || m.notBefore != 0 || m.demand || m.isRefused || m.crowded || m.droughts != 0 || m.listAfter != 0 || m.status.Err != nil {
 		t.Errorf("%+v", m)
 	}
 }

@@ -185,10 +185,8 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 			}
 			e.Kind = c.kind
 		case e = <-k.answers:
-		case <-timer.C:
-			e.Kind = Tick
-		case <-ending.C:
-			e.Kind = Tick
+		case <-timer.C: // a Tick
+		case <-ending.C: // likewise
 		case _, ok := <-hints:
 			if !ok {
 				hints = nil
@@ -404,7 +402,7 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 			s.Applied++
 		}
 	})
-	return e, back
+	return e, false
 }
 
 // storeTime asks a store for its time, in Unix milliseconds: now it is at least
@@ -464,7 +462,7 @@ const lineageFor = time.Second
 // nothing is written: it may have gone back.
 func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	s, ok := As[Lineage](l.store)
-	if !ok || !l.asked.IsZero() && time.Since(l.asked) < lineageFor {
+	if !ok || time.Since(l.asked) < lineageFor {
 		return false, nil
 	}
 	identity, revision, err := s.Lineage(ctx)

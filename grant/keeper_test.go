@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,6 +33,10 @@ type foreign struct {
 	gone  chan struct{} // closed when something has failed
 	used  atomic.Int64
 	ahead atomic.Int64 // of the clock
+
+	watching context.Context // what Watch was called with
+	deaf     bool            // Watch returns a closed channel
+	errs     []error         // of all statuses
 }
 
 func (f *foreign) at(site string) {
@@ -70,6 +75,11 @@ func (f *foreign) Lineage(context.Context) (string, int64, error) {
 
 func (f *foreign) Watch(ctx context.Context, key string) <-chan struct{} {
 	f.at("Watch")
+	if f.watching = ctx; f.deaf {
+		closed := make(chan struct{})
+		close(closed)
+		return closed
+	}
 	return f.Store.Watch(ctx, key)
 }
 
@@ -106,7 +116,7 @@ func (f *foreign) keeper(t *testing.T) *grant.Keeper {
 	}
 	return grant.NewKeeper(f, grant.Settings{Name: "orders", AllNodes: true}, f, &grant.KeeperOptions{
 		Now: f.now, Logger: slog.New(f),
-		OnStatus: func(grant.Status) { f.at("OnStatus") },
+		OnStatus: func(s grant.Status) { f.errs = append(f.errs, s.Err); f.at("OnStatus") },
 		OnAlarm:  func(grant.AlarmInfo) { f.at("OnAlarm") },
 	})
 }
@@ -232,6 +242,10 @@ func TestStoreEndsGoroutine(t *testing.T) {
 				if err := k.Wait(ctx, isHolding); err != nil || f.armed.Load() {
 					t.Errorf("%v, and it was called: %t", err, !f.armed.Load())
 				}
+				synctest.Wait()
+				if !slices.ContainsFunc(f.errs, func(err error) bool { return err != nil && strings.Contains(err.Error(), "runtime.Goexit") }) {
+					t.Errorf("it does not say what has happened: %v", f.errs)
+				}
 				if err := k.Close(ctx); err != nil {
 					t.Error(err)
 				}
@@ -248,7 +262,18 @@ func TestCallbackEndsGoroutine(t *testing.T) {
 				f := &foreign{site: site, fail: runtime.Goexit}
 				f.armed.Store(true)
 				k := f.keeper(t)
-				_ = k.Attach(t.Context())
+				if err := k.Attach(t.Context()); err == nil && site != "Begin" {
+					t.Error("Attach, which it ended in: no error")
+				}
+				synctest.Wait()
+				if f.watching.Err() == nil {
+					t.Error("it watches the store, and has ended")
+				}
+				select {
+				case <-changedOf(k):
+					t.Error("a status changes for ever")
+				default:
+				}
 				if err := k.Wait(t.Context(), isHolding); err == nil || !strings.Contains(err.Error(), "closed") {
 					t.Errorf("Wait: %v, want that it is closed", err)
 				}
@@ -258,6 +283,54 @@ func TestCallbackEndsGoroutine(t *testing.T) {
 			})
 		})
 	}
+}
+
+func changedOf(k *grant.Keeper) <-chan struct{} {
+	_, changed := k.Status()
+	return changed
+}
+
+// TestDeafStore: a store whose hints end has none, and is not asked more for that.
+func TestDeafStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &foreign{deaf: true}
+		k := f.keeper(t)
+		if err := errors.Join(k.Attach(t.Context()), k.Wait(t.Context(), isHolding)); err != nil {
+			t.Fatal(err)
+		}
+		before := k.Stats().Requests
+		time.Sleep(time.Minute)
+		if n := k.Stats().Requests - before; n > 8 {
+			t.Errorf("%d requests in a minute", n)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestBusyKeeper: a call to a Keeper that is busy with a callback waits under its own
+// context, before the Keeper hears of it and after.
+func TestBusyKeeper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &foreign{site: "OnStatus"}
+		free := make(chan struct{})
+		f.fail = func() { <-free }
+		k := f.keeper(t)
+		f.armed.Store(true)
+		for i, call := range []func(context.Context) error{k.Attach, k.Demand} {
+			brief, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := call(brief); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("call %d: %v", i+1, err)
+			}
+			cancel()
+		}
+		f.armed.Store(false)
+		close(free)
+		if err := k.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestCloseThatPanics: a Close whose context panics ends the Keeper, and another

@@ -81,7 +81,6 @@ type Machine struct {
 	configAt   int64 // Mono: read the configuration again while a window is open
 	frozen     bool  // the store was found to have gone back
 	frozenAt   int64 // the clock at that moment
-	floorMark  int64 // what the generator had used when it was sealed
 	gaveBack   bool  // the last number that was left was given back
 	kept       error // why it was not, if no other was wanted
 	prefer     int64 // the node number held before, or -1
@@ -173,7 +172,7 @@ type claim struct {
 // NewMachine makes the machine of a member that holds nothing.
 func NewMachine(s Settings) *Machine {
 	s.Host = cut(s.Host, 64)
-	m := &Machine{set: s, prefer: -1, used: Never, seenFloor: Never, floorMark: Never, listFree: Never}
+	m := &Machine{set: s, prefer: -1, used: Never, seenFloor: Never}
 	m.owner = m.token()
 	return m
 }
@@ -265,7 +264,6 @@ func (m *Machine) Step(e Event) []Action {
 	case Sealed:
 		if m.hold != nil && m.hold.sealing {
 			m.hold.sealing, m.hold.sealed = false, true
-			m.floorMark = max(m.floorMark, e.Used)
 		}
 	case Answered:
 		m.answer(e)
@@ -311,7 +309,7 @@ func (m *Machine) backoff() int64 {
 	}
 	d = min(d, most)
 	if w := m.window(); w > 0 {
-		d = max(1, min(d, w/6))
+		d = min(d, w/6)
 	}
 	return d/2 + int64(m.set.Random()%uint64(d/2+1))
 }
@@ -330,40 +328,25 @@ func (m *Machine) advance() {
 	}
 	switch {
 	case h != nil && h.sealing:
-		return // Sealed comes next
+		// Sealed comes next.
 	case m.mustSeal():
 		m.leave() // neither a claim nor a wait after a failure keeps it from the end of what is used
-		return
 	case m.mono < m.notBefore:
-		return
-	case m.claim != nil && h != nil && !h.sealed && m.configDue():
+	case m.claim != nil && h != nil && m.configDue():
 		m.watchConfig() // or a claim that is never settled would keep a fence from us
-		return
 	case m.claim != nil:
 		m.settleClaim()
-		return
-	case m.frozen:
-		if !m.attached && h != nil {
-			m.leave()
-			return
-		}
-		if m.attached {
-			m.request(opThaw, Action{Kind: Get, Key: configKey(m.set.Name)})
-		}
-		return
+	case m.frozen && m.attached:
+		m.request(opThaw, Action{Kind: Get, Key: configKey(m.set.Name)})
 	case h != nil && (!m.attached || h.sealed || h.closing):
 		m.leave()
-		return
 	case !m.attached:
-		return
 	case h == nil || h.lost:
 		// A caller may be waiting for the configuration to change.
 		m.wantConfig = false
 		m.request(opConfig, Action{Kind: Get, Key: configKey(m.set.Name)})
-		return
 	case m.wantConfig:
 		m.watchConfig()
-		return
 	case m.due() && !(m.renewFailed && m.configDue()):
 		m.renew()
 	case m.configDue():
@@ -437,7 +420,7 @@ func (m *Machine) answer(e Event) {
 			if !m.overdue() {
 				m.status.Err = nil // it was of reading this
 			}
-		} else if m.hold != nil && (errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed)) {
+		} else if errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed) {
 			m.hold.closing = true // leave gives it back, at once
 			m.notBefore = 0
 		}
@@ -473,7 +456,7 @@ func (m *Machine) readConfig(value []byte) bool {
 	if m.hold != nil && r.Floor > m.seenFloor {
 		m.fenced(r.Floor)
 	}
-	m.seenFloor, m.seenInc = max(m.seenFloor, r.Floor), max(m.seenInc, r.Incarnation)
+	m.seenFloor, m.seenInc = r.Floor, max(m.seenInc, r.Incarnation)
 	if m.set.Config != nil {
 		if err := r.config().compare(m.set.Name, *m.set.Config); err != nil {
 			m.refuse(err)

@@ -58,8 +58,18 @@ func TestBackoffLaw(t *testing.T) {
 			}
 		}
 	}
-	// A number that is sealed is not waited for, and without a window nothing is known.
+	// Without IDs of late, what is left counts from the clock; and no number of failures
+	// ends the wait.
 	r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
+	r.m.attached, r.m.hold, r.m.used = true, &hold{until: r.wall + 100_000}, r.wall-50_000
+	for _, failures := range []int{12, 60, 100, 1 << 40} {
+		r.m.failures = failures
+		if r.m.fail(errNoAnswer, 0); r.m.notBefore-r.mono != 6250 {
+			t.Errorf("failure %d: %d ms", failures, r.m.notBefore-r.mono)
+		}
+	}
+	// A number that is sealed is not waited for, and without a window nothing is known.
+	r = newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
 	r.m.attached, r.m.hold, r.m.failures = true, &hold{until: r.wall + 500_000, sealed: true}, 12
 	if r.m.fail(errNoAnswer, 0); r.m.notBefore-r.mono != 2500 {
 		t.Errorf("sealed: %d ms", r.m.notBefore-r.mono)
@@ -121,6 +131,7 @@ func TestReadConfigLaw(t *testing.T) {
 		{name: "detaching", change: func(c *configRecord) { c.State = Detaching }, err: ErrDetached, says: "s is detaching"},
 		{name: "destroyed", change: func(c *configRecord) { c.State = Destroyed }, err: ErrDestroyed, says: "s is destroyed"},
 		{name: "all of the numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 0, 15 }},
+		{name: "all of the numbers, whatever else is said", change: func(c *configRecord) {}, set: func(s *Settings) { s.Lo, s.Hi = 5, 7 }},
 		{name: "one number", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 15, 15 }},
 		{name: "a number too many", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 15, 16 }, says: "15..16 do not fit"},
 		{name: "no numbers", change: func(c *configRecord) {}, set: func(s *Settings) { s.AllNodes, s.Lo, s.Hi = false, 5, 4 }, says: "5..4 do not fit"},
@@ -149,6 +160,15 @@ func TestReadConfigLaw(t *testing.T) {
 		}
 	}
 
+	// An error of another layout has both.
+	r := newRig(t, 4, nil)
+	c := r.m.sequencer
+	c.Layout = firn.MustParseLayout("default")
+	r.m.readConfig(c.encode())
+	if m := (*MismatchError)(nil); !errors.As(r.m.status.Err, &m) || *m != (MismatchError{Sequencer: "s", Field: "layout", Have: c.Layout.String(), Want: layout.String()}) {
+		t.Errorf("another layout: %#v", r.m.status.Err)
+	}
+
 	// The first that is read may be any; and none is no error of the store.
 	m := NewMachine(Settings{Name: "s", AllNodes: true, Random: func() uint64 { return 0 }})
 	if m.readConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.frozen {
@@ -160,7 +180,7 @@ func TestReadConfigLaw(t *testing.T) {
 	if _, ok := m.Info(); ok {
 		t.Error("it knows a configuration that it has not read")
 	}
-	r := newRig(t, 4, nil)
+	r = newRig(t, 4, nil)
 	if info, ok := r.m.Info(); !ok || info != r.m.sequencer.info("s") {
 		t.Errorf("it knows %+v, %t", info, ok)
 	}
@@ -227,6 +247,63 @@ func TestWatchedConfig(t *testing.T) {
 		t.Errorf("an answer, and a renewal that is overdue: %+v", s)
 	}
 	r.asks(CAS)
+}
+
+// TestWatchedBesideAClaim: while a claim is not settled, the configuration is read in
+// time all the same, and an error of that keeps neither from the other.
+func TestWatchedBesideAClaim(t *testing.T) {
+	r := newRig(t, 4, nil)
+	r.holding()
+	r.m.hold.lost = true
+	r.m.claim = &claim{node: 9, key: r.key(9), from: r.wall, until: r.wall + 6000, attempts: [][]byte{[]byte("x")}, limit: maxMark}
+	r.later(1)
+	if a := r.asks(Get); a.Key != r.key(9) {
+		t.Fatalf("it reads %s, and nothing is due but the claim", a.Key)
+	}
+	r.m.configAt = r.mono
+	r.answer(Event{Err: errNoAnswer})
+	r.later(r.m.notBefore - r.mono)
+	if a := r.asks(Get); a.Key != "v1/s/config" {
+		t.Fatalf("it reads %s, and the configuration is due", a.Key)
+	}
+	r.answer(Event{Err: errNoAnswer})
+	wait := r.m.notBefore - r.mono
+	if r.request != nil || wait <= 0 || r.m.configAt != r.m.notBefore+1 {
+		t.Fatalf("no answer: it waits %d ms, and reads the configuration in %d", wait, r.m.configAt-r.mono)
+	}
+	r.later(wait)
+	if a := r.asks(Get); a.Key != r.key(9) {
+		t.Errorf("it reads %s, want the claim first", a.Key)
+	}
+	r.answer(Event{Err: errNoAnswer})
+	r.later(r.m.notBefore - r.mono)
+	if a := r.asks(Get); a.Key != "v1/s/config" {
+		t.Errorf("it reads %s, want the configuration", a.Key)
+	}
+}
+
+// TestEmptyIsNone: a store that answers with an empty value has none.
+func TestEmptyIsNone(t *testing.T) {
+	r := newRig(t, 4, nil)
+	r.m.config = nil
+	r.tokens()
+	r.step(Event{Kind: Attach})
+	r.answer(Event{Values: [][]byte{{}}})
+	if err := r.m.Status().Err; !errors.Is(err, ErrNotFound) {
+		t.Errorf("an empty configuration: %v", err)
+	}
+}
+
+// TestPickBeginsSmall: a pick that was broken off does not make the next one larger.
+func TestPickBeginsSmall(t *testing.T) {
+	r := newRig(t, 10, nil)
+	r.m.set.Random = rand.New(rand.NewPCG(1, 1)).Uint64
+	r.m.rounds = 2
+	r.step(Event{Kind: Attach})
+	r.answer(Event{Values: [][]byte{r.m.config}})
+	if a := r.asks(GetMany); len(a.Keys) != picks {
+		t.Errorf("it reads %d numbers at first", len(a.Keys))
+	}
 }
 
 // TestClockSteps: a clock that goes ahead by more than 10 s is told; one that steps
@@ -340,24 +417,29 @@ func TestSealedLaw(t *testing.T) {
 	r.holding()
 	r.used = r.wall + 5
 	r.step(Event{Kind: Sealed})
-	if r.m.hold.sealed || r.m.floorMark != Never {
-		t.Errorf("a seal that nobody asked for: %+v, %d", r.m.hold, r.m.floorMark)
+	if r.m.hold.sealed {
+		t.Errorf("a seal that nobody asked for: %+v", r.m.hold)
 	}
 	r.step(Event{Kind: Release})
 	if r.request != nil {
 		t.Errorf("before it is sealed it asks for %+v", r.request)
 	}
+	for range 2 { // and asks once
+		if r.step(Event{Kind: Tick}); r.did(Seal) != nil || r.request != nil {
+			t.Errorf("before it is sealed: %+v", r.out)
+		}
+	}
 	r.used = r.wall + 7
 	r.step(Event{Kind: Sealed})
-	if !r.m.hold.sealed || r.m.hold.sealing || r.m.floorMark != r.wall+7 {
-		t.Errorf("%+v, %d", r.m.hold, r.m.floorMark)
+	if !r.m.hold.sealed || r.m.hold.sealing || r.m.used != r.wall+7 {
+		t.Errorf("%+v, %d", r.m.hold, r.m.used)
 	}
 	// The mark that was kept does not go back with the next generator.
 	r.m.hold.sealing, r.used = true, r.wall+3
 	r.request = nil
 	r.m.op = opNone
-	if r.step(Event{Kind: Sealed}); r.m.floorMark != r.wall+7 {
-		t.Errorf("it goes back to %d", r.m.floorMark-r.wall)
+	if r.step(Event{Kind: Sealed}); r.m.used != r.wall+7 {
+		t.Errorf("it goes back to %d", r.m.used-r.wall)
 	}
 }
 
@@ -493,6 +575,13 @@ func TestReportLaw(t *testing.T) {
 	if changes < 1000 {
 		t.Errorf("%d changes", changes)
 	}
+	// A new owner alone is a change.
+	r.m.hold, r.m.attached, r.m.status.Err = &hold{until: rigTime}, true, nil
+	r.m.report()
+	r.m.owner, r.m.out = "another", nil
+	if r.m.report(); len(r.m.out) != 1 || r.m.out[0].Status.Owner != "another" {
+		t.Errorf("another owner: %+v", r.m.out)
+	}
 }
 
 // TestHost: the host's name is cut between characters, as a record has no room.
@@ -626,14 +715,15 @@ func TestThawLaw(t *testing.T) {
 			if a := r.asks(Get); a.Key != "v1/s/config" {
 				t.Errorf("%+v: it reads %s", tt, a.Key)
 			}
-			r.m.seenFloor = Never
 			r.answer(Event{Values: [][]byte{c.encode()}})
 			if r.m.frozen {
 				t.Errorf("%+v: it freezes again", tt)
 			}
 		}
 	}
-	for name, value := range map[string][]byte{"gone": nil, "damaged": []byte("{")} {
+	faulty := newRig(t, 4, nil).m.sequencer
+	faulty.Floor, faulty.Incarnation = rigTime+1_000_000, 0
+	for name, value := range map[string][]byte{"gone": nil, "damaged": []byte("{"), "damaged, and fenced": faulty.encode()} {
 		r := newRig(t, 4, nil)
 		r.tokens()
 		r.m.attached = true

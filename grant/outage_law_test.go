@@ -1,9 +1,12 @@
 package grant
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 )
@@ -27,6 +30,85 @@ func TestCausesLaw(t *testing.T) {
 		}
 		if o.isNew(errors.New("another of the store")) {
 			t.Error("another text is another cause")
+		}
+	}
+}
+
+// TestOutageLaw: what is logged of a member that cannot renew, by what it is and
+// what was logged before, and for how long its window lasts.
+func TestOutageLaw(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	lines := make(map[string]int)
+	for range 30_000 {
+		m := newRig(t, 4, nil).m
+		overdue := random.IntN(2) == 0
+		left := pickOne[int64](random, -1, 0, 1, 5000)
+		m.used = m.wall + pickOne[int64](random, -10, 10)
+		m.hold = &hold{until: max(m.wall, m.used) + left, limit: maxMark, renewed: maxMark, lost: overdue}
+		phase := Phase(random.IntN(int(Leaving) + 1))
+		err := pickOne(random, nil, errNoAnswer, ErrDetached)
+		m.status = Status{Phase: phase, Err: err, Until: m.hold.until}
+
+		var log bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		o := outage{log: logger, ended: random.IntN(2) == 0}
+		if random.IntN(2) == 0 {
+			o.since = time.Now().Add(-time.Minute)
+		}
+		told := random.IntN(2) == 0
+		if told {
+			o.isNew(errNoAnswer)
+		}
+		before := o
+		got := o.check(m)
+
+		isNew := err == ErrDetached || err != nil && !told
+		line, lasts, want := "", time.Duration(0), before
+		switch {
+		case phase == Idle || phase == Leaving:
+			want = outage{}
+		case phase == Joining:
+			if isNew {
+				line = `level=WARN msg="no node ID acquired"`
+			}
+		case !overdue:
+			if phase == Holding && err == nil {
+				want = outage{}
+				if !before.since.IsZero() {
+					line = `level=INFO msg="window renewed again"`
+				}
+			}
+		case err == nil: // the renewal is under way
+		case left > 0:
+			lasts = time.Duration(left) * time.Millisecond
+			if isNew {
+				line = `level=WARN msg="window not renewed, serving until it ends"`
+			}
+		default:
+			want.ended = true
+			if isNew || !before.ended {
+				line = `level=ERROR msg="window ended, no IDs until it is renewed"`
+			}
+		}
+		lines[line]++
+		what := fmt.Sprintf("%v, %v, overdue %t, %d left, told %t, %+v", phase, err, overdue, left, told, before)
+		if got != lasts || o.ended != want.ended || o.log != logger {
+			t.Fatalf("%s: it lasts %v, %+v, want %v, ended %t", what, got, o, lasts, want.ended)
+		}
+		failing := err != nil && overdue && (phase == Holding || phase == Losing)
+		if o.since.IsZero() != (want.since.IsZero() && !failing) || !want.since.IsZero() && !o.since.Equal(want.since) {
+			t.Fatalf("%s: failing since %v", what, o.since)
+		}
+		if text := log.String(); (text == "") != (line == "") || !strings.Contains(text, line) || strings.Count(text, "\n") > 1 {
+			t.Fatalf("%s: it logs %q, want %q", what, text, line)
+		}
+		if phase != Idle && phase != Leaving && line != "" && err != nil && o.isNew(err) {
+			t.Fatalf("%s: it would be logged again", what)
+		}
+	}
+	for line, n := range lines {
+		if n < 100 || len(lines) != 5 {
+			t.Errorf("%q: %d times, of %d lines", line, n, len(lines))
 		}
 	}
 }

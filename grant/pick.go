@@ -103,9 +103,7 @@ func (m *Machine) look(keys []string, values [][]byte) sighting {
 		}
 		m.place(&c, r)
 		if at := m.usableAt(c); at > m.wall {
-			if l.pending == Never || at < l.pending {
-				l.pending = at
-			}
+			l.pending = sooner(l.pending, at)
 			continue
 		}
 		l.best = append(l.best, c)
@@ -127,16 +125,22 @@ func (m *Machine) isHeld(l *sighting, node uint64, key string, value []byte, r n
 	if until >= m.wall {
 		l.ahead, l.nodes = append(l.ahead, r.Wall-m.wall), append(l.nodes, node)
 	} else if lead, ok := m.storeLead(); ok && m.clocks.told != StoreClockOff {
-		until += max(lead.most, 0) // the end, by the store's clock
+		until += lead.most // the end, by the store's clock
 		l.byStore = l.byStore || until >= m.wall && lead.least > aheadMost
 	}
 	if until < m.wall {
 		return false
 	}
-	if l.free == Never || until < l.free {
-		l.free = until
-	}
+	l.free = sooner(l.free, until)
 	return true
+}
+
+// sooner is the earlier of two times. Never is none.
+func sooner(a, b int64) int64 {
+	if a == Never || b != Never && b < a {
+		return b
+	}
+	return a
 }
 
 // place says where a window of a candidate would begin and how far it may go,
@@ -302,8 +306,8 @@ func (m *Machine) listed(e Event) {
 				m.acquire(c)
 			}
 			return
-		} else if l.pending == Never || at < l.pending {
-			l.pending = at
+		} else {
+			l.pending = sooner(l.pending, at)
 		}
 	}
 	if len(l.best) > 0 {
@@ -363,10 +367,7 @@ func (m *Machine) absent(keys []string) (uint64, bool) {
 
 // exhausted notes that no number is free.
 func (m *Machine) exhausted(l sighting) {
-	free, ahead := l.free, l.free == Never && l.pending != Never
-	if l.pending != Never && (free == Never || l.pending < free) {
-		free = l.pending
-	}
+	free, ahead := sooner(l.free, l.pending), l.free == Never && l.pending != Never
 	if l.bad != nil && free == Never {
 		m.fail(l.bad, 1000)
 		return
@@ -546,7 +547,7 @@ func (m *Machine) someKeys(n int) []string {
 		return keys
 	}
 	nodes := make([]uint64, 0, n)
-	if m.prefer >= int64(m.lo) && uint64(m.prefer) <= m.hi && m.prefer >= 0 {
+	if m.prefer >= 0 && uint64(m.prefer) >= m.lo && uint64(m.prefer) <= m.hi {
 		nodes = append(nodes, uint64(m.prefer))
 	}
 	for len(nodes) < n {

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/firnid/firn"
 )
 
 // judged is what docs/protocol.md says of a record: rank below 0 is no candidate.
@@ -87,6 +89,8 @@ func TestLookLaw(t *testing.T) {
 			if off {
 				m.clocks.told = StoreClockOff
 			}
+		} else {
+			m.clocks = clocks{store: near(), within: within, at: m.mono} // what it said once
 		}
 		if random.IntN(3) == 0 {
 			m.hold = &hold{node: random.Uint64N(16), lost: random.IntN(2) == 0}
@@ -143,6 +147,7 @@ func TestLookLaw(t *testing.T) {
 				end := n.Until
 				if end < r.wall { // it has ended by our clock, and not by the store's
 					end += r.wall - store
+					want.byStore = want.byStore || r.wall-store-within > 10_000
 				}
 				if want.free == Never || end < want.free {
 					want.free = end
@@ -175,6 +180,9 @@ func TestLookLaw(t *testing.T) {
 		}
 		if got.free != want.free || got.pending != want.pending || !errors.Is(got.bad, want.bad) || (got.bad == nil) != (want.bad == nil) {
 			t.Fatalf("seed %d: free %d, pending %d, bad %v; want %d, %d, %v", seed, got.free, got.pending, got.bad, want.free, want.pending, want.bad)
+		}
+		if got.byStore != want.byStore {
+			t.Fatalf("seed %d: left alone by the store's clock: %t, want %t", seed, got.byStore, want.byStore)
 		}
 		if !slices.Equal(got.ahead, want.ahead) || !slices.Equal(got.nodes, want.nodes) || len(got.others) != others {
 			t.Fatalf("seed %d: ahead %v of %v, %d others; want %v of %v, %d", seed, got.ahead, got.nodes, len(got.others), want.ahead, want.nodes, others)
@@ -250,7 +258,7 @@ func TestListedLaw(t *testing.T) {
 		list := func() uint64 {
 			r.m.claim, r.m.out, r.m.rounds = nil, nil, 3
 			r.m.listed(e)
-			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != CAS || r.m.op != opAcquire || r.m.rounds != 0 {
+			if r.m.claim == nil || len(r.m.out) != 1 || r.m.out[0].Kind != CAS || r.m.op != opAcquire || r.m.rounds != 0 || r.m.droughts != 0 || r.m.status.Err != nil {
 				t.Fatalf("%d are free, and it does %+v", free, r.m.out)
 			}
 			return r.m.claim.node
@@ -350,7 +358,11 @@ func TestSomeKeysLaw(t *testing.T) {
 	if got := r.chosen(func() uint64 { node, _ := nodeOf("s", r.m.someKeys(1)[0]); return node }); len(got) != 10 || got[0] != 100 {
 		t.Errorf("of 100..109: any of %v", got)
 	}
-	r.m.lo, r.m.hi, r.random = 0, 1<<64-1, 1<<64-1
+	r.m.lo, r.m.hi, r.random, r.m.prefer = 0, 1<<64-1, 7, -1
+	if got := r.m.someKeys(1); len(got) != 1 || got[0] != r.key(7) {
+		t.Errorf("of all numbers, and none was held: %v", got)
+	}
+	r.random = 1<<64 - 1
 	if got := r.m.someKeys(1); len(got) != 1 || got[0] != r.key(r.random) {
 		t.Errorf("of all numbers: %v", got)
 	}
@@ -394,6 +406,211 @@ func TestExhaustedLaw(t *testing.T) {
 						t.Errorf("window %d, free %d, pending %d: wait %d ms at most, want %d", window, free, pending, got, wait+63)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestExhaustedBefore1970: a time that is not known is no early one, whatever the
+// clock says.
+func TestExhaustedBefore1970(t *testing.T) {
+	r := newRig(t, 4, nil)
+	r.m.wall, r.m.sequencer.Window = -1_000_000, 60_000
+	r.m.exhausted(sighting{free: Never, pending: Never})
+	if got := r.m.notBefore - r.mono; got != 2000 {
+		t.Errorf("wait %d ms, want 2000", got)
+	}
+}
+
+// TestSooner: the earlier of two times, where there are any.
+func TestSooner(t *testing.T) {
+	for _, tt := range [][3]int64{{1, 2, 1}, {2, 1, 1}, {-5, 0, -5}, {Never, 7, 7}, {7, Never, 7}, {Never, Never, Never}} {
+		if got := sooner(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("of %d and %d: %d, want %d", tt[0], tt[1], got, tt[2])
+		}
+	}
+}
+
+// TestUsableLaw: a number is no candidate while its window would begin too far ahead,
+// or end before what this process has used.
+func TestUsableLaw(t *testing.T) {
+	for _, from := range []int64{0, 50, 51, 4000} {
+		for _, used := range []int64{Never, 0, 6049, 6050, 6051, 9000} {
+			r := newRig(t, 4, nil)
+			if r.m.used = Never; used != Never {
+				r.m.used = r.wall + used
+			}
+			at := r.m.usableAt(candidate{claim: claim{from: r.wall + from}}) - r.wall
+			want := from - 50
+			if used != Never { // a window that is written then ends MaxAhead and its length ahead
+				want = max(want, used-50-6000+1)
+			}
+			if at != want {
+				t.Errorf("from %d, used %d: usable in %d ms, want %d", from, used, at, want)
+			}
+		}
+	}
+}
+
+// TestUnusedLaw: the beginning of what no window ever covered, for a number without a
+// record: where the sequencer was created, or, if that is more than 10 s ahead of the
+// store's time, the layout's epoch; and never before the floor.
+func TestUnusedLaw(t *testing.T) {
+	for _, created := range []int64{-5000, 9999, 10_000, 10_001} {
+		for _, known := range []bool{false, true} {
+			for _, floor := range []int64{Never, -9000, 20_000} {
+				r := newRig(t, 4, nil)
+				c := &r.m.sequencer
+				if c.Created = r.wall + created; floor != Never {
+					c.Floor = r.wall + floor
+				}
+				r.m.clocks.store, r.m.clocks.at = r.wall, r.m.mono
+				if known {
+					r.storeSays(0, 0)
+				}
+				want := c.Created
+				if known && created > 10_000 {
+					want = 0 // the epoch
+				}
+				if want = max(want, c.Floor); r.m.unusedFrom(Never) != want {
+					t.Errorf("created %d, known %t, floor %d: %d, want %d", created, known, floor, r.m.unusedFrom(Never), want)
+				}
+				if r.m.unusedFrom(77) != 77 {
+					t.Error("a mark counts")
+				}
+			}
+		}
+	}
+	// No record has a time as early as this epoch.
+	r := newRig(t, 4, func(c *configRecord) {
+		c.Layout = firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=1700-01-01T00:00:00Z")
+		c.Created = rigTime + 20_000
+	})
+	r.storeSays(0, 0)
+	if got := r.m.unusedFrom(Never); got != -maxTime {
+		t.Errorf("from %d", got)
+	}
+}
+
+// TestGapLaw: the longest gap is kept; one that has ended by the store's time is
+// dropped, and one that is over soon is not noted.
+func TestGapLaw(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		for _, ends := range []int64{-1, 0, 1} { // the record's gap, since the store's time
+			for _, unused := range []int64{10_049, 10_050, 10_051} {
+				for _, length := range []int64{99, 100, 101} {
+					r := newRig(t, 4, nil)
+					r.m.clocks.store, r.m.clocks.at = r.wall, r.m.mono
+					if known {
+						r.storeSays(0, 0)
+					}
+					c := candidate{claim: claim{gap: span{r.wall + ends - 100, r.wall + ends}}}
+					found := span{r.wall + unused - length, r.wall + unused}
+					was := c.gap
+					r.m.leaveGap(&c, found)
+					want := was
+					if known && ends <= 0 {
+						want = span{}
+					}
+					if (!known || unused > 10_050) && length > want.length() {
+						want = found
+					}
+					if c.gap != want {
+						t.Errorf("known %t, a gap that ends in %d, and one of %d ms that ends in %d: %v, want %v", known, ends, length, unused, c.gap, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPlaceSpoiled: a window that would have too little room before a spoiled span
+// begins behind it, and its gap ends where the window would have begun.
+func TestPlaceSpoiled(t *testing.T) {
+	for _, tt := range []struct {
+		begins, used int64 // since now: the spoiled span, and what was used
+		from, limit  int64 // Never: none
+		gapTo        int64
+	}{
+		{begins: 101, used: Never, limit: 101},
+		{begins: 100, used: Never, limit: 100},
+		{begins: 99, used: Never, from: 500, limit: Never},
+		{begins: 300, used: 200, limit: 300},
+		{begins: 300, used: 201, from: 500, limit: Never},
+		{begins: -5, used: Never, from: 500, limit: Never, gapTo: -5},
+	} {
+		r := newRig(t, 4, nil)
+		if r.m.used = Never; tt.used != Never {
+			r.m.used = r.wall + tt.used
+		}
+		mark := r.wall - 1000
+		c := candidate{claim: claim{limit: maxMark}, mark: mark}
+		r.m.place(&c, nodeRecord{Until: mark, Spoiled: span{r.wall + tt.begins, r.wall + 500}})
+		limit, spoiled := int64(maxMark), span{}
+		if tt.limit != Never {
+			limit, spoiled = r.wall+tt.limit, span{r.wall + tt.begins, r.wall + 500}
+		}
+		if want := (span{mark, r.wall + tt.gapTo}); c.from != r.wall+tt.from || c.limit != limit || c.spoiled != spoiled || c.gap != want {
+			t.Errorf("%+v: from %d, limit %d, spoiled %v, gap %v; want %v", tt, c.from-r.wall, c.limit-r.wall, c.spoiled, c.gap, want)
+		}
+	}
+}
+
+// TestDisputed: where all numbers are left alone by the store's clock only, and our
+// own is ahead of it, that is the error, and not that no number is free.
+func TestDisputed(t *testing.T) {
+	r := newRig(t, 1, nil)
+	a := r.pickable()
+	r.storeSays(20_000, 20_000)
+	lapsed := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall-1000, r.wall-7000 })
+	r.answer(Event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
+	if err := r.m.Status().Err; !errors.Is(err, ErrClockAhead) || errors.Is(err, ErrNodesExhausted) {
+		t.Errorf("%v", err)
+	}
+	// Once others agree with it, it picks again at once.
+	r = newRig(t, 1, nil)
+	a = r.pickable()
+	r.storeSays(20_000, 20_000)
+	c := &r.m.clocks
+	c.watching, c.since, c.read = true, r.m.mono, r.m.mono
+	c.records, c.leads = make(map[string][]byte), map[string]lead{"x": {}, "y": {}}
+	r.answer(Event{Keys: a.Keys, Values: [][]byte{lapsed, lapsed}})
+	if r.request == nil || r.request.Kind != GetMany {
+		t.Errorf("it asks for %+v, and is %+v", r.request, r.m.Status())
+	}
+}
+
+// TestListedUnfit: after a list of all, a clock that is unfit claims nothing, and what is
+// amiss with it is what is said.
+func TestListedUnfit(t *testing.T) {
+	for _, state := range []string{flagFree, flagHeld} {
+		r := newRig(t, 1, nil)
+		r.tokens()
+		r.m.attached, r.m.op = true, opList
+		r.request = &Action{Kind: List}
+		r.storeSays(20_000, 20_000)
+		r.m.clocks.watching, r.m.clocks.listed, r.m.clocks.since = true, true, r.m.mono
+		r.m.clocks.records, r.m.clocks.leads = make(map[string][]byte), make(map[string]lead)
+		value := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = state, r.wall-1000, r.wall-7000 })
+		r.answer(Event{Keys: []string{r.key(0), r.key(1)}, Values: [][]byte{value, value}})
+		if err := r.m.Status().Err; r.request != nil || !errors.Is(err, ErrClockAhead) || r.m.droughts != 0 || r.m.claim != nil {
+			t.Errorf("all are %s: %+v, %v", state, r.request, err)
+		}
+	}
+}
+
+// TestByStore: a window that has ended by our clock, and not by the store's, is left
+// alone; that our clock is more than 10 s ahead of the store's is noted then.
+func TestByStore(t *testing.T) {
+	for _, ahead := range []int64{10_000, 10_001, 20_000} {
+		for _, ends := range []int64{-1, 0, 1} { // since now, by the store's clock
+			r := newRig(t, 1, nil)
+			r.storeSays(ahead, ahead)
+			value := r.record(func(n *nodeRecord) { n.State, n.Until, n.Wall = flagHeld, r.wall-ahead+ends, r.wall-ahead-6000 })
+			l := r.m.look([]string{r.key(0)}, [][]byte{value})
+			held := ends >= 0
+			if (len(l.best) == 0) != held || l.byStore != (held && ahead > 10_000) {
+				t.Errorf("%d ahead, and it ends in %d: %d candidates, by the store's clock %t", ahead, ends, len(l.best), l.byStore)
 			}
 		}
 	}

@@ -249,3 +249,16 @@ func TestCheckNameCharacters(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionFaults: a version that is no whole number says so, and is not taken for
+// one that is newer or missing.
+func TestVersionFaults(t *testing.T) {
+	for text, says := range map[string]string{
+		`{"v":1.5}`: "1.5 is not a positive integer", `{"v":1e0}`: "1e0 is not a positive integer", `{"v":"2"}`: "is not a positive integer",
+		`{"v":0}`: "it has no version", `{"v":-1}`: "it has no version", `{}`: "it has no version",
+	} {
+		if _, err := decodeNode("k", []byte(text)); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+}

@@ -117,6 +117,8 @@ func TestReadBackLaw(t *testing.T) {
 	}{
 		{"closing", func(n *nodeRecord, h *hold) { n.State = flagClosing }, result{phase: Leaving, seals: true}},
 		{"closing by another", func(n *nodeRecord, h *hold) { n.Owner, n.State, n.Wall = "them", flagClosing, h.until+1 }, result{phase: Losing, alarm: TakenOver}},
+		{"closing by another whose clock is not past our window", func(n *nodeRecord, h *hold) { n.Owner, n.State, n.Wall = "them", flagClosing, h.until }, result{phase: Leaving, alarm: Cloned, seals: true}},
+		{"held by us, by a clock past our window", func(n *nodeRecord, h *hold) { n.Wall, n.Until = h.until+1, h.until+9 }, result{phase: Leaving, alarm: Cloned, seals: true}},
 		{"held, and shorter", func(n *nodeRecord, h *hold) { n.Until = h.until - 1 }, result{phase: Holding, alarm: RolledBack, err: ErrRolledBack}},
 		{"held, and no shorter", func(n *nodeRecord, h *hold) { n.Until = h.until }, result{phase: Leaving, alarm: Cloned, seals: true}},
 		{"free, and shorter", func(n *nodeRecord, h *hold) { n.State, n.Until = flagFree, h.until-1 }, result{phase: Leaving, alarm: Cloned, seals: true}},
@@ -236,8 +238,37 @@ func TestStaleReads(t *testing.T) {
 			t.Errorf("it writes over %s, want %s", a.Old, shows)
 		}
 	}
-	// The same with a claim.
+	// Once the wait is over, to the millisecond; in it, the store's error stays.
+	for _, in := range []int64{0, 1} {
+		r := newRig(t, 4, nil)
+		shows := r.holding()
+		r.renewing()
+		r.answer(Event{})
+		r.m.notBefore, r.m.status.Err = r.mono+in, errNoAnswer
+		r.answer(Event{Values: [][]byte{shows}})
+		if stale := errors.Is(r.m.Status().Err, errStale); stale != (in == 0) {
+			t.Errorf("a renewal, to wait %d ms: %v", in, r.m.Status().Err)
+		}
+		r = newRig(t, 4, nil)
+		r.claiming()
+		r.answer(Event{Err: errNoAnswer})
+		r.m.notBefore = r.mono + in
+		r.answer(Event{})
+		if stale := errors.Is(r.m.Status().Err, errStale); stale != (in == 0) {
+			t.Errorf("a claim, to wait %d ms: %v", in, r.m.Status().Err)
+		}
+	}
+	// A read without an answer is a failure as well.
 	r := newRig(t, 4, nil)
+	r.holding()
+	r.renewing()
+	r.answer(Event{})
+	r.answer(Event{Err: errNoAnswer})
+	if s := r.m.Status(); r.request != nil || s.Err != errNoAnswer || r.m.notBefore <= r.mono || !r.m.renewFailed {
+		t.Errorf("no answer: it asks for %+v, and is %+v", r.request, s)
+	}
+	// The same with a claim.
+	r = newRig(t, 4, nil)
 	r.claiming()
 	r.answer(Event{Err: errNoAnswer})
 	r.answer(Event{})

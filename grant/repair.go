@@ -65,12 +65,12 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 	}
 	// A mark this far ahead is that of no clock that is right.
 	now := ms(opt.Now())
-	limit := now + config.MaxAhead + 2*max(config.Window, config.LongestWindow)
+	limit := now + config.MaxAhead + 2*config.LongestWindow
 	keys := make(map[uint64]string)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, err := nodeOf(name, key)
 		if err != nil || key != nodeKey(name, node, config.Layout.MaxNode()) {
-			return true
+			return true // of a layout of another width, before a purge
 		}
 		r, err := decodeNode(key, value)
 		switch {

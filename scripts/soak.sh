@@ -36,11 +36,13 @@ timed='. ./grant/sim TestSimulator
 . ./grant/dirstore TestChaos
 . ./sequencer TestProcesses
 server ./e2e TestEtcdChaos
+server ./e2e TestKubernetesChaos
+server ./cmd/firn TestRolloutOnKubernetes
 server ./cmd/firn TestServersOnDirectory
 server ./cmd/firn TestServersOnEtcd
 server ./cmd/firn TestServersOnPostgreSQL
 server ./cmd/firn TestClientsOfKilledServers'
-timed_count=8
+timed_count=10
 
 # What takes as long as it takes, which is minutes.
 long='. ./grant/sim TestFocuses
@@ -111,6 +113,7 @@ run_fuzz() {
 }
 
 sh scripts/etcd.sh >/dev/null || echo 'SKIPPED: etcd does not build here: its tests will be skipped'
+sh scripts/kube.sh >/dev/null || echo 'SKIPPED: kube-apiserver does not build here: its tests will be skipped'
 sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools |
 	sed 's/^SKIPPED: /skipped packages: /' | tee -a "$facts"
 if [ "$budget" -ge 7200 ]; then

@@ -42,7 +42,7 @@ type Config struct {
 	MaxAhead *time.Duration
 
 	// Window is how long a node number is held without a word from the store,
-	// in whole milliseconds. Usual are 30 s in a directory and 60 s elsewhere,
+	// in whole milliseconds. Usual are 30 s in a directory, 10 min in Kubernetes and 60 s elsewhere,
 	// or longer where the layout asks for it.
 	Window time.Duration
 
@@ -157,9 +157,6 @@ func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequence
 // prepare looks the sequencer up or creates it. check says what is wrong with its
 // layout.
 func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check func(firn.Layout) error) (info grant.Info, err error) {
-	if err := grant.CheckName(name); err != nil {
-		return info, err
-	}
 	if r := c.Nodes; r != nil && r.Lo > r.Hi {
 		return info, fmt.Errorf("sequencer: node numbers %d..%d: the first must not be above the last", r.Lo, r.Hi)
 	}

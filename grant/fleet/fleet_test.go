@@ -91,6 +91,18 @@ func TestFleet(t *testing.T) {
 	}
 }
 
+// TestKubernetesFleet is a thousand processes on a Kubernetes API server, with its
+// usual window and with that of other stores. There are twice as many node numbers.
+func TestKubernetesFleet(t *testing.T) {
+	for _, window := range []time.Duration{time.Minute, 10 * time.Minute} {
+		t.Run(fmt.Sprint("window of ", window), func(t *testing.T) {
+			p := usualPlan(1000, 11, window)
+			p.Store = kubernetes()
+			testFleet(t, p)
+		})
+	}
+}
+
 func testFleet(t *testing.T, p plan) {
 	steps := run(t, fmt.Sprintf("%d numbers, window of %v", 1<<p.NodeBits, p.Window), p)
 

@@ -44,6 +44,14 @@ func etcd() pace {
 	}
 }
 
+// kubernetes is about the pace of an API server and its etcd on two shared cores,
+// where each key is a request, and a compare-and-swap two; see docs/scale.md.
+func kubernetes() pace {
+	return pace{
+		Way: 500 * time.Microsecond, Read: 350 * time.Microsecond, Key: 350 * time.Microsecond, Write: 1100 * time.Microsecond,
+	}
+}
+
 // A step is a part of a plan. Exactly one field beside Lasts is set; with none the
 // fleet just runs.
 type step struct {

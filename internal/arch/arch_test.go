@@ -22,11 +22,15 @@ var imports = []importLine{
 	// The library. Its internal packages are leaves.
 	{pattern: ".", imports: []string{"internal/basen", "internal/freshness", "internal/mutant"}},
 	{pattern: "internal/basen"},
-	{pattern: "internal/freshness"},
+	{pattern: "internal/freshness", imports: []string{"internal/mutant"}},
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
 	{pattern: "internal/simkit"},
+	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
+	{pattern: "tools/licenses"},
+	{pattern: "tools/release"},
+	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
 
 	// Coordination. A store knows the contract and no other store.
 	{
@@ -53,11 +57,13 @@ var imports = []importLine{
 	// Other modules: whatever is published. That they never import what is
 	// internal to the root module is part of the rule.
 	{pattern: "etcdstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest", "sequencer"}},
+	{pattern: "kubestore", imports: []string{"grant"}, tests: []string{"grant/storetest", "kubestore/kubetest"}},
+	{pattern: "kubestore/kubetest"},
 	// The server. What protocols speak to is service; protocols are leaves, and none imports
 	// another. Package server assembles them.
 	{
 		pattern: "server/service",
-		imports: []string{".", "grant", "sequencer", "server/config", "server/inspect", "server/members"},
+		imports: []string{".", "grant", "sequencer", "server/auth", "server/config", "server/inspect", "server/members"},
 		tests:   []string{"grant/memstore", "server/stores"},
 	},
 	{
@@ -98,6 +104,11 @@ var imports = []importLine{
 	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
 	{pattern: "server/textfmt", imports: []string{".", "grant"}},
+	{
+		pattern: "server/doctor",
+		imports: []string{"grant", "server/members"},
+		tests:   []string{"grant/memstore"},
+	},
 	{pattern: "server/requestid"},
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},
 	{pattern: "server/metrics"},
@@ -113,7 +124,7 @@ var imports = []importLine{
 	// Stores are known here alone.
 	{
 		pattern: "server/stores",
-		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore"},
+		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore"},
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
 	{pattern: "server/stores/sqltest"},
@@ -130,13 +141,13 @@ var imports = []importLine{
 	},
 	{
 		pattern: "server/e2e",
-		tests:   []string{".", "etcdstore", "grant/...", "sequencer", "server/e2e/etcdtest", "server/stores"},
+		tests:   []string{".", "etcdstore", "grant/...", "kubestore/kubetest", "sequencer", "server/e2e/etcdtest", "server/stores"},
 	},
 	{pattern: "server/e2e/etcdtest"},
 	{
 		pattern: "server/cmd/firn",
 		imports: []string{".", "grant", "grant/dirstore", "sequencer", "server/..."},
-		tests:   []string{"client", "grant/memstore"},
+		tests:   []string{"client", "grant/memstore", "kubestore/kubetest"},
 	},
 	{
 		pattern: "bench",

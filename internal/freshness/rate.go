@@ -3,6 +3,8 @@ package freshness
 import (
 	"runtime"
 	"time"
+
+	"github.com/firnid/firn/internal/mutant"
 )
 
 // A sample is the counter just before and just after a reading of the clock, and
@@ -38,7 +40,7 @@ const fastest = 16
 // observe takes a sample and returns how much the counter counts at least in the
 // given time, or 0 if that is not known.
 func (r *rate) observe(s sample, span time.Duration) uint64 {
-	if Mistakable && made(RateBelieved) && r.sure {
+	if mutant.On(mutant.RateBelieved) && r.sure {
 		return r.span
 	}
 	passed := s.at - r.from.at

@@ -3,6 +3,8 @@ package freshness
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/firnid/firn/internal/mutant"
 )
 
 // Span is how long a reading is fresh, unless the caller wants it shorter.
@@ -84,7 +86,7 @@ func (w *Watch) Open(v *Window, l Look, end uint64) {
 	if l.gen&1 != 0 || !w.gen.CompareAndSwap(l.gen, l.gen+1) {
 		return
 	}
-	if Mistakable && made(EndForgotten) {
+	if mutant.On(mutant.EndForgotten) {
 		end = 1 << 62
 	}
 	o := v.opening(w)
@@ -175,8 +177,24 @@ func (r *Reading) FreshBy(w *Watch) bool {
 
 // fresh is the test: see the package's comment.
 func fresh(c, stamp, span uint64) bool {
-	if Mistakable {
+	if mutant.Enabled {
 		return mistaken(c, stamp, span)
 	}
 	return c-stamp-1 < span
+}
+
+// mistaken is fresh with the mistakes.
+func mistaken(c, stamp, span uint64) bool {
+	passed := c - stamp
+	switch {
+	case span == 0: // shut
+		return false
+	case mutant.On(mutant.AlwaysFresh):
+		return true
+	case mutant.On(mutant.StillIsFresh):
+		return passed < span
+	case mutant.On(mutant.BackIsFresh):
+		return int64(passed) < int64(span) && passed != 0
+	}
+	return passed-1 < span
 }

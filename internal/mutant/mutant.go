@@ -1,7 +1,8 @@
-// Package mutant names deliberate mistakes in the coordination protocol. They
-// exist to show that the proofs notice them: the tests of grant/sim are built
-// with the tag firnmutant and switch on one mistake at a time. Without the tag
-// On is false for every mistake and the compiler removes what it guards.
+// Package mutant names deliberate mistakes in the coordination protocol and in
+// internal/freshness. They exist to show that the proofs notice them: the tests
+// of grant/sim and of the generator are built with the tag firnmutant and switch
+// on one mistake at a time. Without the tag On is false for every mistake and the
+// compiler removes what it guards.
 package mutant
 
 // A Mutant is one deliberate mistake.
@@ -42,6 +43,13 @@ const (
 	FenceUnheard            // a window that ends above the floor of a fence is used on
 	TargetUnchecked         // a server answers a hop meant for another member or store
 	RevisionOnRead          // a store's revision that a read has shown must never fall
+	ofProtocol              // those above
+
+	AlwaysFresh  // a reading of the clock is never too old
+	EndForgotten // what is fresh has no end
+	StillIsFresh // a counter that stands still says that no time has passed
+	BackIsFresh  // and one that went back says so too
+	RateBelieved // the rate of a counter is measured once
 	count
 )
 
@@ -54,6 +62,7 @@ var names = [count]string{
 	"drop to clock", "round down", "recheck state", "shrunk record", "seal async",
 	"gap crossed", "lineage ignored", "claim ahead", "cursor keeps block", "fence unheard", "target unchecked",
 	"revision on read",
+	"", "always fresh", "end forgotten", "still is fresh", "back is fresh", "rate believed",
 }
 
 // String is the mistake in words.
@@ -64,10 +73,14 @@ func (m Mutant) String() string {
 	return names[m]
 }
 
-// All returns every mistake.
-func All() []Mutant {
-	all := make([]Mutant, 0, count-1)
-	for m := None + 1; m < count; m++ {
+// All returns every mistake in the protocol.
+func All() []Mutant { return between(None, ofProtocol) }
+
+// Fresh returns every mistake in the test whether a reading of the clock is fresh.
+func Fresh() []Mutant { return between(ofProtocol, count) }
+
+func between(after, before Mutant) (all []Mutant) {
+	for m := after + 1; m < before; m++ {
 		all = append(all, m)
 	}
 	return all

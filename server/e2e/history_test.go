@@ -174,7 +174,7 @@ var register = porcupine.Model{
 // check ends the clients, reads every key a last time, so that nothing is lost that
 // was acknowledged, and sees whether all that was told is of one register for each
 // key.
-func (h *history) check() {
+func (h *history) check(store string) {
 	h.t.Helper()
 	h.stop()
 	h.all.Wait()
@@ -197,8 +197,8 @@ func (h *history) check() {
 			h.t.Errorf("the history of key %s, of %d calls, is not decided in five minutes", key, len(ops))
 		}
 	}
-	h.t.Logf("report: etcd under chaos: %d calls of 4 clients on %d keys are linearizable (porcupine): %d read, %d CAS applied, %d refused, %d unknown; besides %d CAS certainly not sent, %d reads failed",
-		operations, len(h.ops), h.counts["read"], h.counts["applied"], h.counts["refused"], h.counts["unknown"], h.counts["not sent"], h.counts["failed"])
+	h.t.Logf("report: %s under chaos: %d calls of 4 clients on %d keys are linearizable (porcupine): %d read, %d CAS applied, %d refused, %d unknown; besides %d CAS certainly not sent, %d reads failed",
+		store, operations, len(h.ops), h.counts["read"], h.counts["applied"], h.counts["refused"], h.counts["unknown"], h.counts["not sent"], h.counts["failed"])
 	if !h.happened() {
 		h.t.Errorf("too little happened: %v", h.counts)
 	}

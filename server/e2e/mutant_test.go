@@ -76,8 +76,8 @@ func mutantBinary(t *testing.T) string {
 // TestEtcdMutant: the harness notices mistakes. Each has a story in which it shows; the
 // same story without the mistake has nothing to notice.
 func TestEtcdMutant(t *testing.T) {
-	binary := mutantBinary(t)
 	c := etcdtest.Start(t)
+	binary := mutantBinary(t)
 	const most = 20 // times that a story is told
 	stories := 0
 	for _, mistake := range []struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
 	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/kubestore/kubetest"
 	"github.com/firnid/firn/sequencer"
 	"github.com/firnid/firn/server/e2e/etcdtest"
 	"github.com/firnid/firn/server/stores"
@@ -63,10 +64,22 @@ var kinds = []struct {
 			return s
 		}
 	}},
+	{"kubernetes", func(b *testing.B) func() grant.Store {
+		c := kubetest.Start(b)
+		c.Namespace("scale")
+		url := "kubernetes://?kubeconfig=" + c.Kubeconfig("", "scale", "")
+		return func() grant.Store {
+			s, err := stores.Open(b.Context(), url, stores.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			return s
+		}
+	}},
 }
 
 // cpu is what this process has used of processors, and, where there is a /proc, those
-// that it has started, which is etcd. Unlike the time that goes by, it is about the
+// that it has started, which are etcd and the API server. Unlike the time that goes by, it is about the
 // same on a machine that is busy with other things.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
@@ -103,16 +116,16 @@ func memory() float64 {
 
 // BenchmarkMember is one process that uses a thousand sequencers, an ID of each ten
 // times in a second. Windows are of ten seconds, so that there are as many renewals as
-// 6,000 sequencers have with the usual window, and in etcd, which is busy with that,
-// of 60 s.
+// 6,000 sequencers have with the usual window; in etcd, which is busy with that, of
+// 60 s, and in Kubernetes of 60 s and of its usual 10 min.
 func BenchmarkMember(b *testing.B) {
 	const sequencers, drawers = 1000, 20
-	for _, kind := range kinds {
-		b.Run(kind.name, func(b *testing.B) {
-			window := 10 * time.Second
-			if kind.name == "etcd" {
-				window = time.Minute
-			}
+	for _, run := range []struct {
+		kind   int
+		window time.Duration
+	}{{0, 10 * time.Second}, {1, 10 * time.Second}, {2, time.Minute}, {3, time.Minute}, {3, 10 * time.Minute}} {
+		kind, window := kinds[run.kind], run.window
+		b.Run(fmt.Sprint(kind.name, " ", window), func(b *testing.B) {
 			store := kind.open(b)()
 			defer store.Close()
 			before, running := memory(), runtime.NumGoroutine()

@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
 
@@ -40,16 +39,12 @@ func (c *conn) deny(err error, text string) {
 	c.fail(service.Unauthorized.RESP(), authRequired)
 }
 
-const authRequired = "Authentication required."
-
-// tlsState is Config.TLSState where it is nil.
-func tlsState(nc net.Conn) *tls.ConnectionState {
-	if secure, ok := nc.(*tls.Conn); ok {
-		state := secure.ConnectionState()
-		return &state
-	}
-	return nil
+// denyTake answers a command for IDs of a sequencer that the client may not have.
+func (c *conn) denyTake(err error, name string) {
+	c.deny(err, "this client may not make IDs of sequencer "+name)
 }
+
+const authRequired = "Authentication required."
 
 // login answers AUTH, and what HELLO has of it, and reports whether it was right. The name
 // of the user is not looked at: a token says who it is of.

@@ -34,9 +34,13 @@ type Config struct {
 	// service.DefaultBody.
 	MaxBytes int
 
-	// MaxConns is how many connections there can be at once; 0 means
-	// DefaultMaxConns. One more is told so and closed.
+	// MaxConns is how many connections the listener allows, for INFO; 0 means 10,000, as in
+	// Redis.
 	MaxConns int
+
+	// RefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53, where clients
+	// in JavaScript round integers. Without it the first such ID is logged.
+	RefuseUnsafe bool
 
 	// IdleTimeout is how long a connection may be silent between commands; 0
 	// means that it may be for ever, as in Redis: clients keep a connection for
@@ -45,7 +49,7 @@ type Config struct {
 	IdleTimeout time.Duration
 
 	// ReadTimeout is how long a command may take to arrive, from its first byte to
-	// its last, and a TLS handshake; 0 means DefaultReadTimeout.
+	// its last; 0 means DefaultReadTimeout.
 	ReadTimeout time.Duration
 
 	// WriteTimeout is how long a client may take to receive a piece of its answers,
@@ -56,8 +60,8 @@ type Config struct {
 	// with AUTH, or a certificate.
 	Auth auth.Authorizer
 
-	// TLSState returns the TLS state of a connection, or nil where it has none. It
-	// is for connections that were wrapped; nil means that *tls.Conn have one.
+	// TLSState returns the TLS state of a connection, whose handshake is over, or nil; nil
+	// means that none has one.
 	TLSState func(net.Conn) *tls.ConnectionState
 
 	// Version is Firn's, for INFO and HELLO; "" means "unknown".
@@ -93,7 +97,6 @@ type Answered struct {
 
 // What a Config means where it says nothing.
 const (
-	DefaultMaxConns     = 10_000 // Redis has the same
 	DefaultReadTimeout  = 10 * time.Second
 	DefaultWriteTimeout = 30 * time.Second
 )
@@ -109,7 +112,10 @@ type Server struct {
 	others  limits // of those that have not said who they are
 
 	lastID                            atomic.Int64 // of a connection
+	warned                            atomic.Bool  // of an integer above 2^53
+	waiting                           atomic.Int64 // connections whose command waits for IDs
 	totalConns, totalCommands, totalN atomic.Uint64
+	totalIn, totalOut                 atomic.Uint64 // bytes
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}
@@ -133,7 +139,7 @@ func NewServer(c Config) *Server {
 		c.MaxBytes = service.DefaultBody
 	}
 	if c.MaxConns == 0 {
-		c.MaxConns = DefaultMaxConns
+		c.MaxConns = 10_000
 	}
 	if c.ReadTimeout == 0 {
 		c.ReadTimeout = DefaultReadTimeout
@@ -142,7 +148,7 @@ func NewServer(c Config) *Server {
 		c.WriteTimeout = DefaultWriteTimeout
 	}
 	if c.TLSState == nil {
-		c.TLSState = tlsState
+		c.TLSState = func(net.Conn) *tls.ConnectionState { return nil }
 	}
 	if c.Version == "" {
 		c.Version = "unknown"
@@ -175,34 +181,17 @@ func (s *Server) Serve(l net.Listener) error {
 		s.mu.Unlock()
 	}()
 	for {
-		nc, err := l.Accept()
-		if err == nil {
+		nc, err := l.Accept() // which package listen tries again
+		switch {
+		case err == nil:
 			go s.ServeConn(nc)
-			continue
-		}
-		if s.isStopping() {
+		case s.isStopping():
 			return net.ErrClosed
-		}
-		// Too many open files, for instance: they become fewer again.
-		var temporary interface{ Temporary() bool }
-		if !errors.As(err, &temporary) || !temporary.Temporary() {
+		default:
 			return err
-		}
-		s.c.Log.Warn("no connection accepted", "err", err)
-		select {
-		case <-time.After(acceptPause):
-		case <-s.ctx.Done():
 		}
 	}
 }
-
-const (
-	// acceptPause is how long Serve waits after an Accept that failed.
-	acceptPause = 50 * time.Millisecond
-
-	// refuseTimeout is how long a client that is one too many may take to be told.
-	refuseTimeout = time.Second
-)
 
 func (s *Server) isStopping() bool {
 	s.mu.Lock()
@@ -214,29 +203,18 @@ func (s *Server) isStopping() bool {
 func (s *Server) ServeConn(nc net.Conn) {
 	defer nc.Close()
 	c := &conn{s: s, nc: nc, id: s.lastID.Add(1)}
+	c.listing.began = time.Now()
 	s.mu.Lock()
-	stopping, full := s.stopping, len(s.conns) >= s.c.MaxConns
-	if !stopping && !full {
+	stopping := s.stopping
+	if !stopping {
 		s.conns[c] = struct{}{}
 	}
 	s.mu.Unlock()
-	switch {
-	case stopping:
-		return
-	case full:
-		// These are Redis' words, which clients know: they try again later.
-		_ = nc.SetDeadline(time.Now().Add(refuseTimeout))
-		if _, err := nc.Write([]byte("-ERR max number of clients reached\r\n")); err == nil {
-			c.discard()
-		}
+	if stopping {
 		return
 	}
 	s.totalConns.Add(1)
 	defer s.leave(c)
-	if err := s.handshake(nc); err != nil {
-		s.c.Log.Debug("connection closed before it said anything of use", "peer", nc.RemoteAddr(), "err", err)
-		return
-	}
 	defer func() {
 		// As in net/http, a panic ends only the connection it is in.
 		if what := recover(); what != nil {
@@ -245,18 +223,6 @@ func (s *Server) ServeConn(nc net.Conn) {
 	}()
 	c.who = s.firstWho(nc)
 	c.serve()
-}
-
-// handshake makes the TLS handshake of a connection that has one, so that it is
-// known who the peer is.
-func (s *Server) handshake(nc net.Conn) error {
-	secure, ok := nc.(*tls.Conn)
-	if !ok {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.c.ReadTimeout)
-	defer cancel()
-	return secure.HandshakeContext(ctx)
 }
 
 // leave forgets a connection.

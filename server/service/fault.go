@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/auth"
 )
 
 // ErrTooManyNames is what a Backend's error matches that has no room for
@@ -59,31 +60,45 @@ var causes = [...]cause{
 
 // kindOf is the kind of an error; Internal if it is not known.
 func kindOf(err error) Kind {
-	var (
-		none  *grant.ExhaustedError
-		peer  *PeerError
-		clock *firn.ClockError
-	)
+	kind, ok := knownKind(err)
 	switch {
-	case errors.Is(err, context.Canceled):
-		return Cancelled
-	case errors.As(err, &none) && none.Ahead:
-		return NotYet
-	case errors.As(err, &peer) && peer.Kind == NotYet:
-		return NotYet
-	}
-	for _, c := range causes {
-		if errors.Is(err, c.err) {
-			return c.kind
-		}
-	}
-	switch {
-	case errors.As(err, &clock):
-		return ClockWrong
+	case ok:
+		return kind
 	case errors.Is(err, context.DeadlineExceeded):
 		return Busy
 	}
 	return Internal
+}
+
+// knownKind is the kind of an error that says what it is, which one of a store that
+// does not answer need not.
+func knownKind(err error) (Kind, bool) {
+	var (
+		none  *grant.ExhaustedError
+		peer  *PeerError
+		clock *firn.ClockError
+		made  *CreateError
+	)
+	switch {
+	case errors.As(err, &made) && made.Wait > 0:
+		return Busy, true
+	case errors.As(err, &made) && errors.Is(err, auth.ErrUnauthorized):
+		return Unauthorized, true
+	case errors.As(err, &made):
+		return Forbidden, true
+	case errors.Is(err, context.Canceled):
+		return Cancelled, true
+	case errors.As(err, &none) && none.Ahead:
+		return NotYet, true
+	case errors.As(err, &peer) && peer.Kind == NotYet:
+		return NotYet, true
+	}
+	for _, c := range causes {
+		if errors.Is(err, c.err) {
+			return c.kind, true
+		}
+	}
+	return ClockWrong, errors.As(err, &clock)
 }
 
 // A PeerError is what another server has answered with. errors.Is sees in it what it is
@@ -124,7 +139,10 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 		ahead *grant.ClockAheadError
 		peer  *PeerError
 	)
+	var made *CreateError
 	switch {
+	case errors.As(err, &made):
+		f.Retry = made.Wait
 	case errors.As(err, &peer) && f.Kind != Internal:
 		f.Retry = peer.Retry
 	case f.Kind == NotYet && errors.As(err, &none):

@@ -2,16 +2,20 @@ package service
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"go/format"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
 )
 
 var update = flag.Bool("update", false, "write client/kinds.go")
@@ -67,6 +71,36 @@ func TestCauses(t *testing.T) {
 		if got := kindOf(&PeerError{Kind: k}); got != Internal {
 			t.Errorf("%s of another server is %s, want %s", k, got, Internal)
 		}
+	}
+}
+
+// TestStoreErrors: only what says nothing of itself is an error of a store that does not
+// answer. A clock that was set back is the server's own, also where a call that waited
+// for it has ended.
+func TestStoreErrors(t *testing.T) {
+	ended, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	known := []error{context.Canceled, &firn.ClockError{Wait: time.Minute}, &grant.ExhaustedError{Ahead: true}}
+	for _, c := range causes {
+		known = append(known, c.err)
+	}
+	for _, err := range known {
+		err = fmt.Errorf("sequencer s: %w: %w", context.DeadlineExceeded, err)
+		if got := storeError(ended, err); got != err {
+			t.Errorf("%v becomes %v", err, got)
+		}
+	}
+	clock := FaultOf(storeError(ended, fmt.Errorf("sequencer s: %w: %w", context.DeadlineExceeded, known[1])), time.Second, true)
+	if clock.Kind != ClockWrong || clock.Retry != time.Minute {
+		t.Errorf("a clock that was set back: %+v", clock)
+	}
+	for _, err := range []error{errors.New("connection refused"), context.DeadlineExceeded} {
+		if got := storeError(ended, err); kindOf(got) != StoreUnavailable || !errors.Is(got, err) || !errors.Is(got, context.DeadlineExceeded) {
+			t.Errorf("%v becomes %v", err, got)
+		}
+	}
+	if err := storeError(ended, nil); err != nil {
+		t.Errorf("no error becomes %v", err)
 	}
 }
 

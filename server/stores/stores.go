@@ -1,5 +1,5 @@
 // Package stores opens the stores of node IDs that a URL names: directories, etcd,
-// PostgreSQL, MySQL and MariaDB.
+// Kubernetes, PostgreSQL, MySQL and MariaDB.
 //
 // It is the only place where stores and the clients of databases are chosen.
 package stores
@@ -24,18 +24,21 @@ import (
 
 // Help says for a person what the URLs are.
 const Help = `  etcd://HOST[:2379][,HOST…][/PREFIX]      an etcd of version 3.5.5 or newer
+  kubernetes://[NAMESPACE][/PREFIX]        Leases of a Kubernetes cluster; in a
+                                           pod its own, by its service account
   postgres://USER@HOST[:5432]/DATABASE     a PostgreSQL of version 11 or newer
   mysql://USER@HOST[:3306]/DATABASE        a MySQL 5.7, a MariaDB 10.3, or newer
     all:       ?password-file=PATH reads the password from a file, &timeout=5s
                is how long to wait for the first answer
     etcd:      ?tls=true&ca=FILE&cert=FILE&key=FILE
+    kubernetes: ?kubeconfig=FILE&context=NAME where kubectl's are not meant
     mysql:     ?tls=true&ca=FILE&cert=FILE&key=FILE, &socket=PATH in place of HOST
     postgres:  what PostgreSQL's own URLs take, such as ?sslmode=verify-full
     databases: ?create=true makes the table where there is none yet, &table=NAME
                names it (default firn_grants)`
 
 // Schemes are what the URLs begin with, before the colon.
-func Schemes() []string { return []string{"etcd", "mysql", "postgres", "postgresql"} }
+func Schemes() []string { return []string{"etcd", "kubernetes", "mysql", "postgres", "postgresql"} }
 
 // An Error says why a store was not opened. Its text has no password.
 type Error struct {
@@ -43,6 +46,9 @@ type Error struct {
 	Hint string // what to do about it; may be empty
 	URL  bool   // the URL is wrong, whatever is there
 	Dir  bool   // the store is a directory, and Err one of dirstore
+
+	// Unreachable: the store did not answer. It may, later, with the same URL.
+	Unreachable bool
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -60,8 +66,8 @@ func fault(hint, format string, args ...any) *Error {
 // Options are what Open can be told.
 type Options struct {
 	// Warn is called with a sentence for each thing that is dangerous about a store
-	// although it can be used: in Open, and for databases also when that changes, by one
-	// goroutine at a time until the store is closed. It must not call the store. Nil
+	// although it can be used: in Open, and for databases and Kubernetes also when that
+	// changes, by one goroutine at a time until the store is closed. It must not call the store. Nil
 	// means that the store is not asked.
 	Warn func(string)
 
@@ -88,6 +94,8 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 	switch u.scheme {
 	case "etcd": // it has a timeout of its own, and looks for the reason after it
 		s, err = openEtcd(ctx, u, o)
+	case "kubernetes": // likewise
+		s, err = openKubernetes(ctx, u, o)
 	case "mysql":
 		s, err = openMySQL(within, u, o.Warn)
 	default:
@@ -113,6 +121,8 @@ func Check(text string) error {
 	switch u.scheme {
 	case "etcd":
 		_, err = etcdOptions(u)
+	case "kubernetes":
+		_, err = kubernetesOptions(u)
 	case "mysql":
 		_, _, err = configMySQL(u)
 	default:
@@ -129,6 +139,7 @@ func (u *parsed) hide(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = fault("", "%s: %w", u.scheme, err)
+		e.Unreachable = isNetwork(err)
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
 		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, redacted))
@@ -152,7 +163,7 @@ type parsed struct {
 func parse(text string) (*parsed, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || !slices.Contains(Schemes(), scheme) {
-		return nil, wrong("it is machine, dir:PATH, etcd://HOST, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE", "%q: there is no such kind of store", Redact(text))
+		return nil, wrong("it is machine, dir:PATH, etcd://HOST, kubernetes://NAMESPACE, postgres://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE", "%q: there is no such kind of store", Redact(text))
 	}
 	bad := func(what string) error {
 		return wrong("in a user, a password or a path, %2F is a slash, %40 an @, %3A a colon, %3F a ? and %25 a %", "%q: %s", Redact(text), what)
@@ -414,5 +425,5 @@ func openEtcd(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
 	case errors.Is(err, etcdstore.ErrOptions):
 		return nil, &Error{Err: err, URL: true}
 	}
-	return nil, &Error{Err: err}
+	return nil, &Error{Err: err, Unreachable: errors.Is(err, etcdstore.ErrUnreachable) && !errors.Is(err, etcdstore.ErrTLS)}
 }

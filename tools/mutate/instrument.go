@@ -115,7 +115,7 @@ type instrumenter struct {
 func (in *instrumenter) run() {
 	for _, decl := range in.file.Decls {
 		f, ok := decl.(*ast.FuncDecl)
-		if !ok || f.Body == nil {
+		if !ok || f.Body == nil || isText(f) {
 			continue
 		}
 		in.fn = f.Name.Name
@@ -126,6 +126,13 @@ func (in *instrumenter) run() {
 		in.signatures = []*types.Signature{in.p.TypesInfo.Defs[f.Name].Type().(*types.Signature)}
 		astutil.Apply(f.Body, in.pre, in.post)
 	}
+}
+
+// isText reports whether a function is the method that makes a text for people of
+// an error or of a value: what it says is not what a mutant is for. That an error
+// is returned, and what it has in its fields, is.
+func isText(f *ast.FuncDecl) bool {
+	return f.Recv != nil && (f.Name.Name == "Error" || f.Name.Name == "String")
 }
 
 // add makes a mutant of what stands at a node and returns its number.
@@ -248,6 +255,20 @@ func (in *instrumenter) isLog(n *ast.CallExpr) bool {
 	return t != nil && t.String() == "*log/slog.Logger"
 }
 
+// frees reports whether a call only gives back, at the end of a function, what
+// would be given back a little later anyway: a context or a timer.
+func (in *instrumenter) frees(n *ast.CallExpr) bool {
+	if t := in.p.TypesInfo.TypeOf(n.Fun); t != nil && t.String() == "context.CancelFunc" {
+		return true // go vet sees that it is there
+	}
+	s, ok := n.Fun.(*ast.SelectorExpr)
+	if !ok || s.Sel.Name != "Stop" {
+		return false
+	}
+	t := in.p.TypesInfo.TypeOf(s.X)
+	return t != nil && t.String() == "*time.Timer"
+}
+
 func (in *instrumenter) post(c *astutil.Cursor) bool {
 	switch n := c.Node().(type) {
 	case *ast.FuncLit:
@@ -266,7 +287,11 @@ func (in *instrumenter) post(c *astutil.Cursor) bool {
 		if n.Tok == token.BREAK || n.Tok == token.CONTINUE {
 			in.removable(c, n)
 		}
-	case *ast.IncDecStmt, *ast.DeferStmt, *ast.GoStmt, *ast.SendStmt:
+	case *ast.DeferStmt:
+		if !in.frees(n.Call) {
+			in.removable(c, n)
+		}
+	case *ast.IncDecStmt, *ast.GoStmt, *ast.SendStmt:
 		in.removable(c, n.(ast.Stmt))
 	case *ast.IfStmt:
 		in.branch(n)

@@ -100,10 +100,6 @@ func (o options) run(ctx context.Context, patterns []string) error {
 	if err != nil {
 		return err
 	}
-	keys := make(map[string]bool)
-	for _, m := range mutants {
-		keys[m.Key] = true
-	}
 	chosen, err := o.choose(mutants)
 	if err != nil {
 		return err
@@ -127,7 +123,7 @@ func (o options) run(ctx context.Context, patterns []string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return report(os.Stdout, o.survivors, len(mutants), outcomes, explained, keys)
+	return report(os.Stdout, o.survivors, mutants, outcomes, explained)
 }
 
 // order is the place of a mutant among all: the same in every run, also after
@@ -178,7 +174,7 @@ func (o options) file(name string) string { return filepath.Join(o.dir, name) }
 
 // testAll tests mutants in order until the time has passed. It notes the last
 // of them for the next run.
-func (o options) testAll(ctx context.Context, s *suite, mutants []mutant, explained map[string]string) []outcome {
+func (o options) testAll(ctx context.Context, s *suite, mutants []mutant, explained explanations) []outcome {
 	outcomes := make([]outcome, len(mutants))
 	began := time.Now()
 	next := make(chan int)
@@ -186,8 +182,7 @@ func (o options) testAll(ctx context.Context, s *suite, mutants []mutant, explai
 	for range max(1, o.parallel) {
 		workers.Go(func() {
 			for i := range next {
-				_, ok := explained[mutants[i].Key]
-				outcomes[i] = s.test(ctx, mutants[i], ok)
+				outcomes[i] = s.test(ctx, mutants[i], explained.of(mutants[i].Key) != "")
 			}
 		})
 	}

@@ -49,7 +49,8 @@ func TestSample(t *testing.T) {
 		t.Errorf("the source was changed, or %v", err)
 	}
 
-	// Without the explanations, and with one of a mutant that is gone.
+	// Without the explanations, with one of a mutant that is gone, and with one
+	// that is of a caught mutant too.
 	o.again, o.survivors = true, ""
 	if err := o.run(t.Context(), []string{"."}); err == nil {
 		t.Error("survivors that are not explained are no error")
@@ -58,12 +59,18 @@ func TestSample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.survivors = filepath.Join(o.dir, "stale.txt")
-	if err := os.WriteFile(o.survivors, append(text, "\nsample.go Gone: true x\n\tIt was there.\n"...), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.run(t.Context(), []string{"."}); err == nil {
-		t.Error("the explanation of a mutant that is gone is no error")
+	o.survivors = filepath.Join(o.dir, "survivors.txt")
+	for what, more := range map[string]string{
+		"of a mutant that is gone":        "sample.go Gone: true x\n\tIt was there.\n",
+		"of caught mutants beside others": "~ sample.go Sum: .* n%2 != 0\n\tIt is wrong.\n",
+	} {
+		if err := os.WriteFile(o.survivors, append(text[:len(text):len(text)], "\n"+more...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		o.again = false
+		if err := o.run(t.Context(), []string{"."}); err == nil {
+			t.Errorf("an explanation %s is no error", what)
+		}
 	}
 }
 
@@ -91,10 +98,11 @@ func TestSlices(t *testing.T) {
 
 func TestReadSurvivors(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: b\n\twhy\n\tit is\nc: d\ne: f\n\tso\n": "",
+		"a: b\n\twhy\n\tit is\nc: d\n~ e: .\n\tso\n": "",
 		"\twhy\n":                "a reason without a mutant",
 		"a: b\n":                 "no reason: a: b",
 		"a: b\n\tx\na: b\n\ty\n": "explained twice: a: b",
+		"~ a: (b\n\tx\n":         "missing closing )",
 	} {
 		file := filepath.Join(t.TempDir(), "survivors.txt")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -102,9 +110,13 @@ func TestReadSurvivors(t *testing.T) {
 		}
 		explained, err := readSurvivors(file)
 		switch {
-		case want == "" && (err != nil || explained["a: b"] != "why it is" || explained["c: d"] != "so" || explained["e: f"] != "so"):
-			t.Errorf("readSurvivors(%q) = %v, %v", text, explained, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+		case want == "":
+			for key, reason := range map[string]string{"a: b": "why it is", "c: d": "so", "e: f": "so", "e: g": "so", "e: fg": "", "de: f": "", "a: c": ""} {
+				if got := explained.of(key); err != nil || got != reason {
+					t.Errorf("readSurvivors(%q) explains %s by %q, %v; want %q", text, key, got, err, reason)
+				}
+			}
+		case err == nil || !strings.Contains(err.Error(), want):
 			t.Errorf("readSurvivors(%q): error %v, want %q", text, err, want)
 		}
 	}

@@ -5,77 +5,107 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
 
+// An explanation says why no test catches some mutants.
+type explanation struct {
+	mutants string         // the key of one; or, after "~ ", an expression for those of several
+	all     *regexp.Regexp // that expression, or nil
+	reason  string
+}
+
+func (e *explanation) explains(key string) bool {
+	return e.mutants == key || e.all != nil && e.all.MatchString(key)
+}
+
+// explanations are all of a file.
+type explanations []*explanation
+
+// of returns the reason why a mutant survives, or "".
+func (all explanations) of(key string) string {
+	for _, e := range all {
+		if e.explains(key) {
+			return e.reason
+		}
+	}
+	return ""
+}
+
 // readSurvivors reads the file that explains survivors: mutants, a line each,
-// then indented lines with the reason that holds for all of them. A reason that
-// begins with "Open:" says that it is not known yet. Lines that begin with # are
-// comments.
-func readSurvivors(file string) (map[string]string, error) {
-	explained := make(map[string]string)
+// then indented lines with the reason that holds for all of them. A line that
+// begins with "~ " is a regular expression for whole keys: it stands for every
+// mutant that it matches. A reason that begins with "Open:" says that it is not
+// known yet. Lines that begin with # are comments.
+func readSurvivors(file string) (explanations, error) {
 	if file == "" {
-		return explained, nil
+		return nil, nil
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	var open []string // mutants that wait for their reason
-	hasReason := false
+	var all explanations
+	first := 0 // of those that have the same reason
+	known := make(map[string]bool)
 	for i, line := range strings.Split(string(b), "\n") {
 		text := strings.TrimSpace(line)
 		switch {
 		case text == "" || line[0] == '#':
 		case line[0] == ' ' || line[0] == '\t':
-			if len(open) == 0 {
+			if first == len(all) {
 				return nil, fmt.Errorf("%s:%d: a reason without a mutant", file, i+1)
 			}
-			hasReason = true
-			for _, key := range open {
-				explained[key] = strings.TrimSpace(explained[key] + " " + text)
+			for _, e := range all[first:] {
+				e.reason = strings.TrimSpace(e.reason + " " + text)
 			}
 		default:
-			if hasReason {
-				open, hasReason = nil, false
+			if first < len(all) && all[first].reason != "" {
+				first = len(all)
 			}
-			if _, ok := explained[text]; ok {
+			if known[text] {
 				return nil, fmt.Errorf("%s:%d: explained twice: %s", file, i+1, text)
 			}
-			open, explained[text] = append(open, text), ""
+			e := &explanation{mutants: text}
+			if expr, ok := strings.CutPrefix(text, "~ "); ok {
+				if e.all, err = regexp.Compile("^(?:" + expr + ")$"); err != nil {
+					return nil, fmt.Errorf("%s:%d: %w", file, i+1, err)
+				}
+			}
+			all, known[text] = append(all, e), true
 		}
 	}
-	for key, reason := range explained {
-		if reason == "" {
-			return nil, fmt.Errorf("%s: no reason: %s", file, key)
+	for _, e := range all {
+		if e.reason == "" {
+			return nil, fmt.Errorf("%s: no reason: %s", file, e.mutants)
 		}
 	}
-	return explained, nil
+	return all, nil
 }
 
-// report prints what came out, and fails if a survivor is not explained or an
-// explanation is of no mutant.
-func report(w io.Writer, file string, total int, outcomes []outcome, explained map[string]string, keys map[string]bool) error {
+// report prints what came out. It fails if a survivor is not explained, if an
+// explanation is of no mutant, and if a test catches one that is explained.
+func report(w io.Writer, file string, mutants []mutant, outcomes []outcome, explained explanations) error {
 	count := make(map[string]int)
 	var missing, needless, stale []string
 	open := 0
 	for _, out := range outcomes {
 		count[out.Result]++
-		reason, ok := explained[out.Mutant]
-		if out.survived() && strings.HasPrefix(reason, "Open:") {
-			open++
-		}
+		reason := explained.of(out.Mutant)
 		switch {
-		case out.survived() && !ok:
+		case out.survived() && reason == "":
 			missing = append(missing, fmt.Sprintf("%s (line %d, %s)", out.Mutant, out.Line, out.Result))
-		case !out.survived() && ok:
+		case out.survived() && strings.HasPrefix(reason, "Open:"):
+			open++
+		case out.Result == "caught" && reason != "": // and not by the time limit: the machine may have been busy
 			needless = append(needless, out.Mutant+" ("+out.By+")")
 		}
 	}
-	for key := range explained {
-		if !keys[key] {
-			stale = append(stale, key)
+	for _, e := range explained {
+		if !slices.ContainsFunc(mutants, func(m mutant) bool { return e.explains(m.Key) }) {
+			stale = append(stale, e.mutants)
 		}
 	}
 	for _, list := range []struct {
@@ -89,9 +119,9 @@ func report(w io.Writer, file string, total int, outcomes []outcome, explained m
 	}
 	survived := count["survived"] + count["unreached"]
 	fmt.Fprintf(w, "report: mutants: %d of %d tested: %d caught, %d of them by the time limit; %d survived, of which %d explained and %d open\n",
-		len(outcomes), total, len(outcomes)-survived, count["timeout"], survived, survived-len(missing)-open, open)
-	if len(missing) > 0 || len(stale) > 0 {
-		return errors.New("write a test for each mutant that survives, or explain in " + file + " why no test can tell it from the code")
+		len(outcomes), len(mutants), len(outcomes)-survived, count["timeout"], survived, survived-len(missing)-open, open)
+	if len(missing)+len(stale)+len(needless) > 0 {
+		return errors.New("write a test for each mutant that survives, or explain in " + file + " why no test can tell it from the code; explain no other")
 	}
 	return nil
 }

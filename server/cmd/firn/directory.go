@@ -36,10 +36,22 @@ func (a *app) news() storeNews {
 	}
 }
 
+// podHint is for a pod without a store: the namespace, and the manifest.
+const podHint = `keep node IDs in this cluster's own API server: --store kubernetes://
+      after kubectl apply -n %s -f - of the role below; or use etcd or a
+      database: --store URL; or give each replica a node ID of its own: --node N
+
+%s`
+
 // openOwn opens the user's own directory, which it makes at the first use.
 func (a *app) openOwn(news storeNews) (grant.Store, error) {
 	if why := a.container(); why != "" {
-		return nil, misuse("share one store between all replicas: --store URL; or give each a node ID of its own: --node N. For a trial, --store 'dir:/tmp/firn?create=true&volatile=true'",
+		if a.getenv("KUBERNETES_SERVICE_HOST") != "" {
+			namespace, manifest := stores.PodRole()
+			return nil, misuse(fmt.Sprintf(podHint, namespace, manifest),
+				"this is a pod (%s), and neither --store nor --node is given: with a directory of its own each replica would make the same IDs as the others", why)
+		}
+		return nil, misuse("share one store between all replicas: --store URL (FIRN_STORE); or give each a node ID of its own: --node N. For a trial, --store 'dir:/tmp/firn?create=true&volatile=true'",
 			"this is a container (%s), and neither --store nor --node is given: with a directory of its own each replica would make the same IDs as the others", why)
 	}
 	path, err := a.ownPath()
@@ -98,6 +110,10 @@ func (a *app) ownPath() (string, error) {
 			return filepath.Join(dir, "firn"), nil
 		}
 		return "", errors.New("LOCALAPPDATA is not set, so there is no directory for the state")
+	}
+	// Of a service with StateDirectory=, the first one.
+	if dir, _, _ := strings.Cut(a.getenv("STATE_DIRECTORY"), ":"); filepath.IsAbs(dir) {
+		return filepath.Clean(dir), nil
 	}
 	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "firn"), nil

@@ -145,7 +145,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	})
 	layoutVar(cmd, &layout, "layout of the IDs")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
-	cmd.Flags().DurationVar(&window, "window", 0, "how long a node number is held without the store (default 30s in a directory, 60s elsewhere)")
+	cmd.Flags().DurationVar(&window, "window", 0, "how long a node number is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd
 }
 

@@ -25,6 +25,21 @@ func TestContainer(t *testing.T) {
 	}
 }
 
+// TestPod: in a pod firn names Kubernetes as a store, with the flag and the role.
+func TestPod(t *testing.T) {
+	a, _, stderr := serveApp(t)
+	a.getenv = func(name string) string { return map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1"}[name] }
+	a.container = func() string { return "KUBERNETES_SERVICE_HOST is set" }
+	if code := run(t.Context(), a, []string{"serve", "--listen", "127.0.0.1:0"}); code != exitMisuse {
+		t.Errorf("firn serve in a pod ends with %d, want %d: %s", code, exitMisuse, stderr)
+	}
+	for _, text := range []string{"this is a pod", "--store kubernetes://", "kubectl apply -n default -f -", "kind: Role\n", "verbs: [get, list, watch, create, update]\n", "kind: RoleBinding\n", "--node N"} {
+		if !strings.Contains(stderr.String(), text) {
+			t.Errorf("firn serve in a pod does not say %q:\n%s", text, stderr)
+		}
+	}
+}
+
 // TestNameOf: layouts that differ have names that differ and that a store takes.
 func TestNameOf(t *testing.T) {
 	seen := make(map[string]string)

@@ -409,7 +409,7 @@ type CreateRequest struct {
 	Layout string `protobuf:"bytes,2,opt,name=layout,proto3" json:"layout,omitempty"`
 	// 0 or more, in whole milliseconds. Not set means the layout's.
 	MaxAhead *durationpb.Duration `protobuf:"bytes,3,opt,name=max_ahead,json=maxAhead,proto3" json:"max_ahead,omitempty"`
-	// In whole milliseconds, and twice max_ahead or more. Not set means what is usual: 30 s in a directory, 60 s elsewhere, or more where the
+	// In whole milliseconds, and twice max_ahead or more. Not set means what is usual: 30 s in a directory, 10 min in Kubernetes, 60 s elsewhere, or more where the
 	// layout asks for it.
 	Window        *durationpb.Duration `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
 	unknownFields protoimpl.UnknownFields

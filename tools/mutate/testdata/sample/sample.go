@@ -2,6 +2,7 @@
 package sample
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -33,6 +34,26 @@ func (s *Span) Length() (time.Duration, error) {
 		return 0, errNegative
 	}
 	return time.Duration(d) * time.Millisecond, nil
+}
+
+// String is text for people, in which nothing is changed.
+func (s *Span) String() string {
+	if s.Note == "" || s.Until < s.From {
+		return "empty"
+	}
+	return s.Note
+}
+
+// Wait waits for a time. What it frees at its end has no mutants either.
+func Wait(ctx context.Context, d time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // Sum adds the even numbers, up to the first that is 100.

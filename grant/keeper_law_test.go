@@ -1,0 +1,464 @@
+package grant
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A tellingStore answers every request with the same, and notes what it was asked
+// and under which contexts.
+type tellingStore struct {
+	value   []byte
+	applied bool
+	err     error
+	delay   time.Duration
+
+	identity string
+	revision int64
+	lost     error // what it says of its history instead
+	lineages int
+
+	asked    []string
+	contexts []context.Context
+	limits   []time.Duration
+}
+
+func (s *tellingStore) request(ctx context.Context, what string) {
+	at, _ := ctx.Deadline()
+	s.asked, s.contexts, s.limits = append(s.asked, what), append(s.contexts, ctx), append(s.limits, time.Until(at))
+	time.Sleep(s.delay)
+}
+
+func (s *tellingStore) Get(ctx context.Context, key string) ([]byte, error) {
+	s.request(ctx, "get "+key)
+	return s.value, s.err
+}
+
+func (s *tellingStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	s.request(ctx, fmt.Sprintf("cas %s %s %s", key, old, next))
+	return s.applied, s.err
+}
+
+func (s *tellingStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	s.request(ctx, "list "+prefix)
+	value := bytes.Clone(s.value)
+	for _, key := range []string{"a", "b"} {
+		if !yield(key, value) {
+			return errors.New("it has heard enough")
+		}
+	}
+	clear(value) // it belongs to the store
+	return s.err
+}
+
+func (s *tellingStore) Lineage(ctx context.Context) (string, int64, error) {
+	s.lineages++
+	s.contexts = append(s.contexts, ctx)
+	at, _ := ctx.Deadline()
+	s.limits = append(s.limits, time.Until(at))
+	return s.identity, s.revision, s.lost
+}
+
+func (s *tellingStore) Time(ctx context.Context) (time.Time, time.Duration, error) {
+	s.request(ctx, "time")
+	return time.UnixMilli(77_000), 30 * time.Millisecond, s.err
+}
+
+func (s *tellingStore) Close() error { return nil }
+
+// A plainStore has no optional interface.
+type plainStore struct{ Store }
+
+// TestAskLaw: what a Keeper asks of a store for each request of the machine, how
+// long it waits, what it makes of the answer, and what it counts.
+func TestAskLaw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, a := range []Action{
+			{Kind: Get, Key: "k"}, {Kind: GetMany, Keys: []string{"k", "l"}}, {Kind: List, Key: "p"},
+			{Kind: CAS, Key: "k", Old: []byte("o"), Next: []byte("n")}, {Kind: Time},
+		} {
+			for _, applied := range []bool{false, true} {
+				for _, err := range []error{nil, errNoAnswer, fmt.Errorf("no: %w", ErrNotSent)} {
+					for window, limit := range map[time.Duration]time.Duration{0: 5 * time.Second, 30 * time.Second: 5 * time.Second, 29_994 * time.Millisecond: 4999 * time.Millisecond, time.Second: time.Second / 6} {
+						s := &tellingStore{value: []byte("v"), applied: applied, err: err, delay: 3 * time.Millisecond}
+						k := &Keeper{store: s, name: "s", options: KeeperOptions{Timeout: 5 * time.Second}}
+						if window > 0 {
+							k.info, k.known = Info{Config: Config{Window: window}}, true
+						}
+						l := &lineageOf{store: s, asked: time.Now(), shown: 7, settled: 3}
+						e, back := k.ask(t.Context(), a, l)
+						if settles := a.Kind == CAS && applied && err == nil; l.settled == 7 != settles {
+							t.Errorf("kind %d, applied %t, error %v: the revision that counts is %d", a.Kind, applied, err, l.settled)
+						}
+						what := fmt.Sprintf("kind %d, applied %t, error %v", a.Kind, applied, err)
+						if back || e.Kind != Answered || !errors.Is(e.Err, err) || (e.Err == nil) != (err == nil) {
+							t.Errorf("%s: %+v, back %t", what, e, back)
+						}
+						want, asked := KeeperStats{Requests: 1}, ""
+						switch a.Kind {
+						case Get:
+							asked = "[get k]"
+							if len(e.Values) != 1 || string(e.Values[0]) != "v" {
+								t.Errorf("%s: %q", what, e.Values)
+							}
+						case GetMany:
+							asked = "[get k get l]"
+							if err != nil {
+								asked = "[get k]"
+							} else if len(e.Values) != 2 || string(e.Values[1]) != "v" {
+								t.Errorf("%s: %q", what, e.Values)
+							}
+							if !slices.Equal(e.Keys, a.Keys) {
+								t.Errorf("%s: keys %v", what, e.Keys)
+							}
+						case List:
+							asked = "[list p]"
+							if !slices.Equal(e.Keys, []string{"a", "b"}) || len(e.Values) != 2 || string(e.Values[0]) != "v" || string(e.Values[1]) != "v" {
+								t.Errorf("%s: %v, %q", what, e.Keys, e.Values)
+							}
+						case CAS:
+							asked = "[cas k o n]"
+							if e.Applied != applied {
+								t.Errorf("%s: applied %t", what, e.Applied)
+							}
+							switch {
+							case err == errNoAnswer:
+								want.Unknown = 1
+							case err == nil && applied:
+								want.Applied = 1
+							case err == nil:
+								want.Refused = 1
+							}
+						case Time:
+							asked = "[time]"
+							// The request took 3 ms, and the store's clock 30 ms; 2 ms are for rounding.
+							if err == nil && (e.Time != 77_000 || e.Within != 35) {
+								t.Errorf("%s: %d to %d later", what, e.Time, e.Within)
+							}
+						}
+						if err != nil {
+							want.Failed = 1
+						}
+						if got := k.Stats(); got != want {
+							t.Errorf("%s: it counts %+v, want %+v", what, got, want)
+						}
+						if fmt.Sprint(s.asked) != asked {
+							t.Errorf("%s: it asks %v, want %s", what, s.asked, asked)
+						}
+						for i, ctx := range s.contexts {
+							if ctx.Err() == nil {
+								t.Errorf("%s: a context lives on", what)
+							}
+							if got := s.limits[i]; got != limit && i == 0 {
+								t.Errorf("%s, window %v: it waits %v, want %v", what, window, got, limit)
+							}
+						}
+					}
+				}
+			}
+		}
+	})
+	if _, _, err := storeTime(t.Context(), plainStore{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("the time of a store without a clock: %v", err)
+	}
+}
+
+// TestAskLineage: before every write, and before the configuration is read, the
+// store says where it is in its history, or nothing is asked of it.
+func TestAskLineage(t *testing.T) {
+	config := configKey("s")
+	for _, tt := range []struct {
+		action Action
+		asks   bool
+	}{
+		{Action{Kind: CAS, Key: "k"}, true}, {Action{Kind: Get, Key: config}, true}, {Action{Kind: GetMany, Keys: []string{"k", config}}, true},
+		{Action{Kind: Get, Key: "k"}, false}, {Action{Kind: GetMany, Keys: []string{"k"}}, false}, {Action{Kind: List, Key: "k"}, false}, {Action{Kind: Time}, false},
+	} {
+		for _, lost := range []error{nil, errNoAnswer} {
+			for _, wentBack := range []bool{false, true} {
+				s := &tellingStore{identity: "one", revision: 5, lost: lost}
+				k := &Keeper{store: s, name: "s", options: KeeperOptions{Timeout: 5 * time.Second}}
+				l := &lineageOf{store: s, identity: "one", durable: 5}
+				if wentBack {
+					l.durable = 6
+				}
+				e, back := k.ask(t.Context(), tt.action, l)
+				what := fmt.Sprintf("%+v, history %v, went back %t", tt.action, lost, wentBack)
+				if refused := tt.asks && (lost != nil || wentBack); !refused {
+					if back || e.Err != nil || len(s.asked) == 0 || s.lineages > 0 != tt.asks {
+						t.Errorf("%s: %+v, back %t, it asks %v", what, e, back, s.asked)
+					}
+					continue
+				}
+				if lost == nil && e.Err != ErrNotSent {
+					t.Errorf("%s: %v", what, e.Err)
+				}
+				if !errors.Is(e.Err, ErrNotSent) || lost != nil && !errors.Is(e.Err, lost) || back != (lost == nil) || len(s.asked) > 0 || e.Kind != Answered {
+					t.Errorf("%s: %+v, back %t, it asks %v", what, e, back, s.asked)
+				}
+				if got := k.Stats(); got != (KeeperStats{Requests: 1, Failed: 1}) {
+					t.Errorf("%s: it counts %+v", what, got)
+				}
+				for _, ctx := range s.contexts {
+					if ctx.Err() == nil {
+						t.Errorf("%s: a context lives on", what)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestWentBackLaw: a store went back if it is another one, or at an earlier revision
+// than one that an applied write and another answer have followed. What it says
+// serves for a second.
+func TestWentBackLaw(t *testing.T) {
+	for _, identity := range []string{"one", "two"} {
+		for _, durable := range []int64{math.MinInt64, 4} {
+			for _, settled := range []int64{math.MinInt64, 4, 6} {
+				for revision := int64(3); revision <= 7; revision++ {
+					synctest.Test(t, func(t *testing.T) {
+						s := &tellingStore{identity: identity, revision: revision}
+						l := &lineageOf{store: s, identity: "one", shown: 5, settled: max(settled, durable), durable: durable, asked: time.Now()}
+						was := *l
+						time.Sleep(time.Second - 1)
+						if back, err := l.wentBack(t.Context()); back || err != nil || s.lineages != 0 {
+							t.Errorf("within a second: %t, %v, asked %d times", back, err, s.lineages)
+						}
+						time.Sleep(time.Nanosecond)
+						back, err := l.wentBack(t.Context())
+						want := lineageOf{store: s, identity: identity, shown: revision, settled: was.settled, durable: was.settled, asked: time.Now()}
+						went := identity == "two" || revision < durable
+						switch {
+						case went:
+							want.settled, want.durable = math.MinInt64, math.MinInt64
+						case revision < was.settled:
+							want.settled, want.durable = was.durable, was.durable
+						}
+						if back != went || err != nil || s.lineages != 1 || *l != want {
+							t.Errorf("%s at %d after %+v: %t, %v, %+v, want %t, %+v", identity, revision, was, back, err, *l, went, want)
+						}
+					})
+				}
+			}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &tellingStore{identity: "one", revision: 5}
+		l := &lineageOf{store: s, shown: math.MinInt64, settled: math.MinInt64, durable: math.MinInt64}
+		if back, err := l.wentBack(t.Context()); back || err != nil || s.lineages != 1 || l.identity != "one" {
+			t.Errorf("the first time: %t, %v", back, err)
+		}
+		s = &tellingStore{lost: errNoAnswer}
+		l = &lineageOf{store: s}
+		for range 2 { // an error serves for nothing
+			if back, err := l.wentBack(t.Context()); back || err != errNoAnswer {
+				t.Errorf("no answer: %t, %v", back, err)
+			}
+		}
+		if s.lineages != 2 {
+			t.Errorf("it was asked %d times", s.lineages)
+		}
+	})
+}
+
+// A countingHolder fails as it is told.
+type countingHolder struct{ err error }
+
+func (h countingHolder) Begin(firn.Grant) error { return h.err }
+func (h countingHolder) Extend(time.Time) error { return h.err }
+func (h countingHolder) Seal()                  {}
+func (h countingHolder) Used() time.Time        { return time.Time{} }
+
+// TestActLaw: what a Keeper counts, logs and passes on of each action and of each
+// change of status.
+func TestActLaw(t *testing.T) {
+	const grantLine, windowLine = "grant not usable", "window not extended"
+	var log bytes.Buffer
+	var alarms []AlarmInfo
+	var told []Status
+	acting := func(h Holder) *Keeper {
+		log.Reset()
+		alarms, told = nil, nil
+		return &Keeper{holder: h, changed: make(chan struct{}), options: KeeperOptions{
+			Logger:  slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			OnAlarm: func(i AlarmInfo) { alarms = append(alarms, i) }, OnStatus: func(s Status) { told = append(told, s) },
+		}}
+	}
+	m := newRig(t, 4, nil).m
+	for _, err := range []error{nil, errNoAnswer} {
+		k := acting(countingHolder{err})
+		k.act(m, Action{Kind: Begin})
+		if got := k.Stats(); got != (KeeperStats{Acquired: 1}) || strings.Contains(log.String(), grantLine) != (err != nil) {
+			t.Errorf("begin, %v: %+v, %s", err, got, &log)
+		}
+		k = acting(countingHolder{err})
+		k.act(m, Action{Kind: Extend})
+		if got := k.Stats(); got != (KeeperStats{Renewed: 1}) || strings.Contains(log.String(), windowLine) != (err != nil) {
+			t.Errorf("extend, %v: %+v, %s", err, got, &log)
+		}
+	}
+	for kind := Cloned; kind <= MembersAhead; kind++ {
+		k := acting(countingHolder{})
+		i := AlarmInfo{Kind: kind, Node: 7, From: 1, Until: 2, By: 3}
+		k.act(m, Action{Kind: Alarm, Alarm: i})
+		if got := k.Stats(); got != (KeeperStats{Alarms: 1}) || !slices.Equal(alarms, []AlarmInfo{i}) || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("alarm %d: %+v, %+v, %s", kind, got, alarms, &log)
+		}
+		k.options.OnAlarm = nil
+		k.act(m, Action{Kind: Alarm, Alarm: i})
+	}
+	errs := []error{nil, errNoAnswer, errors.New(errNoAnswer.Error()), ErrDetached}
+	for before := Idle; before <= Leaving; before++ {
+		for now := Idle; now <= Leaving; now++ {
+			for _, was := range errs {
+				for _, err := range errs {
+					for _, gaveBack := range []bool{false, true} {
+						k := acting(countingHolder{})
+						k.status = Status{Phase: before, Err: was}
+						m.gaveBack = gaveBack
+						_, changed := k.Status()
+						status := Status{Phase: now, Err: err}
+						k.act(m, Action{Kind: Report, Status: status})
+						what := fmt.Sprintf("%v with %v after %v with %v, given back %t", now, err, before, was, gaveBack)
+						var want KeeperStats
+						if now == Losing && before != Losing {
+							want.Lost = 1
+						}
+						left := before == Leaving && (now == Idle || now == Joining)
+						if left && gaveBack {
+							want.Released = 1
+						}
+						if got := k.Stats(); got != want {
+							t.Errorf("%s: it counts %+v", what, got)
+						}
+						lines := map[string]bool{
+							"node number given back":     left && gaveBack,
+							"node number not given back": left && !gaveBack && now == Idle && err != nil,
+							"request failed":             err != nil && (was == nil || err.Error() != was.Error()),
+						}
+						for line, want := range lines {
+							if got := strings.Contains(log.String(), `"`+line+`"`); got != want {
+								t.Errorf("%s: it logs %q %t", what, line, got)
+							}
+						}
+						select {
+						case <-changed:
+						default:
+							t.Errorf("%s: nobody hears of it", what)
+						}
+						s, next := k.Status()
+						info, known := k.Info()
+						if s != status || next == changed || !slices.Equal(told, []Status{status}) || !known || info.Name != "s" {
+							t.Errorf("%s: %+v, %+v, %t", what, s, told, known)
+						}
+					}
+				}
+			}
+		}
+	}
+	k := acting(countingHolder{})
+	k.act(NewMachine(Settings{Random: random}), Action{Kind: Report, Status: Status{Phase: Joining}})
+	if _, known := k.Info(); known {
+		t.Error("it knows a configuration that was not read")
+	}
+	k.options.OnStatus = nil
+	k.act(m, Action{Kind: Report, Status: Status{Phase: Joining}})
+}
+
+// TestNewKeeperLaw: what a Keeper takes where it is told nothing, and that it takes
+// what it is told.
+func TestNewKeeperLaw(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := func(host string, random func() uint64) nodeRecord {
+		// The first write has it.
+		c := newConfigRecord(Config{Layout: firn.MustParseLayout("default,epoch=0"), MaxAhead: time.Second, Window: time.Minute})
+		c.Nonce = "n"
+		s := &recordStore{config: c.encode(), written: make(chan []byte, 1)}
+		k := NewKeeper(s, Settings{Name: "s", AllNodes: true, Host: host, Random: random}, countingHolder{}, nil)
+		defer func() {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = k.Close(ended)
+		}()
+		if err := k.Attach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r, err := decodeNode("k", <-s.written)
+		if err != nil || len(r.Owner) != 32 {
+			t.Errorf("it writes %+v, %v", r, err)
+		}
+		return r
+	}
+	if r := first("", nil); r.Host != cut(name, 64) || r.Owner == strings.Repeat("0", 32) {
+		t.Errorf("with nothing given: %+v", r)
+	}
+	one := uint64(0)
+	counting := func() uint64 { one++; return one } // which a pick needs
+	if r := first("ours", counting); r.Host != "ours" || r.Owner != "00000000000000010000000000000002" {
+		t.Errorf("with all given: %+v", r)
+	}
+	for given, want := range map[time.Duration]time.Duration{0: 5 * time.Second, -1: 5 * time.Second, 1: 1, time.Minute: time.Minute} {
+		var log bytes.Buffer
+		k := NewKeeper(plainStore{}, Settings{Name: "s", Random: func() uint64 { return 7 }}, countingHolder{},
+			&KeeperOptions{Timeout: given, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		k.options.Logger.Info("x")
+		if k.options.Timeout != want || k.options.Now == nil || !strings.Contains(log.String(), "sequencer=s") {
+			t.Errorf("timeout %v: %v; log %s", given, k.options.Timeout, &log)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A recordStore has a configuration and no record, and notes the first write.
+type recordStore struct {
+	config  []byte
+	written chan []byte
+}
+
+func (s *recordStore) Get(context.Context, string) ([]byte, error) { return s.config, nil }
+func (s *recordStore) GetMany(_ context.Context, keys []string) ([][]byte, error) {
+	return make([][]byte, len(keys)), nil
+}
+func (s *recordStore) List(context.Context, string, func(string, []byte) bool) error { return nil }
+func (s *recordStore) Close() error                                                  { return nil }
+func (s *recordStore) CAS(_ context.Context, _ string, _, next []byte) (bool, error) {
+	select {
+	case s.written <- next:
+	default:
+	}
+	return false, ErrNotSent
+}
+
+// TestKeeperWaits: a Wait whose context ends says what the member has met.
+func TestKeeperWaits(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range []error{nil, errNoAnswer} {
+		k := &Keeper{status: Status{Err: err}, done: make(chan struct{})}
+		got := k.Wait(ended, func(Status) bool { return false })
+		if !errors.Is(got, context.Canceled) || errors.Is(got, errNoAnswer) != (err != nil) || err == nil && got != context.Canceled {
+			t.Errorf("status %v: %v", err, got)
+		}
+		if err := k.Wait(ended, func(Status) bool { return true }); err != nil {
+			t.Errorf("what it waits for is so: %v", err)
+		}
+	}
+}

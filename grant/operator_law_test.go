@@ -1,0 +1,497 @@
+package grant
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A mapStore keeps values in a map. Before a CAS it calls before, whose error it
+// returns.
+type mapStore struct {
+	mu     sync.Mutex // guards values
+	values map[string][]byte
+	before func(key string, next []byte) (applied bool, err error)
+	writes []string
+}
+
+func (s *mapStore) Close() error { return nil }
+
+func (s *mapStore) Get(_ context.Context, key string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.values[key], nil
+}
+
+func (s *mapStore) List(_ context.Context, prefix string, yield func(string, []byte) bool) error {
+	s.mu.Lock()
+	all := maps.Clone(s.values)
+	s.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if strings.HasPrefix(key, prefix) && !yield(key, all[key]) {
+			break
+		}
+	}
+	return nil
+}
+
+func (s *mapStore) CAS(_ context.Context, key string, old, next []byte) (bool, error) {
+	s.writes = append(s.writes, key)
+	if s.before != nil {
+		if applied, err := s.before(key, next); err != nil {
+			return applied, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !bytes.Equal(s.values[key], old) {
+		return false, nil
+	}
+	s.values[key] = next
+	return true, nil
+}
+
+// sequencerStore is a store with a sequencer "s", whose configuration it returns.
+func sequencerStore(change func(*configRecord)) (*mapStore, configRecord) {
+	c := newConfigRecord(Config{Layout: firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0"), MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second})
+	c.Nonce, c.Created = "n", rigTime-1_000_000
+	if change != nil {
+		change(&c)
+	}
+	return &mapStore{values: map[string][]byte{configKey("s"): c.encode()}}, c
+}
+
+func at(ms int64) func() time.Time { return func() time.Time { return time.UnixMilli(ms) } }
+
+// TestClosingLaw: which records one step of a destroy or detach writes, which
+// windows it waits for, and which free records it has yet to prove.
+func TestClosingLaw(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	const contested, fails = 1, 2
+	seen := make(map[string]int)
+	for range 20_000 {
+		s, c := sequencerStore(func(c *configRecord) { c.LongestWindow = 9000 })
+		longest := int64(50 + 9000)
+		now := int64(rigTime)
+		done := closing{records: make(map[string][]byte), sure: make(map[string]bool)}
+		var waits []uint64
+		var writes, free []string
+		var wantErr error
+		trouble := make(map[string]int)
+		applied := make(map[string]bool)
+		for node := range uint64(1 + random.IntN(4)) {
+			key := nodeKey("s", node, 15)
+			n := nodeRecord{Version: 2, Nonce: "n", Owner: pickOne(random, "a", ""), Until: now + pickOne[int64](random, -1, 0, 5), Host: "h"}
+			n.Wall = now + pickOne[int64](random, 0, -longest-1, -longest, 1-longest, longest, longest+1)
+			n.State = pickOne(random, flagHeld, flagClosing, flagFree)
+			ours := random.IntN(3) == 0 // this operation wrote it, or what was there before it
+			if ours {
+				done.records[key] = n.encode()
+				if n.State == flagFree {
+					was := n
+					was.State, was.Nonce, was.Owner = flagClosing, "before", pickOne(random, n.Owner, "b")
+					done.records[key] = was.encode()
+					ours = was.Owner == n.Owner
+				}
+			}
+			sure := random.IntN(2) == 0
+			if sure {
+				done.sure[key] = true
+			}
+			s.values[key] = n.encode()
+			if wantErr != nil && !errors.Is(wantErr, errContested) {
+				continue // it is over
+			}
+			switch {
+			case n.State == flagFree && n.Owner == "" && max(now-n.Wall, n.Wall-now) <= longest:
+				waits = append(waits, node)
+				continue
+			case n.State == flagFree:
+				// Its owner gave it back when it found what this operation wrote.
+				was, err := decodeNode(key, done.records[key])
+				if known := err == nil && was.Owner == n.Owner || err != nil && n.Owner == ""; !sure || !known {
+					free = append(free, key)
+				}
+				continue
+			}
+			if n.Until >= now {
+				waits = append(waits, node)
+			}
+			if ours {
+				applied[key] = true
+				continue
+			}
+			writes = append(writes, key)
+			switch trouble[key] = random.IntN(6); trouble[key] {
+			case contested:
+				wantErr = errContested
+			case fails:
+				wantErr = errNoAnswer
+			default:
+				applied[key] = true
+			}
+		}
+		s.before = func(key string, _ []byte) (bool, error) {
+			switch trouble[key] {
+			case contested:
+				s.values[key] = []byte("another")
+			case fails:
+				return random.IntN(2) == 0, errNoAnswer
+			}
+			return false, nil
+		}
+		before := maps.Clone(s.values)
+		known := maps.Clone(done.records)
+		waiting, gotFree, err := done.windows(t.Context(), s, c.info("s"), now)
+		what := fmt.Sprintf("%s of %s: wait for %v, free %v, %v", before, known, waiting, gotFree, err)
+		if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) || wantErr == errNoAnswer && errors.Is(err, errContested) {
+			t.Fatalf("%s: want %v", what, wantErr)
+		}
+		seen[fmt.Sprint(wantErr, len(waits) > 0, len(free) > 0)]++
+		if !slices.Equal(s.writes, writes) {
+			t.Fatalf("%s: it writes %v, want %v", what, s.writes, writes)
+		}
+		for key := range applied {
+			if !done.sure[key] || !bytes.Equal(done.records[key], s.values[key]) {
+				t.Fatalf("%s: it does not know that %s is closed", what, key)
+			}
+			was, _ := decodeNode(key, before[key])
+			is, err := decodeNode(key, s.values[key])
+			if slices.Contains(writes, key) {
+				was.State, was.Nonce = flagClosing, is.Nonce
+			}
+			if err != nil || is != was {
+				t.Fatalf("%s: %s is %+v, want %+v", what, key, is, was)
+			}
+		}
+		for _, key := range writes {
+			if !applied[key] && !bytes.Equal(done.records[key], known[key]) {
+				t.Fatalf("%s: it takes %s for written", what, key)
+			}
+		}
+		if wantErr == errNoAnswer {
+			continue
+		}
+		var nodes []uint64
+		for _, n := range waiting {
+			nodes = append(nodes, n.Node)
+		}
+		if !slices.Equal(nodes, waits) {
+			t.Fatalf("%s: want to wait for %v", what, waits)
+		}
+		if got := slices.Sorted(maps.Keys(gotFree)); !slices.Equal(got, free) {
+			t.Fatalf("%s: want free %v", what, free)
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("%v", seen)
+	}
+}
+
+// TestForeignKeys: keys of a sequencer that are no node ID's, and damaged records,
+// keep neither a destroy nor a repair from the others.
+func TestForeignKeys(t *testing.T) {
+	held := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagHeld}
+	foreign := map[string][]byte{nodesPrefix("s") + "-": held.encode(), nodesPrefix("s") + "00": []byte("{")}
+	s, _ := sequencerStore(nil)
+	maps.Copy(s.values, foreign)
+	if report, err := Fence(t.Context(), s, "s", &FenceOptions{Now: at(rigTime), DryRun: true}); err != nil || report.Nodes != 0 || len(report.Damaged) != 2 {
+		t.Errorf("Fence = %+v, %v", report, err)
+	}
+	s.values[nodeKey("s", 3, 15)] = held.encode()
+	if info, err := Destroy(t.Context(), s, "s", &AdminOptions{Now: at(rigTime)}); err != nil || info.State != Destroyed {
+		t.Errorf("Destroy = %+v, %v", info, err)
+	}
+	if n, err := LookupNode(t.Context(), s, Info{Name: "s", Config: Config{Layout: firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0")}}, 3); err != nil || !n.Closing {
+		t.Errorf("node ID 3 is %+v, %v", n, err)
+	}
+	for key, value := range foreign {
+		if !bytes.Equal(s.values[key], value) {
+			t.Errorf("%s was closed", key)
+		}
+	}
+	s, _ = sequencerStore(nil)
+	maps.Copy(s.values, foreign)
+	ahead := held
+	ahead.Until, ahead.Gap = rigTime+1_000_000, span{rigTime - 10, rigTime + 900_000}
+	s.values[nodeKey("s", 3, 15)] = ahead.encode()
+	if report, err := Repair(t.Context(), s, "s", &RepairOptions{Now: at(rigTime)}); err != nil || report.Sequencer != "s" || len(report.Nodes) != 1 || len(report.Damaged) != 1 {
+		t.Errorf("Repair = %+v, %v", report, err)
+	}
+	for key, value := range foreign {
+		if !bytes.Equal(s.values[key], value) {
+			t.Errorf("%s was written", key)
+		}
+	}
+}
+
+// TestRepairRaces: a repair leaves a record alone that was written since it was
+// listed, unless it is still to be repaired; and all, if one is of a newer version.
+func TestRepairRaces(t *testing.T) {
+	key := nodeKey("s", 3, 15)
+	ahead := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime + 1_000_000, Wall: rigTime, State: flagHeld, Gap: span{rigTime - 10, rigTime + 900_000}}
+	limit := int64(rigTime + 50 + 2*6000)
+	for name, tt := range map[string]struct {
+		floor   int64
+		change  func(n *nodeRecord)
+		repairs bool
+	}{
+		"the same":                        {change: func(n *nodeRecord) { n.Nonce = "m" }, repairs: true},
+		"a mark at the limit":             {change: func(n *nodeRecord) { n.Until, n.Gap[1] = limit, limit-1 }},
+		"a mark behind the limit":         {change: func(n *nodeRecord) { n.Until, n.Gap[1] = limit+1, limit-1 }, repairs: true},
+		"a mark at the floor":             {floor: limit + 7, change: func(n *nodeRecord) { n.Until, n.Gap[1] = limit+7, limit-1 }},
+		"a mark behind the floor":         {floor: limit + 7, change: func(n *nodeRecord) { n.Until, n.Gap[1] = limit+8, limit-1 }, repairs: true},
+		"a floor below the limit":         {floor: limit - 7, change: func(n *nodeRecord) { n.Until, n.Gap[1] = limit-6, limit-9 }},
+		"without a gap":                   {change: func(n *nodeRecord) { n.Gap = span{} }},
+		"with a gap that has ended":       {change: func(n *nodeRecord) { n.Gap[1] = rigTime }},
+		"damaged":                         {},
+		"without a nonce":                 {change: func(n *nodeRecord) { n.Nonce = "" }},
+		"a mark at the floor when listed": {floor: ahead.Until, change: func(n *nodeRecord) {}},
+	} {
+		s, _ := sequencerStore(func(c *configRecord) {
+			if tt.floor != 0 {
+				c.Floor = tt.floor
+			}
+		})
+		s.values[key] = ahead.encode()
+		var written []byte
+		meddles := &meddledStore{mapStore: s, key: key}
+		if tt.change == nil {
+			written = []byte("{")
+		} else {
+			n := ahead
+			tt.change(&n)
+			written = n.encode()
+		}
+		meddles.value = written
+		report, err := Repair(t.Context(), meddles, "s", &RepairOptions{Now: at(rigTime)})
+		if listed := tt.floor < ahead.Until; err != nil || (len(report.Nodes) == 1) != listed {
+			t.Errorf("%s: %+v, %v", name, report, err)
+		}
+		n, err := decodeNode(key, s.values[key])
+		if repaired := err == nil && n.Spoiled.length() > 0; repaired != tt.repairs || !repaired && !bytes.Equal(s.values[key], written) {
+			t.Errorf("%s: it is %s, before %s, want repaired %t", name, s.values[key], written, tt.repairs)
+		}
+	}
+	s, _ := sequencerStore(nil)
+	s.values[key] = ahead.encode()
+	s.values[nodeKey("s", 4, 15)] = []byte(`{"v":99}`)
+	if _, err := Repair(t.Context(), s, "s", &RepairOptions{Now: at(rigTime)}); !errors.Is(err, ErrNewerVersion) || len(s.writes) > 0 {
+		t.Errorf("beside a newer record: %v, and it writes %v", err, s.writes)
+	}
+}
+
+// A meddledStore puts a value in the place of one that was listed.
+type meddledStore struct {
+	*mapStore
+	key   string
+	value []byte
+}
+
+func (s *meddledStore) List(ctx context.Context, prefix string, yield func(string, []byte) bool) error {
+	err := s.mapStore.List(ctx, prefix, yield)
+	s.values[s.key] = s.value
+	return err
+}
+
+// TestFenceSpans: what a fence makes of a span that a repair has set apart, and of
+// marks before 1970.
+func TestFenceSpans(t *testing.T) {
+	const floor = rigTime
+	for _, tt := range []struct {
+		now           int64
+		until, want   int64
+		spoiled, kept span
+		gap, left     span
+	}{
+		{until: floor + 5, want: floor + 5},
+		{until: floor - 5, want: floor},
+		{until: floor - 5, want: floor, spoiled: span{floor, floor + 9}, kept: span{floor, floor + 9}},
+		{until: floor - 5, want: floor + 9, spoiled: span{floor - 1, floor + 9}},
+		{until: floor - 5, want: floor, spoiled: span{floor - 3, floor - 1}},
+		{until: floor + 5, want: floor + 5, gap: span{floor - 4, floor + 5}, left: span{floor, floor + 5}},
+		{until: floor + 5, want: floor + 5, gap: span{floor - 4, floor}},
+		{until: floor + 5, want: floor + 5, gap: span{floor + 1, floor + 5}, left: span{floor + 1, floor + 5}},
+	} {
+		for _, shift := range []int64{0, -rigTime - 1_000_000} { // before 1970 as well
+			by := func(s span) span {
+				if s == (span{}) {
+					return s
+				}
+				return span{s[0] + shift, s[1] + shift}
+			}
+			s, _ := sequencerStore(nil)
+			key := nodeKey("s", 3, 15)
+			s.values[key] = nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: tt.until + shift, Wall: floor + shift, State: flagHeld, Spoiled: by(tt.spoiled), Gap: by(tt.gap)}.encode()
+			done, err := fenceNode(t.Context(), s, key, floor+shift, floor+shift-7, 2)
+			n, decodeErr := decodeNode(key, s.values[key])
+			if !done || err != nil || decodeErr != nil || n.Until != tt.want+shift || n.Spoiled != by(tt.kept) || n.Gap != by(tt.left) || n.Owner != "" || n.Wall != floor+shift-7 {
+				t.Errorf("%+v, shifted by %d: %+v, %v, %v", tt, shift, n, err, decodeErr)
+			}
+		}
+	}
+}
+
+// TestFenceFloor: the least time from a fence to a new window is 30 s and what
+// clocks may differ; and a configuration of the very moment at which the latest record
+// was written may be younger than the restore.
+func TestFenceFloor(t *testing.T) {
+	for _, created := range []int64{-1, 0, 1} { // since the latest record
+		s, c := sequencerStore(func(c *configRecord) { c.Created = rigTime - 90_000_000 + created })
+		s.values[nodeKey("s", 3, 15)] = nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime, Wall: rigTime - 90_000_000, State: flagFree}.encode()
+		report, err := Fence(t.Context(), s, "s", &FenceOptions{Now: at(rigTime), DryRun: true})
+		if want := rigTime + c.MaxAhead + 30_000 + 10_000; err != nil || report.Floor.UnixMilli() != want || report.Unsure != (created >= 0) {
+			t.Errorf("created %d ms after the latest record: %+v, %v; want the floor at %d", created, report, err, want)
+		}
+	}
+}
+
+// TestMismatchOfDestroyed: a destroyed sequencer is created again with its own layout
+// only, and the error has both.
+func TestMismatchOfDestroyed(t *testing.T) {
+	s, c := sequencerStore(func(c *configRecord) { c.State = Destroyed })
+	other := Config{Layout: firn.MustParseLayout("default"), MaxAhead: time.Second, Window: time.Minute}
+	_, err := Create(t.Context(), s, "s", other, time.UnixMilli(rigTime))
+	want := MismatchError{Sequencer: "s", Field: "layout", Want: other.Layout.String(), Have: c.Layout.String()}
+	if m := (*MismatchError)(nil); !errors.As(err, &m) || *m != want {
+		t.Errorf("%v, want %v", err, &want)
+	}
+	if err := c.config().compare("s", other); !errors.As(err, new(*MismatchError)) || err.(*MismatchError).Sequencer != "s" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestLookupNodeFails: an error of the store is one of LookupNode.
+func TestLookupNodeFails(t *testing.T) {
+	_, c := sequencerStore(nil)
+	s := &tellingStore{err: errNoAnswer}
+	if _, err := LookupNode(t.Context(), s, c.info("s"), 3); !errors.Is(err, errNoAnswer) || !strings.Contains(err.Error(), "node ID 3") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSettleRaces: a write that another was faster than is made again at once, for
+// ever so often; one that the store calls applied and failed is unknown.
+func TestSettleRaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := sequencerStore(nil)
+		left := 20
+		s.before = func(key string, _ []byte) (bool, error) {
+			if left--; left >= 0 {
+				c, err := decodeConfig(key, s.values[key])
+				c.Nonce = fmt.Sprint("another", left)
+				s.values[key] = c.encode()
+				return false, err
+			}
+			return false, nil
+		}
+		began := time.Now()
+		if _, err := AttachAll(t.Context(), s, "s"); err != nil || len(s.writes) != 21 || time.Since(began) != 0 {
+			t.Errorf("%v after %d writes in %v", err, len(s.writes), time.Since(began))
+		}
+		s.before = func(string, []byte) (bool, error) { return true, errNoAnswer }
+		s.writes = nil
+		if _, err := AttachAll(t.Context(), s, "s"); !errors.Is(err, errNoAnswer) || len(s.writes) != settleTry {
+			t.Errorf("applied with an error: %v after %d writes", err, len(s.writes))
+		}
+	})
+}
+
+// TestDestroyLooksTwice: free records are read before and after a write that was
+// applied. If the second look shows anything else, or fails, the operation does not end.
+func TestDestroyLooksTwice(t *testing.T) { synctest.Test(t, testDestroyLooksTwice) }
+
+func testDestroyLooksTwice(t *testing.T) {
+	free := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagFree}
+	key, other := nodeKey("s", 3, 15), nodeKey("s", 4, 15)
+	for name, meddle := range map[string]func(s *mapStore){
+		"nothing": func(*mapStore) {},
+		"other bytes": func(s *mapStore) {
+			n := free
+			n.Nonce = "m"
+			s.values[key] = n.encode()
+		},
+		"a window that has ended": func(s *mapStore) {
+			n := free
+			n.State = flagHeld
+			s.values[other] = n.encode()
+		},
+		"another that is free": func(s *mapStore) { s.values[other] = free.encode() },
+		"a window": func(s *mapStore) {
+			n := free
+			n.State, n.Until = flagHeld, rigTime+100
+			s.values[other] = n.encode()
+		},
+	} {
+		for _, fails := range []bool{false, true} { // to close what it finds
+			s, _ := sequencerStore(nil)
+			s.values[key] = free.encode()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			configs, ends := 0, false
+			s.before = func(k string, next []byte) (bool, error) {
+				if k != configKey("s") {
+					if fails {
+						return false, errNoAnswer
+					}
+					return false, nil
+				}
+				if configs++; configs == 2 { // between the looks
+					meddle(s)
+				}
+				c, err := decodeConfig(k, next)
+				ends = ends || configs == 3 && c.State == Destroyed
+				if configs == 3 {
+					cancel()
+				}
+				return false, err
+			}
+			_, got := Destroy(ctx, s, "s", &AdminOptions{Now: at(rigTime)})
+			cancel()
+			if ends != (name == "nothing" || name == "a window that has ended" && !fails) {
+				t.Errorf("%s between the looks, fails %t: ended %t, %v", name, fails, ends, got)
+			}
+		}
+	}
+}
+
+// TestDestroyWrites: while it waits, a destroy writes the configuration once, looks
+// as often as it is told, and needs no proof of what the owner gave back to it.
+func TestDestroyWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.UnixMilli(rigTime)))
+		s, _ := sequencerStore(nil)
+		key := nodeKey("s", 3, 15)
+		s.values[key] = nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime + 6000, Wall: rigTime, State: flagHeld}.encode()
+		go func() {
+			time.Sleep(5500 * time.Millisecond) // its owner
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			n, err := decodeNode(key, s.values[key])
+			if err != nil || n.State != flagClosing {
+				t.Errorf("node ID 3 is %+v, %v", n, err)
+			}
+			n.State, n.Nonce, n.Until = flagFree, "released", rigTime+1
+			s.values[key] = n.encode()
+		}()
+		if _, err := Destroy(t.Context(), s, "s", &AdminOptions{Poll: time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(time.UnixMilli(rigTime)); took != 6*time.Second {
+			t.Errorf("it took %v, want a look every second", took)
+		}
+		if want := []string{configKey("s"), key, configKey("s")}; !slices.Equal(s.writes, want) {
+			t.Errorf("it wrote %v, want %v", s.writes, want)
+		}
+	})
+}

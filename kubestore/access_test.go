@@ -1,0 +1,281 @@
+//go:build unix
+
+package kubestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/kubestore/kubetest"
+)
+
+// manifests are the files that operators apply.
+var manifests = filepath.Join("..", "deploy", "kubernetes")
+
+// eventually waits until something is so.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for begin := time.Now(); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// role applies rbac.yaml in a new namespace, and returns the namespace and a
+// kubeconfig of its service account.
+func role(t testing.TB, c *kubetest.Cluster) (namespace, kubeconfig string) {
+	t.Helper()
+	namespace = newNamespace(t, c)
+	c.Apply(namespace, filepath.Join(manifests, "rbac.yaml"))
+	return namespace, c.Kubeconfig("", namespace, c.Token(namespace, "firn"))
+}
+
+const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/%s/leases/"
+
+// TestRole: the role in deploy/kubernetes is enough for all that a Store does,
+// and does not allow deletion.
+func TestRole(t *testing.T) {
+	c := sharedCluster(t)
+	namespace, kubeconfig := role(t, c)
+	var warnings []string
+	s := open(t, Options{Kubeconfig: kubeconfig, Warn: func(w string) { warnings = append(warnings, w) }})
+	if len(warnings) > 0 {
+		t.Errorf("Open warns: %q, want nothing", warnings)
+	}
+	mustCAS(t, s, "a", nil, []byte("1"))
+	mustCAS(t, s, "a", []byte("1"), []byte("2"))
+	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("3")); ok || err != nil {
+		t.Errorf("CAS = %v, %v, want false", ok, err)
+	}
+	n := 0
+	if err := s.List(t.Context(), "", func(string, []byte) bool { n++; return true }); err != nil || n != 1 {
+		t.Errorf("List yields %d keys, %v, want 1", n, err)
+	}
+	told := s.Watch(t.Context(), "a")
+	<-told // it begins
+	<-told // what is there
+	user := "system:serviceaccount:" + namespace + ":firn"
+	path := fmt.Sprintf(leasesPath, namespace)
+	for _, path := range []string{path + "firn.a", path + "firn-identity", path} {
+		if code, text := c.Do("DELETE", path, "", user); code != http.StatusForbidden {
+			t.Errorf("DELETE %s as %s: %d %s, want 403", path, user, code, text)
+		}
+	}
+}
+
+// TestDenied: what a user may not do is certainly not applied, and the errors of
+// Open say what to do.
+func TestDenied(t *testing.T) {
+	c := sharedCluster(t)
+	namespace, kubeconfig := role(t, c)
+	s := open(t, Options{Kubeconfig: kubeconfig})
+	mustCAS(t, s, "a", nil, []byte("1"))
+	refuse := func(s grant.Store, what string) {
+		t.Helper()
+		for key, old := range map[string][]byte{"a": []byte("1"), "b": nil} {
+			if ok, err := s.CAS(t.Context(), key, old, []byte("2")); ok || !errors.Is(err, grant.ErrNotSent) {
+				t.Errorf("%s: CAS(%q) = %v, %v, want grant.ErrNotSent", what, key, ok, err)
+			}
+		}
+	}
+	rules := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace + "/roles/firn-store"
+	for _, verbs := range []string{`"get","list","watch"`, `"get","list"`, `"list"`} {
+		c.Patch(rules, `{"rules":[{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":[`+verbs+`]}]}`)
+		eventually(t, "the role allows "+verbs, func() bool {
+			_, err := s.CAS(t.Context(), "new", nil, []byte("1"))
+			_, getErr := s.Get(t.Context(), "a")
+			return err != nil && (getErr == nil) == strings.Contains(verbs, "get")
+		})
+		refuse(s, "with "+verbs)
+	}
+	var warnings []string
+	open(t, Options{Kubeconfig: kubeconfig, Warn: func(w string) { warnings = append(warnings, w) }})
+	if text := strings.Join(warnings, "; "); !strings.Contains(text, "cannot get, watch, create, update leases in namespace "+namespace) {
+		t.Errorf("Open warns %q, want what is missing", warnings)
+	}
+
+	for name, tt := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"another namespace":  {Options{Kubeconfig: kubeconfig, Namespace: "default"}, "permission denied: "},
+		"no namespace":       {Options{Kubeconfig: c.Kubeconfig("", "not-there", "")}, "namespace not-there not found: create it with kubectl create namespace not-there"},
+		"a token of nobody":  {Options{Kubeconfig: c.Kubeconfig("", namespace, "wrong")}, "does not know this user"},
+		"nothing listens":    {Options{Kubeconfig: c.Kubeconfig("https://127.0.0.1:1", namespace, "")}, "connection refused"},
+		"no TLS":             {Options{Kubeconfig: c.Kubeconfig("http://"+c.Address, namespace, "")}, "is not a Kubernetes API server"},
+		"no such file":       {Options{Kubeconfig: "/nonexistent"}, "/nonexistent"},
+		"no such context":    {Options{Kubeconfig: kubeconfig, Context: "other"}, `context "other" does not exist`},
+		"a bad prefix":       {Options{Kubeconfig: kubeconfig, Prefix: "Firn"}, `prefix "Firn"`},
+		"a bad namespace":    {Options{Kubeconfig: kubeconfig, Namespace: "a/b"}, `namespace "a/b"`},
+		"a negative timeout": {Options{Kubeconfig: kubeconfig, Timeout: -1}, "Timeout is -1ns"},
+	} {
+		if tt.o.Timeout == 0 {
+			tt.o.Timeout = 2 * time.Second
+			if name == "no namespace" || name == "another namespace" {
+				tt.o.Timeout = time.Minute
+			}
+		}
+		s, err := Open(t.Context(), tt.o)
+		if err == nil {
+			_ = s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: Open = %v, want an error with %q", name, err, tt.want)
+		}
+	}
+}
+
+// TestQuota: a quota answers 403, and 409 when its count has changed meanwhile;
+// neither is a conflict of the Lease. A write that used up the quota and was sent
+// twice is refused for its own sake.
+func TestQuota(t *testing.T) {
+	c := sharedCluster(t)
+	namespace := newNamespace(t, c)
+	p := startProxy(t, c)
+	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
+	quotas := "/api/v1/namespaces/" + namespace + "/resourcequotas"
+	c.Must("POST", quotas, `{"metadata":{"name":"q"},"spec":{"hard":{"count/leases.coordination.k8s.io":"2"}}}`)
+	// A controller would count; none runs.
+	if code, text := c.Patch(quotas+"/q/status", `{"status":{"hard":{"count/leases.coordination.k8s.io":"2"},"used":{"count/leases.coordination.k8s.io":"1"}}}`); code != http.StatusOK {
+		t.Fatalf("set the quota's status: %d %s", code, text)
+	}
+	eventually(t, "the quota counts", func() bool {
+		code, _ := c.Do("POST", fmt.Sprintf(leasesPath, namespace)+"?dryRun=All", `{"metadata":{"name":"x"}}`)
+		return code == http.StatusCreated
+	})
+	p.set(func(w http.ResponseWriter, q *http.Request, pass func() passed) bool {
+		if q.Method == http.MethodGet {
+			return false
+		}
+		pass()
+		a := pass()
+		if a.code != http.StatusForbidden && a.code != http.StatusConflict {
+			t.Errorf("a copy of the write is answered %d %s", a.code, a.body)
+		}
+		t.Logf("a copy of a write that used up the quota is answered %d", a.code)
+		a.to(w)
+		return true
+	})
+	ok, err := s.CAS(t.Context(), "a", nil, []byte("1"))
+	p.set(nil)
+	if ok || err == nil || errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS that used up the quota and was sent twice = %v, %v, want an unknown result: it was applied", ok, err)
+	}
+	ok, err = s.CAS(t.Context(), "b", nil, []byte("1"))
+	if ok || !errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "exceeded quota") {
+		t.Errorf("CAS beyond the quota = %v, %v, want grant.ErrNotSent that names the quota", ok, err)
+	}
+}
+
+// TestAdmissionPolicy: with the policy in deploy/kubernetes a Store works as
+// before, nobody deletes its Leases or takes their label away, and namespaces
+// can be deleted.
+func TestAdmissionPolicy(t *testing.T) {
+	c := sharedCluster(t)
+	namespace, kubeconfig := role(t, c)
+	path := fmt.Sprintf(leasesPath, namespace)
+	s := open(t, Options{Kubeconfig: kubeconfig})
+	mustCAS(t, s, "a", nil, []byte("1"))
+	c.Must("POST", path, `{"metadata":{"name":"of-another"}}`)
+	c.Apply("", filepath.Join(manifests, "admission-policy.yaml"))
+	policies := "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+	t.Cleanup(func() {
+		c.Must("DELETE", policies+"ybindings/firn-leases", "")
+		c.Must("DELETE", policies+"ies/firn-leases", "")
+		c.Must("POST", fmt.Sprintf(leasesPath, "default"), `{"metadata":{"name":"firn.last","labels":{"app.kubernetes.io/managed-by":"firn"}}}`)
+		eventually(t, "the policy is gone", func() bool {
+			code, _ := c.Do("DELETE", fmt.Sprintf(leasesPath, "default")+"firn.last", "")
+			return code == http.StatusOK
+		})
+	})
+	const denied = http.StatusUnprocessableEntity
+	eventually(t, "the policy is in force", func() bool {
+		code, _ := c.Do("DELETE", path+"firn.a?dryRun=All", "")
+		return code == denied
+	})
+	for name, do := range map[string]func() (int, []byte){
+		"delete":              func() (int, []byte) { return c.Do("DELETE", path+"firn.a", "") },
+		"delete the identity": func() (int, []byte) { return c.Do("DELETE", path+"firn-identity", "") },
+		"delete all":          func() (int, []byte) { return c.Do("DELETE", path, "") },
+		"delete all with the label": func() (int, []byte) {
+			return c.Do("DELETE", path+"?labelSelector=app.kubernetes.io/managed-by=firn", "")
+		},
+		"delete as garbage": func() (int, []byte) {
+			return c.Do("DELETE", path+"firn.a", "", "system:serviceaccount:kube-system:generic-garbage-collector", "system:masters")
+		},
+		"remove the label": func() (int, []byte) {
+			return c.Patch(path+"firn.a", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`)
+		},
+		"remove all labels": func() (int, []byte) { return c.Patch(path+"firn.a", `{"metadata":{"labels":null}}`) },
+		"change the label": func() (int, []byte) {
+			return c.Patch(path+"firn.a", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"}}}`)
+		},
+		"delete as the manager does": func() (int, []byte) {
+			return c.Do("DELETE", path+"firn.a", "", "system:kube-controller-manager", "system:masters")
+		},
+	} {
+		if code, text := do(); code != denied || !strings.Contains(string(text), "Lease of Firn's") {
+			t.Errorf("%s: %d %s, want %d with Firn's message", name, code, text, denied)
+		}
+	}
+	if code, text := c.Patch(path+"firn.a", `{"metadata":{"labels":{"team":"a"}}}`); code != http.StatusOK {
+		t.Errorf("add a label: %d %s, want 200", code, text)
+	}
+	mustCAS(t, s, "a", []byte("1"), []byte("2"))
+	if code, text := c.Do("DELETE", path+"of-another", ""); code/100 != 2 && code != http.StatusNotFound {
+		t.Errorf("delete a Lease of another program: %d %s, want success", code, text)
+	}
+
+	// What the namespace controller does, in the order in which it does it.
+	if code, text := c.Do("DELETE", "/api/v1/namespaces/"+namespace, ""); code/100 != 2 {
+		t.Fatalf("delete the namespace: %d %s", code, text)
+	}
+	if code, text := c.Do("DELETE", path+"firn.a", ""); code != denied {
+		t.Errorf("delete as the administrator in a namespace that is being deleted: %d %s, want %d", code, text, denied)
+	}
+	if code, text := c.Do("DELETE", path+"firn.a", "", "system:kube-controller-manager", "system:masters"); code/100 != 2 {
+		t.Errorf("delete as the controller manager in a namespace that is being deleted: %d %s, want success", code, text)
+	}
+	controller := []string{"system:serviceaccount:kube-system:namespace-controller", "system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}
+	if code, text := c.Do("DELETE", path, "", controller...); code/100 != 2 {
+		t.Errorf("delete all as the namespace controller: %d %s, want success", code, text)
+	}
+	if _, text := c.Do("GET", path, ""); !strings.Contains(string(text), `"items":[]`) {
+		t.Errorf("leases are left in the namespace: %s", text)
+	}
+}
+
+// TestLineageOfNamespaces: a namespace that was deleted and created again is
+// another store.
+func TestLineageOfNamespaces(t *testing.T) {
+	c := sharedCluster(t)
+	namespace := newNamespace(t, c)
+	s := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
+	first, _, err := s.Lineage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// No controller runs that would empty a namespace, so its Leases are deleted here.
+	c.Must("DELETE", fmt.Sprintf(leasesPath, namespace), "")
+	second, _, err := s.Lineage(t.Context())
+	if err != nil || second == first || second == "" {
+		t.Errorf("Lineage = %q, %v after all leases were deleted, want another than %q", second, err, first)
+	}
+	again := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, ""), Prefix: "other"})
+	if id, _, err := again.Lineage(t.Context()); id != second || err != nil {
+		t.Errorf("Lineage of another prefix = %q, %v, want %q", id, err, second)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := s.Lineage(ctx); !errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("Lineage = %v, want grant.ErrNotSent", err)
+	}
+}

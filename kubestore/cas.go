@@ -1,0 +1,192 @@
+package kubestore
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// settleTime is how long a CAS that was refused looks for what refused it.
+const settleTime = 5 * time.Second
+
+// CAS puts next in the place of old. It reads the Lease, and replaces it if it
+// still has the resourceVersion that was read; a key that is absent is created.
+// The write is sent once, and carries a mark that no other write has, so that
+// CAS can tell whether it was applied when the answer is a refusal: something
+// between, such as a load balancer, may have sent it twice.
+func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if err := grant.CheckKey(key); err != nil {
+		return false, err
+	}
+	if err := grant.CheckValue(next); err != nil {
+		return false, err
+	}
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	var applied bool
+	if len(old) == 0 {
+		applied, err = s.create(call, key, next)
+	} else {
+		applied, err = s.replace(call, key, old, next)
+	}
+	if err != nil {
+		return false, s.failed(ctx, fmt.Sprintf("replace key %q", key), err)
+	}
+	return applied, nil
+}
+
+// newMark is of one write.
+func newMark() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
+
+// create is CAS where the key is absent.
+func (s *Store) create(ctx context.Context, key string, next []byte) (bool, error) {
+	name, _ := nameOf(s.prefix, key)
+	l, mark := newLease(s.namespace, name), newMark()
+	l.set(s.prefix, key, next, mark)
+	l.Metadata.Annotations[createdAnnotation] = mark
+	got, sent, err := s.write(ctx, http.MethodPost, s.url("", nil), l)
+	var r *refusal
+	switch {
+	case !sent:
+		return false, notSent(err)
+	case err == nil:
+		return s.confirm(got, "", mark)
+	case !errors.As(err, &r) || !r.ofLease("AlreadyExists", name) && !r.isDenial():
+		return false, err
+	}
+	// A copy of the request may have created it before this one was refused.
+	now, e := s.fetch(ctx, name)
+	switch {
+	case r.isDenial() && is(e, r.code): // nor may it be read
+		return false, notSent(err)
+	case e != nil:
+		return false, fmt.Errorf("%w; reading the lease afterwards: %w", err, e)
+	case now != nil && now.Metadata.Annotations[createdAnnotation] == mark:
+		return false, fmt.Errorf("%w, and yet this write created it: it was sent twice", err)
+	case r.isDenial():
+		return false, notSent(err)
+	case now == nil:
+		return false, fmt.Errorf("%w, and it was deleted since", err)
+	}
+	return false, nil
+}
+
+// replace is CAS where the key has a value.
+func (s *Store) replace(ctx context.Context, key string, old, next []byte) (bool, error) {
+	name, _ := nameOf(s.prefix, key)
+	for {
+		l, err := s.fetch(ctx, name)
+		if l == nil || err != nil {
+			return false, notSentIf(err)
+		}
+		value, err := l.value()
+		if err != nil {
+			return false, notSent(err)
+		}
+		if !bytes.Equal(value, old) {
+			return false, nil
+		}
+		from, mark := l.Metadata.ResourceVersion, newMark()
+		l.set(s.prefix, key, next, mark)
+		got, sent, err := s.write(ctx, http.MethodPut, s.url(name, nil), l)
+		var r *refusal
+		switch {
+		case !sent:
+			return false, notSent(err)
+		case err == nil:
+			return s.confirm(got, from, mark)
+		case !errors.As(err, &r) || !r.ofLease("Conflict", name) && !r.isDenial():
+			return false, err
+		}
+		successor, e := s.successor(ctx, name, from, r.isDenial())
+		switch {
+		case r.isDenial() && is(e, r.code): // nor may it be read
+			return false, notSent(err)
+		case e != nil:
+			return false, fmt.Errorf("%w; looking for what replaced it: %w", err, e)
+		case successor != nil && successor.Metadata.Annotations[writeAnnotation] == mark:
+			return false, fmt.Errorf("%w, and yet this write was applied: it was sent twice", err)
+		case r.isDenial():
+			return false, notSent(err)
+		case successor == nil:
+			return false, nil // deleted
+		}
+		// The resourceVersion that the write named is gone, so it is never applied. If
+		// only a label has changed, for instance, the value is still there.
+		if value, err := successor.value(); err != nil || !bytes.Equal(value, old) {
+			return false, nil
+		}
+	}
+}
+
+// notSentIf is notSent of an error, if there is one.
+func notSentIf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return notSent(err)
+}
+
+// confirm looks at the answer to a write that succeeded. A write that changes
+// nothing succeeds too, and leaves the resourceVersion as it was.
+func (s *Store) confirm(got *lease, from, mark string) (bool, error) {
+	if m := got.Metadata; m.Annotations[writeAnnotation] == mark && m.ResourceVersion != "" && m.ResourceVersion != from {
+		return true, nil
+	}
+	return false, fmt.Errorf("the answer is a success, and shows another write")
+}
+
+// successor returns what first replaced the resourceVersion from of a Lease: nil
+// if it was deleted. Where the write was denied, it need not have been replaced.
+func (s *Store) successor(ctx context.Context, name, from string, denied bool) (*lease, error) {
+	if denied {
+		now, err := s.fetch(ctx, name)
+		if err != nil || now != nil && now.Metadata.ResourceVersion == from {
+			return now, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	var first *lease
+	err := s.events(ctx, name, from, func(kind string, l *lease) bool {
+		if kind != "DELETED" {
+			first = l
+		}
+		return false
+	})
+	if errors.Is(err, errStopped) {
+		return first, nil
+	}
+	if err == nil {
+		err = errors.New("the watch ended without an event")
+	}
+	return nil, err
+}
+
+// watchQuery asks for the events of one Lease.
+func watchQuery(name, from string, lasts time.Duration) url.Values {
+	q := url.Values{
+		"watch":          {"true"},
+		"fieldSelector":  {"metadata.name=" + name},
+		"timeoutSeconds": {fmt.Sprint(max(1, int(lasts.Seconds())))},
+	}
+	if from != "" {
+		q.Set("resourceVersion", from)
+	}
+	return q
+}

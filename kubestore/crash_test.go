@@ -1,0 +1,287 @@
+//go:build unix
+
+package kubestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/kubestore/kubetest"
+)
+
+// TestCrash: writers raise counters while the API server and its etcd are killed.
+// What was applied, and what a read has shown, is there afterwards; what was
+// certainly not sent is not.
+func TestCrash(t *testing.T) {
+	c := kubetest.Start(t)
+	namespace := newNamespace(t, c)
+	link := c.NewLink(t)
+	kubeconfig := c.Kubeconfig("https://"+link.Address, namespace, "")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var applied, unknown, unsent, refused atomic.Int64
+	var writers sync.WaitGroup
+	const keys = 4
+	var sure, read [keys]atomic.Int64 // the greatest that was applied, and that was read
+	atLeast := func(n *atomic.Int64, value int64) {
+		for now := n.Load(); now < value && !n.CompareAndSwap(now, value); now = n.Load() {
+		}
+	}
+	for w := range 2 * keys {
+		s := open(t, Options{Kubeconfig: kubeconfig})
+		key, k := fmt.Sprintf("k/%d", w%keys), w%keys
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				call, cancel := context.WithTimeout(ctx, 3*time.Second)
+				value, err := s.Get(call, key)
+				if err != nil {
+					cancel()
+					continue
+				}
+				var now int64
+				if value != nil {
+					if now, err = strconv.ParseInt(string(value), 10, 64); err != nil {
+						t.Errorf("Get = %q", value)
+					}
+				}
+				atLeast(&read[k], now)
+				ok, err := s.CAS(call, key, value, strconv.AppendInt(nil, now+1, 10))
+				cancel()
+				switch {
+				case ok:
+					applied.Add(1)
+					atLeast(&sure[k], now+1)
+				case err == nil:
+					refused.Add(1)
+				case errors.Is(err, grant.ErrNotSent):
+					unsent.Add(1)
+				default:
+					unknown.Add(1)
+				}
+			}
+		})
+	}
+	reader := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
+	faults := []func(){
+		func() { c.KillEtcd(); c.StartEtcd() },
+		func() { c.KillAPI(); c.StartAPI() },
+		func() { c.KillAPI(); c.KillEtcd(); c.StartEtcd(); c.StartAPI() },
+		func() { link.Cut(true); link.Cut(false) },
+	}
+	for round, fault := range faults {
+		for before := applied.Load(); applied.Load() < before+50; {
+			time.Sleep(5 * time.Millisecond)
+		}
+		fault()
+		c.Ready()
+		for k := range keys {
+			wantApplied, wantRead := sure[k].Load(), read[k].Load()
+			value, err := reader.Get(t.Context(), fmt.Sprintf("k/%d", k))
+			got, parseErr := strconv.ParseInt("0"+string(value), 10, 64)
+			if err != nil || parseErr != nil || got < wantApplied || got < wantRead {
+				t.Errorf("after fault %d: k/%d is %q, %v, want %d, which was applied, and %d, which was read, or more", round, k, value, err, wantApplied, wantRead)
+			}
+		}
+	}
+	stop()
+	writers.Wait()
+	for k := range keys {
+		value, err := reader.Get(t.Context(), fmt.Sprintf("k/%d", k))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustCAS(t, reader, fmt.Sprintf("k/%d", k), value, []byte("settled"))
+	}
+	t.Logf("report: kubernetes store: API server and etcd killed, and connections cut, %d times: %d CAS applied, none lost; %d refused, %d unknown, %d certainly not sent",
+		len(faults), applied.Load(), refused.Load(), unknown.Load(), unsent.Load())
+
+	restore(t, c)
+}
+
+// restore: a cluster whose etcd is restored has the same identity, and its
+// resourceVersion goes back, which is told once.
+func restore(t *testing.T, c *kubetest.Cluster) {
+	namespace := newNamespace(t, c)
+	var mu sync.Mutex
+	var warnings []string
+	s := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, ""), Warn: func(w string) {
+		mu.Lock()
+		defer mu.Unlock()
+		warnings = append(warnings, w)
+	}})
+	mustCAS(t, s, "k", nil, []byte("old"))
+	c.KillEtcd()
+	copied := c.Backup()
+	c.StartEtcd()
+	c.Ready()
+	before, _, err := s.Lineage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A start writes some hundred revisions itself.
+	for i := range 1000 {
+		mustCAS(t, s, fmt.Sprintf("more/%d", i), nil, []byte("1"))
+	}
+	mustCAS(t, s, "k", []byte("old"), []byte("new"))
+	if _, _, err := s.Lineage(t.Context()); err != nil || len(warnings) > 0 {
+		t.Fatalf("Lineage = %v, and warns %q", err, warnings)
+	}
+	c.KillAPI()
+	c.KillEtcd()
+	c.Restore(copied)
+	c.StartEtcd()
+	c.StartAPI()
+	c.Ready()
+	for range 2 {
+		after, revision, err := s.Lineage(t.Context())
+		if err != nil || after != before || revision != 0 {
+			t.Errorf("Lineage after a restore = %q, %d, %v, want %q, 0", after, revision, err, before)
+		}
+	}
+	if v, err := s.Get(t.Context(), "k"); string(v) != "old" || err != nil {
+		t.Errorf("Get after a restore = %q, %v, want old", v, err)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "went back") || !strings.Contains(warnings[0], "fence") {
+		t.Errorf("a restore is told as %q, want one warning", warnings)
+	}
+}
+
+// TestListPages: a List of more Leases than a page has, with those of others in
+// between; and one whose next page was compacted away, which starts again.
+func TestListPages(t *testing.T) {
+	c := sharedCluster(t)
+	p := startProxy(t, c)
+	namespace := newNamespace(t, c)
+	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
+	other := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, ""), Prefix: "firn/v1"})
+	const n = page + 30
+	var writers sync.WaitGroup
+	for w := range 8 {
+		writers.Go(func() {
+			for i := w; i < n; i += 8 {
+				mustCAS(t, s, fmt.Sprintf("v1/K/%05d", i), nil, []byte("1"))
+				if i%50 == 0 {
+					mustCAS(t, other, fmt.Sprintf("k/%05d", i), nil, []byte("1"))
+				}
+			}
+		})
+	}
+	writers.Wait()
+	// A label that somebody changed hides nothing.
+	name, _ := nameOf("firn", "v1/K/00007")
+	if code, text := c.Patch(fmt.Sprintf(leasesPath, namespace)+name, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm","firn/prefix":null}}}`); code != http.StatusOK {
+		t.Fatalf("patch: %d %s", code, text)
+	}
+	list := func() (keys []string) {
+		t.Helper()
+		if err := s.List(t.Context(), "v1/", func(key string, _ []byte) bool { keys = append(keys, key); return true }); err != nil {
+			t.Fatal(err)
+		}
+		if len(keys) != n || !slices.IsSorted(keys) {
+			t.Errorf("List yields %d keys, sorted %v, want %d, sorted", len(keys), slices.IsSorted(keys), n)
+		}
+		return keys
+	}
+	list()
+	gone, begun := 0, 0
+	p.set(func(w http.ResponseWriter, q *http.Request, _ func() passed) bool {
+		if q.URL.Query().Get("limit") == "" {
+			return false
+		}
+		if q.URL.Query().Get("continue") == "" {
+			begun++
+			return false
+		}
+		if gone++; gone > 2 {
+			return false
+		}
+		answer(w, http.StatusGone, "Expired")
+		return true
+	})
+	list()
+	p.set(nil)
+	if begun != 3 {
+		t.Errorf("List whose pages were compacted away twice has begun %d times, want 3", begun)
+	}
+	if value, err := s.GetMany(t.Context(), []string{"v1/K/00007", "v1/K/00000", "absent"}); err != nil || string(value[0]) != "1" || value[2] != nil {
+		t.Errorf("GetMany = %q, %v", value, err)
+	}
+}
+
+// TestDescribed: what a Lease says to people is what its record says.
+func TestDescribed(t *testing.T) {
+	c := sharedCluster(t)
+	namespace := newNamespace(t, c)
+	s := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, ""), Prefix: "prod/eu"})
+	record := func(state string, until int64) []byte {
+		return fmt.Appendf(nil, `{"v":2,"nonce":"b7e2905d1c4f86a3370e1d92c85fa6b4","owner":"d41f0a6738be52c99e07ab135c64f820","until":%d,"wall":1795132800000,"state":%q,"host":"ids-7f9c"}`, until, state)
+	}
+	var last []byte
+	for _, tt := range []struct {
+		value []byte
+		want  string
+	}{
+		{record("held", 1795132860000), `"holderIdentity":"ids-7f9c/d41f0a67","leaseDurationSeconds":60,"renewTime":"2026-11-20T00:00:00.000000Z"`},
+		{record("closing", 1795132800001), `"leaseDurationSeconds":1,"renewTime"`},
+		{record("held", 1795132700000), `"leaseDurationSeconds":1,"renewTime"`},
+		{record("held", 4611686018427), `"leaseDurationSeconds":2147483647,"renewTime"`},
+		{record("free", 1795132800000), `"spec":{}`},
+		{[]byte(`{"v":3,"spans":[]}`), `"spec":{}`},
+		{[]byte("not a record"), `"spec":{}`},
+		{[]byte("\xff\x00"), `"firn/record-base64":"/wA="`},
+	} {
+		mustCAS(t, s, "v1/Orders/n/0042", last, tt.value)
+		last = tt.value
+		text := string(c.Must("GET", fmt.Sprintf(leasesPath, namespace)+"prod--4eu.v1--4--orders.n.0042", ""))
+		for _, want := range []string{tt.want, `"app.kubernetes.io/managed-by":"firn"`, `"firn/prefix":"prod.eu"`, `"firn/sequencer":"Orders"`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the Lease of %q does not have %s: %s", tt.value, want, text)
+			}
+		}
+		if v, err := s.Get(t.Context(), "v1/Orders/n/0042"); string(v) != string(tt.value) || err != nil {
+			t.Errorf("Get = %q, %v, want %q", v, err, tt.value)
+		}
+	}
+	mustCAS(t, s, "v1/a:b/config", nil, []byte(`{"state":"attached"}`)) // no value of a label
+	mustCAS(t, s, "v1/"+strings.Repeat("A", 128)+"/n/0001", nil, record("held", 1795132860000))
+}
+
+// TestForeignLeases: Leases of others are left out, and one that lost its record
+// is an error, not absent.
+func TestForeignLeases(t *testing.T) {
+	c := sharedCluster(t)
+	namespace := newNamespace(t, c)
+	s := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
+	path := fmt.Sprintf(leasesPath, namespace)
+	mustCAS(t, s, "a", nil, []byte("1"))
+	for _, name := range []string{"firn", "other", "firn.b.leader-", "firn--4x", "firn-a"} {
+		c.Do("POST", path, `{"metadata":{"name":"`+name+`"}}`)
+	}
+	var keys []string
+	if err := s.List(t.Context(), "", func(key string, _ []byte) bool { keys = append(keys, key); return true }); err != nil || !slices.Equal(keys, []string{"a"}) {
+		t.Errorf("List yields %q, %v, want a", keys, err)
+	}
+	c.Must("POST", path, `{"metadata":{"name":"firn.b"}}`)
+	if v, err := s.Get(t.Context(), "b"); err == nil || !strings.Contains(err.Error(), "lease firn.b in namespace "+namespace) {
+		t.Errorf("Get of a Lease without a record = %q, %v, want an error that names it", v, err)
+	}
+	if ok, err := s.CAS(t.Context(), "b", nil, []byte("1")); ok || err != nil {
+		t.Errorf("CAS from absent of a Lease without a record = %v, %v, want false", ok, err)
+	}
+	if ok, err := s.CAS(t.Context(), "b", []byte("1"), []byte("2")); ok || !errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS of a Lease without a record = %v, %v, want grant.ErrNotSent", ok, err)
+	}
+	if err := s.List(t.Context(), "", func(string, []byte) bool { return true }); err == nil {
+		t.Error("List of a Lease without a record is no error")
+	}
+}

@@ -1,0 +1,122 @@
+package kubestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// ErrOptions is matched by an error of Open that says that the Options do not
+// make sense.
+var ErrOptions = errors.New("kubestore: invalid options")
+
+// ErrUnreachable is matched by an error of Open if the API server did not answer, or
+// not now. The same Options may succeed later.
+var ErrUnreachable = errors.New("kubestore: the API server does not answer")
+
+// An away is an error that matches ErrUnreachable, in words of its own.
+type away struct{ err error }
+
+func (e *away) Error() string { return e.err.Error() }
+
+func (e *away) Unwrap() error { return e.err }
+
+func (e *away) Is(target error) bool { return target == ErrUnreachable }
+
+// errClosed is of calls after Close.
+var errClosed = fmt.Errorf("%w: kubestore: the store is closed", grant.ErrNotSent)
+
+// notSent makes err one that is grant.ErrNotSent.
+func notSent(err error) error {
+	if errors.Is(err, grant.ErrNotSent) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
+}
+
+// A refusal is an answer of the API server, or of what stands before it, other
+// than success.
+type refusal struct {
+	code       int
+	retryAfter time.Duration
+	status     apiStatus // its kind is Status if the answer is the API server's
+}
+
+// An apiStatus is the object that the API server answers with when it refuses.
+type apiStatus struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	Reason  string `json:"reason"`
+	Details struct {
+		Name  string `json:"name"`
+		Group string `json:"group"`
+		Kind  string `json:"kind"`
+	} `json:"details"`
+}
+
+func newRefusal(answer *http.Response, body []byte) *refusal {
+	r := &refusal{code: answer.StatusCode}
+	if json.Unmarshal(body, &r.status) != nil || r.status.Kind != "Status" {
+		r.status = apiStatus{}
+	}
+	if s, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && s > 0 {
+		r.retryAfter = time.Duration(s) * time.Second
+	}
+	return r
+}
+
+func (r *refusal) Error() string {
+	if r.status.Message != "" {
+		return r.status.Message
+	}
+	return fmt.Sprintf("the answer is %d %s", r.code, http.StatusText(r.code))
+}
+
+// ofLease reports whether the API server has refused a write because of what the
+// Lease of this name is. Quotas and admission answer 409 too, of other objects
+// or without a reason.
+func (r *refusal) ofLease(reason, name string) bool {
+	d := r.status.Details
+	return r.code == http.StatusConflict && r.status.Reason == reason &&
+		d.Kind == "leases" && d.Group == "coordination.k8s.io" && d.Name == name
+}
+
+// isDenial reports whether the API server says that it does not take such a
+// write: from this user, with this content or into this namespace.
+func (r *refusal) isDenial() bool {
+	if r.status.Kind == "" {
+		return false // of something between
+	}
+	switch r.code {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// isPassing reports whether the same read may succeed a moment later.
+func (r *refusal) isPassing() bool {
+	return r.code == http.StatusTooManyRequests || r.code == http.StatusRequestTimeout || r.code >= 500
+}
+
+// is reports whether err is an answer with this status code.
+func is(err error, code int) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.code == code
+}
+
+// explain adds what was done and, where the context is why it ended, the
+// context's error.
+func explain(ctx context.Context, what string, err error) error {
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("kubestore: %s: %w: %w", what, cause, err)
+	}
+	return fmt.Errorf("kubestore: %s: %w", what, err)
+}

@@ -1,0 +1,451 @@
+//go:build unix
+
+// Package kubetest starts a real Kubernetes API server with its etcd for tests,
+// on loopback, in a directory of its own, and does to them what happens to
+// control planes.
+//
+// It is not a cluster: no kubelet, no controller and no scheduler run, so there
+// are no pods, and nothing that is deleted with its namespace goes away.
+package kubetest
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is for what must happen some time; it is no measure of how long that
+// takes.
+const patience = 2 * time.Minute
+
+// AdminToken is the token of a user who may do everything.
+const AdminToken = "admin-of-the-tests"
+
+// A Cluster is an API server and its etcd. Its methods are for one goroutine.
+type Cluster struct {
+	// Address is where the API server listens, as HOST:PORT.
+	Address string
+
+	t      testing.TB
+	dir    string
+	api    *process
+	etcd   *process
+	client *http.Client
+}
+
+// For is the Cluster for another test, which fails in place of the one that
+// started it. The Cluster ends with the test that did.
+func (c *Cluster) For(t testing.TB) *Cluster {
+	again := *c
+	again.t = t
+	return &again
+}
+
+// A process is one of the two.
+type process struct {
+	name  string
+	args  []string
+	cmd   *exec.Cmd
+	ended chan struct{}
+	log   bytes.Buffer // to be read once it has ended
+}
+
+// script runs one of the repository's, which prints the path of a binary.
+func script(name string) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		path := filepath.Join(dir, "scripts", name)
+		if _, err := os.Stat(path); err == nil {
+			out, err := exec.Command("sh", path).Output()
+			if exit := (*exec.ExitError)(nil); asExit(err, &exit) {
+				return "", fmt.Errorf("scripts/%s: %w: %s", name, err, exit.Stderr)
+			}
+			return strings.TrimSpace(string(out)), err
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("the module stands alone, without scripts/%s", name)
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+func asExit(err error, to **exec.ExitError) (ok bool) {
+	*to, ok = err.(*exec.ExitError)
+	return ok
+}
+
+// binaries are built once, if they can be.
+var binaries = sync.OnceValues(func() ([2]string, error) {
+	apiserver, err := script("kube.sh")
+	if err != nil {
+		return [2]string{}, err
+	}
+	etcd, err := script("etcd.sh")
+	return [2]string{apiserver, etcd}, err
+})
+
+// Start starts a Cluster that ends with the test. The test is skipped where the
+// servers cannot be built, and among short tests.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
+		t.Skip("it starts an API server")
+	}
+	paths, err := binaries()
+	if err != nil {
+		t.Skipf("no Kubernetes API server to test with: %v", err)
+	}
+	c := &Cluster{t: t, dir: t.TempDir(), client: new(http.Client)}
+	c.keys()
+	for range 5 { // another process may take a port between
+		c.Address = freeAddress(t)
+		client, peer := "http://"+freeAddress(t), "http://"+freeAddress(t)
+		_, port, _ := net.SplitHostPort(c.Address)
+		c.etcd = &process{name: paths[1], args: []string{
+			"--name", "one", "--data-dir", filepath.Join(c.dir, "etcd"), "--log-level", "error",
+			"--listen-client-urls", client, "--advertise-client-urls", client,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
+		}}
+		c.api = &process{name: paths[0], args: []string{
+			"--etcd-servers", client, "--secure-port", port, "--bind-address", "127.0.0.1", "--cert-dir", filepath.Join(c.dir, "certs"),
+			"--service-account-issuer", "https://kubernetes.default.svc", "--api-audiences", "api",
+			"--service-account-key-file", filepath.Join(c.dir, "sa.pub"), "--service-account-signing-key-file", filepath.Join(c.dir, "sa.key"),
+			"--authorization-mode", "RBAC", "--token-auth-file", filepath.Join(c.dir, "tokens.csv"), "--service-cluster-ip-range", "10.0.0.0/24",
+		}}
+		c.StartEtcd()
+		c.StartAPI()
+		t.Cleanup(c.end)
+		if c.ready() {
+			return c
+		}
+		c.end()
+		t.Logf("the API server does not start: %s %s", c.api.log.String(), c.etcd.log.String())
+		if err := os.RemoveAll(filepath.Join(c.dir, "etcd")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the API server does not start")
+	return nil
+}
+
+// keys writes what the API server signs tokens with, and who its administrator
+// is.
+func (c *Cluster) keys() {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.write("sa.key", pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+	c.write("sa.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
+	c.write("tokens.csv", []byte(AdminToken+",admin,1,\"system:masters\"\n"))
+}
+
+func (c *Cluster) write(name string, content []byte) string {
+	path := filepath.Join(c.dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// start starts the process. It ends with this one.
+func (p *process) start(t testing.TB) {
+	t.Helper()
+	p.cmd = exec.Command(p.name, p.args...)
+	p.log.Reset()
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	endWithParent(p.cmd)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended, cmd := make(chan struct{}), p.cmd
+	p.ended = ended
+	go func() { _ = cmd.Wait(); close(ended) }()
+}
+
+func (p *process) signal(s os.Signal) {
+	if p.cmd != nil {
+		_ = p.cmd.Process.Signal(s)
+	}
+}
+
+func (p *process) kill() {
+	if p.cmd != nil {
+		p.signal(syscall.SIGKILL)
+		<-p.ended
+	}
+}
+
+func (c *Cluster) end() {
+	c.client.CloseIdleConnections()
+	c.api.kill()
+	c.etcd.kill()
+}
+
+// KillAPI kills the API server, and KillEtcd its etcd, with SIGKILL.
+func (c *Cluster) KillAPI() { c.api.kill() }
+
+// KillEtcd kills the etcd, with SIGKILL.
+func (c *Cluster) KillEtcd() { c.etcd.kill() }
+
+// StartAPI starts the API server, which answers some seconds later.
+func (c *Cluster) StartAPI() { c.api.start(c.t) }
+
+// StartEtcd starts the etcd with the data it had.
+func (c *Cluster) StartEtcd() { c.etcd.start(c.t) }
+
+// StopAPI stops the API server as SIGSTOP does, and ContinueAPI continues it.
+func (c *Cluster) StopAPI() { c.api.signal(syscall.SIGSTOP) }
+
+// ContinueAPI continues an API server that was stopped.
+func (c *Cluster) ContinueAPI() { c.api.signal(syscall.SIGCONT) }
+
+// StopEtcd stops the etcd as SIGSTOP does.
+func (c *Cluster) StopEtcd() { c.etcd.signal(syscall.SIGSTOP) }
+
+// ContinueEtcd continues an etcd that was stopped.
+func (c *Cluster) ContinueEtcd() { c.etcd.signal(syscall.SIGCONT) }
+
+// Backup copies what etcd has, while it does not run, and returns the copy.
+func (c *Cluster) Backup() (copied string) {
+	c.t.Helper()
+	copied = filepath.Join(c.t.TempDir(), "etcd")
+	if err := os.CopyFS(copied, os.DirFS(filepath.Join(c.dir, "etcd"))); err != nil {
+		c.t.Fatal(err)
+	}
+	return copied
+}
+
+// Restore puts a copy in the place of what etcd has, while it does not run.
+func (c *Cluster) Restore(copied string) {
+	c.t.Helper()
+	data := filepath.Join(c.dir, "etcd")
+	if err := os.RemoveAll(data); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.CopyFS(data, os.DirFS(copied)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Ready waits until the API server answers.
+func (c *Cluster) Ready() {
+	c.t.Helper()
+	if !c.ready() {
+		c.t.Fatalf("the API server does not answer: %s", c.api.log.String())
+	}
+}
+
+func (c *Cluster) ready() bool {
+	for begin := time.Now(); time.Since(begin) < patience; {
+		if c.client.Transport == nil {
+			if pool := c.pool(); pool != nil {
+				c.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
+				c.client.Timeout = 30 * time.Second
+			}
+		}
+		if c.client.Transport != nil {
+			if code, _ := c.try("GET", "/readyz", "", nil); code == http.StatusOK {
+				return true
+			}
+		}
+		select {
+		case <-c.api.ended:
+			return false
+		case <-c.etcd.ended:
+			return false
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// CA is the file with the certificate of the API server.
+func (c *Cluster) CA() string { return filepath.Join(c.dir, "certs", "apiserver.crt") }
+
+func (c *Cluster) pool() *x509.CertPool {
+	text, err := os.ReadFile(c.CA())
+	if err != nil {
+		return nil // it has not started yet
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil
+	}
+	return pool
+}
+
+func (c *Cluster) try(method, path, kind string, body []byte, as ...string) (int, []byte) {
+	q, err := http.NewRequest(method, "https://"+c.Address+path, bytes.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+AdminToken)
+	if kind != "" {
+		q.Header.Set("Content-Type", kind)
+	}
+	if len(as) > 0 {
+		q.Header.Set("Impersonate-User", as[0])
+		for _, group := range as[1:] {
+			q.Header.Add("Impersonate-Group", group)
+		}
+	}
+	answer, err := c.client.Do(q)
+	if err != nil {
+		return 0, []byte(err.Error())
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, []byte(err.Error())
+	}
+	return answer.StatusCode, text
+}
+
+// Do makes a request with a JSON body as the administrator, or as a user and
+// groups of his, and returns the status code and the answer.
+func (c *Cluster) Do(method, path, body string, as ...string) (int, []byte) {
+	return c.try(method, path, "application/json", []byte(body), as...)
+}
+
+// Patch is Do with a merge patch.
+func (c *Cluster) Patch(path, body string, as ...string) (int, []byte) {
+	return c.try("PATCH", path, "application/merge-patch+json", []byte(body), as...)
+}
+
+// Must is Do that fails the test without success.
+func (c *Cluster) Must(method, path, body string) []byte {
+	c.t.Helper()
+	code, text := c.Do(method, path, body)
+	if code/100 != 2 {
+		c.t.Fatalf("%s %s: %d %s", method, path, code, text)
+	}
+	return text
+}
+
+// Namespace creates a namespace.
+func (c *Cluster) Namespace(name string) {
+	c.t.Helper()
+	c.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"`+name+`"}}`)
+}
+
+// resources are the paths of what Apply applies, by kind.
+var resources = map[string]string{
+	"Namespace":                        "/api/v1/namespaces/",
+	"ServiceAccount":                   "/api/v1/namespaces/NS/serviceaccounts/",
+	"Role":                             "/apis/rbac.authorization.k8s.io/v1/namespaces/NS/roles/",
+	"RoleBinding":                      "/apis/rbac.authorization.k8s.io/v1/namespaces/NS/rolebindings/",
+	"ValidatingAdmissionPolicy":        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/",
+	"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/",
+}
+
+// Apply applies a manifest on the server's side, as kubectl apply --server-side
+// -n NAMESPACE does.
+func (c *Cluster) Apply(namespace, manifest string) {
+	c.t.Helper()
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for document := range strings.SplitSeq("\n"+string(text), "\n---") {
+		field := func(name string) string {
+			_, value, _ := strings.Cut("\n"+document, "\n"+name+": ")
+			value, _, _ = strings.Cut(value, "\n")
+			return strings.TrimSpace(value)
+		}
+		kind := field("kind")
+		if kind == "" {
+			continue
+		}
+		path := strings.Replace(resources[kind], "/NS/", "/"+namespace+"/", 1) + field("  name") + "?fieldManager=test&force=true"
+		code, answer := c.try("PATCH", path, "application/apply-patch+yaml", []byte(document))
+		if code/100 != 2 {
+			c.t.Fatalf("apply %s %s: %d %s", kind, field("  name"), code, answer)
+		}
+	}
+}
+
+// Token returns a token of a service account by the TokenRequest API, as pods
+// get theirs.
+func (c *Cluster) Token(namespace, account string) string {
+	c.t.Helper()
+	answer := c.Must("POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token", `{"spec":{"expirationSeconds":3600}}`)
+	var request struct{ Status struct{ Token string } }
+	if err := json.Unmarshal(answer, &request); err != nil || request.Status.Token == "" {
+		c.t.Fatalf("the answer has no token: %v: %s", err, answer)
+	}
+	return request.Status.Token
+}
+
+// Kubeconfig writes a kubeconfig for a namespace, and returns its path. An empty
+// token is the administrator's; an empty server is the API server's address.
+func (c *Cluster) Kubeconfig(server, namespace, token string) string {
+	c.t.Helper()
+	if token == "" {
+		token = AdminToken
+	}
+	authority := "certificate-authority: " + c.CA()
+	if server == "" {
+		server = "https://" + c.Address
+	} else if strings.HasPrefix(server, "http://") {
+		authority = "insecure-skip-tls-verify: false"
+	}
+	path := filepath.Join(c.t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters:
+- name: test
+  cluster:
+    server: %s
+    %s
+users:
+- name: test
+  user:
+    token: %s
+contexts:
+- name: test
+  context:
+    cluster: test
+    user: test
+    namespace: %s
+current-context: test
+`, server, authority, token, namespace)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}

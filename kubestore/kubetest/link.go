@@ -1,0 +1,116 @@
+//go:build unix
+
+package kubetest
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// A Link is a way to an API server that can be cut. Its methods are safe for use
+// by many goroutines at once.
+type Link struct {
+	// Address is where it listens, as HOST:PORT.
+	Address string
+
+	target string
+	isCut  atomic.Bool
+	isDeaf atomic.Bool
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+}
+
+// NewLink makes a Link to the API server, which ends with the test.
+func (c *Cluster) NewLink(t testing.TB) *Link {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Link{Address: listener.Addr().String(), target: c.Address, conns: make(map[net.Conn]bool)}
+	var passing sync.WaitGroup
+	passing.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			passing.Go(func() { l.pass(conn, &passing) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		l.Cut(true)
+		passing.Wait()
+	})
+	return l
+}
+
+// Cut closes all connections, and those to come as long as it is cut.
+func (l *Link) Cut(cut bool) {
+	l.isCut.Store(cut)
+	if !cut {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.conns {
+		_ = c.Close()
+	}
+}
+
+// CutAnswers loses all that the API server says, as long as it is set. What was
+// lost does not come later: its connections are closed when it is unset.
+func (l *Link) CutAnswers(cut bool) {
+	l.isDeaf.Store(cut)
+	if !cut {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for c := range l.conns {
+			_ = c.Close()
+		}
+	}
+}
+
+func (l *Link) pass(client net.Conn, passing *sync.WaitGroup) {
+	if l.isCut.Load() {
+		_ = client.Close()
+		return
+	}
+	server, err := net.Dial("tcp", l.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	l.mu.Lock()
+	l.conns[client], l.conns[server] = true, true
+	l.mu.Unlock()
+	if l.isCut.Load() { // since
+		_, _ = client.Close(), server.Close()
+	}
+	passing.Go(func() { l.copy(server, client, nil) })
+	l.copy(client, server, &l.isDeaf)
+	l.mu.Lock()
+	delete(l.conns, client)
+	delete(l.conns, server)
+	l.mu.Unlock()
+}
+
+func (l *Link) copy(to, from net.Conn, lose *atomic.Bool) {
+	defer func() { _, _ = to.Close(), from.Close() }()
+	b := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(b)
+		if n > 0 && (lose == nil || !lose.Load()) {
+			if _, err := to.Write(b[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

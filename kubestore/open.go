@@ -1,0 +1,304 @@
+package kubestore
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Options say where the Leases are. The zero Options mean what kubectl would
+// use: in a pod its service account and its namespace.
+type Options struct {
+	// Namespace is where the Leases are. Empty means the namespace of the
+	// kubeconfig's context, or of the pod.
+	Namespace string
+
+	// Prefix is what the names of the Leases begin with: lower-case letters,
+	// digits and hyphens, in parts joined by a slash. Empty means firn. Slashes at
+	// its ends make no difference. Different prefixes have nothing in common.
+	Prefix string
+
+	// Kubeconfig is the path of a kubeconfig file. Empty means the files that
+	// KUBECONFIG names, then ~/.kube/config, then, in a pod, its service account.
+	Kubeconfig string
+
+	// Context is a context of the kubeconfig. Empty means the current one.
+	Context string
+
+	// Timeout is how long Open waits for the first answer. Zero means five
+	// seconds.
+	Timeout time.Duration
+
+	// Warn is called with a sentence for each thing that is dangerous about this
+	// cluster, in Open and later, by one goroutine at a time until the store is
+	// closed. It must not call the store. Nil means that nothing is looked for.
+	Warn func(string)
+}
+
+const (
+	defaultTimeout = 5 * time.Second
+	dialTimeout    = 5 * time.Second
+)
+
+// Check finds what is wrong with the Options, and with the kubeconfig if they
+// name one, without asking the API server.
+func (o Options) Check() error {
+	_, err := o.check()
+	if err == nil && o.Kubeconfig+o.Context != "" {
+		_, _, err = o.config()
+	}
+	return err
+}
+
+// check returns the prefix, or what is wrong.
+func (o *Options) check() (prefix string, err error) {
+	prefix = strings.Trim(o.Prefix, "/")
+	if prefix == "" {
+		prefix = defaultPrefix
+	}
+	var faults []error
+	if !checkPrefix(prefix) {
+		faults = append(faults, fmt.Errorf("%w: prefix %q: it has parts of lower-case letters, digits and single hyphens, joined by one slash, of up to %d characters in total", ErrOptions, o.Prefix, maxPrefix))
+	}
+	if o.Namespace != "" && (!checkPrefix(strings.ReplaceAll(o.Namespace, "--", "-")) || strings.Contains(o.Namespace, "/")) {
+		faults = append(faults, fmt.Errorf("%w: namespace %q is not the name of a namespace, such as ids", ErrOptions, o.Namespace))
+	}
+	if o.Timeout < 0 {
+		faults = append(faults, fmt.Errorf("%w: Timeout is %v", ErrOptions, o.Timeout))
+	}
+	return prefix, errors.Join(faults...)
+}
+
+// config loads what kubectl would use.
+func (o *Options) config() (c *rest.Config, namespace string, err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	rules.WarnIfAllMissing = false
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: o.Context}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	c, err = loader.ClientConfig()
+	if err != nil {
+		if clientcmd.IsEmptyConfig(err) || errors.Is(err, rest.ErrNotInCluster) {
+			return nil, "", fmt.Errorf("%w: no kubeconfig found, and this is not a pod: name a file with kubeconfig=PATH or KUBECONFIG", ErrOptions)
+		}
+		return nil, "", fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	namespace = o.Namespace
+	if namespace == "" {
+		if namespace, _, err = loader.Namespace(); err != nil {
+			return nil, "", fmt.Errorf("%w: %w", ErrOptions, err)
+		}
+	}
+	return c, namespace, nil
+}
+
+// Open returns a Store once the API server has answered. It creates the Lease
+// firn-identity if it does not exist. It fails when that takes longer than Timeout
+// or ctx is done, when the user may not read Leases, and when the namespace does
+// not exist.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	prefix, err := o.check()
+	if err != nil {
+		return nil, err
+	}
+	config, namespace, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := newStore(config, namespace, prefix, &o)
+	if err != nil {
+		return nil, err
+	}
+	timeout := o.Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := s.begin(within); err != nil {
+		_ = s.Close()
+		return nil, diagnose(ctx, config.Host, namespace, err)
+	}
+	if s.warn != nil {
+		for _, w := range s.findings(within) {
+			s.warn(w)
+		}
+	}
+	return s, nil
+}
+
+// newStore makes a Store that has not asked the API server yet.
+func newStore(config *rest.Config, namespace, prefix string, o *Options) (*Store, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = manager
+	s := &Store{namespace: namespace, prefix: prefix, conns: make(map[net.Conn]bool)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if o.Warn != nil {
+		s.warn = func(text string) {
+			s.warning.Lock()
+			defer s.warning.Unlock()
+			o.Warn(text)
+		}
+	}
+	config.Dial = s.dial // also gives this store connections of its own
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	s.leases = base.JoinPath("apis/coordination.k8s.io/v1/namespaces", namespace, "leases")
+	s.reviews = base.JoinPath("apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	// Neither rate limits nor repetitions: those of client-go are in its
+	// RESTClient, which a CAS must not pass through.
+	s.client = &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return s, nil
+}
+
+// dial connects, and notes the connection so that Close closes it.
+func (s *Store) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: 10 * time.Second}
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = conn.Close()
+		return nil, errClosed
+	}
+	s.conns[conn] = true
+	return &tracked{Conn: conn, s: s}, nil
+}
+
+// A tracked is a connection that its store forgets when it is closed.
+type tracked struct {
+	net.Conn
+	s *Store
+}
+
+func (t *tracked) Close() error {
+	t.s.mu.Lock()
+	delete(t.s.conns, t.Conn)
+	t.s.mu.Unlock()
+	return t.Conn.Close()
+}
+
+// begin waits until the API server answers.
+func (s *Store) begin(ctx context.Context) error {
+	for {
+		_, _, err := s.Lineage(ctx)
+		var r *refusal
+		if err == nil || errors.As(err, &r) && !r.isPassing() || ctx.Err() != nil || isCertificate(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(firstPause):
+		}
+	}
+}
+
+func isCertificate(err error) bool {
+	var authority x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &authority) || errors.As(err, &hostname) || errors.As(err, &invalid)
+}
+
+// diagnose says why Open has failed with err.
+func diagnose(ctx context.Context, host, namespace string, err error) error {
+	var r *refusal
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &r) && r.code == http.StatusForbidden:
+		return fmt.Errorf("kubestore: permission denied: %w: it needs get, list, watch, create and update on leases in namespace %s (see deploy/kubernetes/rbac.yaml)", r, namespace)
+	case errors.As(err, &r) && r.code == http.StatusUnauthorized:
+		return fmt.Errorf("kubestore: the API server at %s does not know this user: %w: check the token or certificate in the kubeconfig", host, r)
+	case errors.As(err, &r) && r.code == http.StatusNotFound && r.status.Details.Kind == "namespaces":
+		return fmt.Errorf("kubestore: namespace %s not found: create it with kubectl create namespace %s", namespace, namespace)
+	case errors.As(err, &r) && r.status.Kind == "":
+		return fmt.Errorf("kubestore: %s is not a Kubernetes API server: %w", host, r)
+	case ctx.Err() != nil:
+		return &away{fmt.Errorf("kubestore: open namespace %s at %s: %w", namespace, host, ctx.Err())}
+	case isCertificate(err):
+		return fmt.Errorf("kubestore: the certificate of the API server at %s is not valid here: %w: check certificate-authority in the kubeconfig", host, err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return &away{fmt.Errorf("kubestore: no API server listens at %s (connection refused): check the context and the address in the kubeconfig", host)}
+	case errors.As(err, &dns):
+		return &away{fmt.Errorf("kubestore: host not found: %w: check the address in the kubeconfig", dns)}
+	}
+	err = fmt.Errorf("kubestore: the API server at %s does not answer: %w", host, err)
+	if r != nil && r.code < 500 && r.code != http.StatusTooManyRequests {
+		return err
+	}
+	return &away{err}
+}
+
+// findings are what is dangerous about what this user may do, a sentence each.
+// An API server that does not say is not dangerous.
+func (s *Store) findings(ctx context.Context) []string {
+	var missing []string
+	for _, verb := range []string{"get", "list", "watch", "create", "update"} {
+		if allowed, err := s.may(ctx, verb); err == nil && !allowed {
+			missing = append(missing, verb)
+		}
+	}
+	var found []string
+	if len(missing) > 0 {
+		found = append(found, fmt.Sprintf("permission denied: this user cannot %s leases in namespace %s: apply deploy/kubernetes/rbac.yaml", strings.Join(missing, ", "), s.namespace))
+	}
+	// An administrator at a terminal may do everything.
+	if _, err := os.Stat(path.Join(serviceAccount, "token")); err == nil {
+		if allowed, err := s.may(ctx, "delete"); err == nil && allowed {
+			found = append(found, fmt.Sprintf("this service account can delete leases in namespace %s, and a deleted lease makes IDs repeat: remove the verb delete from its role", s.namespace))
+		}
+	}
+	return found
+}
+
+// serviceAccount is where a pod finds its own.
+const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// may asks whether this user may do something with Leases.
+func (s *Store) may(ctx context.Context, verb string) (bool, error) {
+	review := map[string]any{
+		"apiVersion": "authorization.k8s.io/v1",
+		"kind":       "SelfSubjectAccessReview",
+		"spec": map[string]any{"resourceAttributes": map[string]string{
+			"namespace": s.namespace, "verb": verb, "group": "coordination.k8s.io", "resource": "leases",
+		}},
+	}
+	answer, _, err := s.send(ctx, http.MethodPost, s.reviews.String(), review)
+	if err != nil {
+		return false, err
+	}
+	var result struct {
+		Status struct {
+			Allowed bool `json:"allowed"`
+		} `json:"status"`
+	}
+	err = decode(answer, maxAnswer, &result)
+	return result.Status.Allowed, err
+}

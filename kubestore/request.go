@@ -1,0 +1,138 @@
+package kubestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// tries is how often a read is made. A write is made once.
+	tries = 4
+
+	// firstPause is how long the second try of a read waits, about; it doubles.
+	firstPause = 50 * time.Millisecond
+	maxPause   = time.Second
+
+	// maxAnswer is how much of an answer is read: the API server takes no object
+	// larger than 3 MB. maxPage is for page objects.
+	maxAnswer = 4 << 20
+	maxPage   = 256 << 20
+)
+
+// url is the address of the namespace's Leases, or of one of them.
+func (s *Store) url(name string, query url.Values) string {
+	u := *s.leases // others use it
+	if name != "" {
+		u = *u.JoinPath(name)
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// send makes one request, once. sent reports whether any of it may have left the
+// process. An answer that is not a success is a *refusal.
+//
+// The client of net/http repeats a request with a body only if none of it was
+// written, or if the server says that it has not handled it. Redirects are not
+// followed.
+func (s *Store) send(ctx context.Context, method, address string, body any) (answer *http.Response, sent bool, err error) {
+	var content io.Reader = http.NoBody
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, false, err
+		}
+		content = bytes.NewReader(text)
+	}
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	q, err := http.NewRequestWithContext(ctx, method, address, content)
+	if err != nil {
+		return nil, false, err
+	}
+	q.Header.Set("Accept", "application/json")
+	if body != nil {
+		q.Header.Set("Content-Type", "application/json")
+	}
+	answer, err = s.client.Do(q)
+	if err != nil {
+		var inner *url.Error // which repeats the address
+		if errors.As(err, &inner) {
+			err = inner.Err
+		}
+		return nil, connected.Load(), err
+	}
+	if answer.StatusCode/100 == 2 {
+		return answer, true, nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // what is missing says less
+	_ = answer.Body.Close()
+	return nil, true, newRefusal(answer, text)
+}
+
+// write makes a request that writes, once, and returns the object of the answer.
+func (s *Store) write(ctx context.Context, method, address string, body any) (_ *lease, sent bool, err error) {
+	answer, sent, err := s.send(ctx, method, address, body)
+	if err != nil {
+		return nil, sent, err
+	}
+	l := new(lease)
+	return l, true, decode(answer, maxAnswer, l)
+}
+
+// read makes a request that reads, and decodes the answer. It tries again when
+// the connection is lost or the server says that it is busy or broken.
+func (s *Store) read(ctx context.Context, address string, limit int64, into any) error {
+	pause := firstPause
+	for n := 1; ; n++ {
+		answer, _, err := s.send(ctx, http.MethodGet, address, nil)
+		if err == nil {
+			err = decode(answer, limit, into)
+		}
+		wait := pause/2 + rand.N(pause)
+		var r *refusal
+		if errors.As(err, &r) {
+			if !r.isPassing() {
+				return err
+			}
+			wait = max(wait, min(r.retryAfter, maxPause))
+		}
+		if err == nil || n == tries || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// decode reads the one object of an answer.
+func decode(answer *http.Response, limit int64, into any) error {
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("the answer ends early: %w", err)
+	case int64(len(text)) > limit:
+		return fmt.Errorf("the answer is longer than %d bytes", limit)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("the answer is not what the Kubernetes API answers: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,340 @@
+package kubestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+var (
+	_ grant.Store       = (*Store)(nil)
+	_ grant.MultiGetter = (*Store)(nil)
+	_ grant.Watcher     = (*Store)(nil)
+	_ grant.Lineage     = (*Store)(nil)
+)
+
+const (
+	// page is how many Leases a List fetches at once.
+	page = 500
+
+	// inOrder is how many keys GetMany reads one after the other, which is how it
+	// keeps what grant.MultiGetter promises. More keys are read side by side.
+	inOrder = 8
+
+	// defaultWindow outlasts an upgrade of a control plane of one server.
+	defaultWindow = 10 * time.Minute
+)
+
+// A Store is a grant.Store in the Leases of a namespace. It must be made by
+// Open. It is safe for use by many goroutines at once, and any number of Stores
+// may use a prefix.
+//
+// Get and List are linearizable. Reads are repeated up to three times when the
+// API server is busy or does not answer. A write is sent once.
+type Store struct {
+	client    *http.Client
+	leases    *url.URL // of all Leases in the namespace
+	reviews   *url.URL // where the API server says what this user may do
+	namespace string
+	prefix    string
+	warn      func(string) // may be nil
+	warning   sync.Mutex   // held while warn is called
+
+	ctx    context.Context // done when Close begins
+	cancel context.CancelFunc
+
+	mu       sync.Mutex // guards what follows, and adding to watchers
+	closed   bool
+	conns    map[net.Conn]bool // open connections
+	revision uint64            // the greatest that Lineage has seen
+	watchers sync.WaitGroup    // goroutines of Watch
+}
+
+// Window is how long the windows of this store are by default: 10 minutes. The
+// upgrade of a control plane can take that long.
+func (s *Store) Window() time.Duration { return defaultWindow }
+
+// enter begins a call. The context it returns is done when Close begins, too,
+// and needs to be left.
+func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, notSent(err)
+	}
+	if s.ctx.Err() != nil {
+		return nil, nil, errClosed
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.ctx, cancel)
+	return ctx, func() { stop(); cancel() }, nil
+}
+
+// failed is what a call that ended with err returns. The context is that of the
+// caller.
+func (s *Store) failed(ctx context.Context, what string, err error) error {
+	if ctx.Err() == nil && s.ctx.Err() != nil {
+		return fmt.Errorf("kubestore: %s: the store was closed meanwhile: %w", what, err)
+	}
+	return explain(ctx, what, err)
+}
+
+// fetch returns the Lease with a name, or nil. It is what the API server's etcd
+// has: a request without a resourceVersion is not answered from a cache.
+func (s *Store) fetch(ctx context.Context, name string) (*lease, error) {
+	l := new(lease)
+	switch err := s.read(ctx, s.url(name, nil), maxAnswer, l); {
+	case isAbsent(err, name):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case l.Metadata.Name != name || l.Metadata.UID == "" || l.Metadata.ResourceVersion == "":
+		return nil, fmt.Errorf("the answer is not lease %s: is the API server's address right?", name)
+	}
+	return l, nil
+}
+
+// isAbsent reports whether err says that there is no Lease with the name.
+func isAbsent(err error, name string) bool {
+	r, ok := err.(*refusal)
+	return ok && r.code == http.StatusNotFound && r.status.Details.Kind == "leases" && r.status.Details.Name == name
+}
+
+// get returns the value of a key, or nil. The context is that of enter.
+func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
+	name, _ := nameOf(s.prefix, key)
+	l, err := s.fetch(ctx, name)
+	if l == nil || err != nil {
+		return nil, err
+	}
+	return l.value()
+}
+
+// Get returns the value of a key, or nil.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := grant.CheckKey(key); err != nil {
+		return nil, err
+	}
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	value, err := s.get(call, key)
+	if err != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("get key %q", key), err)
+	}
+	return value, nil
+}
+
+// GetMany returns the values of all keys: each as fresh as that of Get, and up
+// to 8 keys in their order. The API reads one object in a request, so 8 keys
+// are 8 requests.
+func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	for _, key := range keys {
+		if err := grant.CheckKey(key); err != nil {
+			return nil, err
+		}
+	}
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	call, cancel := context.WithCancelCause(call)
+	defer cancel(nil)
+	values := make([][]byte, len(keys))
+	var reading sync.WaitGroup
+	for from := range (len(keys) + inOrder - 1) / inOrder {
+		reading.Go(func() {
+			for i := from * inOrder; i < min((from+1)*inOrder, len(keys)); i++ {
+				var err error
+				if values[i], err = s.get(call, keys[i]); err != nil {
+					cancel(err) // the first counts
+					return
+				}
+			}
+		})
+	}
+	reading.Wait()
+	if call.Err() != nil {
+		return nil, s.failed(ctx, fmt.Sprintf("get %d keys", len(keys)), context.Cause(call))
+	}
+	return values, nil
+}
+
+// A leaseList is a page of Leases.
+type leaseList struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Continue        string `json:"continue"`
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
+	Items []*lease `json:"items"`
+}
+
+// list reads a page of Leases. What is no such list, as of a proxy, must not be
+// taken for an empty one.
+func (s *Store) list(ctx context.Context, query url.Values, limit int64) (*leaseList, error) {
+	list := new(leaseList)
+	if err := s.read(ctx, s.url("", query), limit, list); err != nil {
+		return nil, err
+	}
+	if list.Kind != "LeaseList" || list.Metadata.ResourceVersion == "" {
+		return nil, errors.New("the answer is not a list of leases: is the API server's address right?")
+	}
+	return list, nil
+}
+
+// List calls yield for every key with the prefix, as they were at one moment
+// after the call. It fetches all Leases of the namespace first, in pages, and
+// keeps the values that it is asked for: names are not in the order of keys, and
+// a label that was changed by hand must not hide a record.
+func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	found, err := s.collect(call, prefix)
+	if err != nil {
+		return s.failed(ctx, fmt.Sprintf("list keys with %q", prefix), err)
+	}
+	for _, f := range found {
+		if call.Err() != nil {
+			return s.failed(ctx, fmt.Sprintf("list keys with %q", prefix), call.Err())
+		}
+		if !yield(f.key, f.value) {
+			return nil
+		}
+	}
+	return nil
+}
+
+type found struct {
+	key   string
+	value []byte
+}
+
+// collect returns all keys with a prefix, in order. When the API server's etcd
+// has compacted what a page continues, it starts again.
+func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
+	var all []found
+	from := ""
+	for {
+		query := url.Values{"limit": {strconv.Itoa(page)}}
+		if from != "" {
+			query.Set("continue", from)
+		}
+		list, err := s.list(ctx, query, maxPage)
+		if from != "" && is(err, http.StatusGone) && ctx.Err() == nil {
+			all, from = nil, ""
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range list.Items {
+			key, ok := keyOf(s.prefix, l.Metadata.Name, l.Metadata.Annotations[keyAnnotation])
+			if !ok || !strings.HasPrefix(key, prefix) {
+				continue
+			}
+			value, err := l.value()
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, found{key, value})
+		}
+		if from = list.Metadata.Continue; from == "" {
+			slices.SortFunc(all, func(a, b found) int { return strings.Compare(a.key, b.key) })
+			return all, nil
+		}
+	}
+}
+
+// Lineage returns the UID of the Lease firn-identity, which it creates if it does
+// not exist: a namespace that was deleted and created again has another. The
+// revision is always 0: the API promises of resourceVersions only that they
+// differ, and a control plane may begin them anew without a loss. Options.Warn
+// hears of one that went back.
+func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+	call, leave, err := s.enter(ctx)
+	if err != nil {
+		return "", 0, err
+	}
+	defer leave()
+	for range 2 { // before and after creating it
+		before := s.seen()
+		list, err := s.list(call, url.Values{"fieldSelector": {"metadata.name=" + identityName}}, maxAnswer)
+		if err != nil {
+			return "", 0, s.failed(ctx, "read lease "+identityName, err)
+		}
+		s.look(before, list.Metadata.ResourceVersion)
+		if len(list.Items) == 1 && list.Items[0].Metadata.Name == identityName && list.Items[0].Metadata.UID != "" {
+			return list.Items[0].Metadata.UID, 0, nil
+		}
+		if len(list.Items) != 0 {
+			return "", 0, s.failed(ctx, "read lease "+identityName, fmt.Errorf("the answer has %d other leases", len(list.Items)))
+		}
+		l := newLease(s.namespace, identityName)
+		// Whether it is this one that is created, and whether it was, shows the next read.
+		var r *refusal
+		if _, _, err := s.write(call, http.MethodPost, s.url("", nil), l); err != nil && !(errors.As(err, &r) && r.ofLease("AlreadyExists", identityName)) {
+			return "", 0, s.failed(ctx, "create lease "+identityName, err)
+		}
+	}
+	return "", 0, s.failed(ctx, "create lease "+identityName, fmt.Errorf("it is gone again: does another program delete leases in namespace %s?", s.namespace))
+}
+
+// seen is the greatest resourceVersion that Lineage has seen.
+func (s *Store) seen() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision
+}
+
+// look compares a resourceVersion with one that was seen before it was asked for.
+func (s *Store) look(before uint64, resourceVersion string) {
+	now, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	last := s.revision
+	wentBack := now < before && last == before // otherwise another call has told it
+	if wentBack || now > last {
+		s.revision = now
+	}
+	s.mu.Unlock()
+	if wentBack && s.warn != nil {
+		s.warn(fmt.Sprintf("the resourceVersion of the cluster went back from %d to %d: if its etcd was restored from a backup, fence every sequencer (firn node fence)", before, now))
+	}
+}
+
+// Close ends the use of the store, and all watching. Calls under way end with
+// an error.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	s.watchers.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		_ = c.Close()
+	}
+	return nil
+}

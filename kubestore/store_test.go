@@ -1,0 +1,107 @@
+//go:build unix
+
+package kubestore
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/storetest"
+	"github.com/firnid/firn/kubestore/kubetest"
+)
+
+// shared is an API server for all tests that need none of their own. The first
+// test that asks for it starts it, and TestMain ends it.
+var shared struct {
+	sync.Mutex
+	*kubetest.Cluster
+	end func()
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.end != nil {
+		shared.end()
+	}
+	os.Exit(code)
+}
+
+// A lasting is a testing.TB whose directories and cleanups last longer than the
+// test.
+type lasting struct {
+	testing.TB
+	cleanups []func()
+}
+
+func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
+
+func (l *lasting) TempDir() string {
+	dir, err := os.MkdirTemp("", "firn-kubestore")
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func (l *lasting) end() {
+	for i := len(l.cleanups) - 1; i >= 0; i-- {
+		l.cleanups[i]()
+	}
+}
+
+func sharedCluster(t testing.TB) *kubetest.Cluster {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.Cluster == nil {
+		l := &lasting{TB: t}
+		shared.end = l.end
+		shared.Cluster = kubetest.Start(l)
+	}
+	return shared.For(t)
+}
+
+var namespaces atomic.Int64
+
+// newNamespace creates a namespace that no other test uses.
+func newNamespace(t testing.TB, c *kubetest.Cluster) string {
+	t.Helper()
+	name := fmt.Sprintf("test-%d", namespaces.Add(1))
+	c.Namespace(name)
+	return name
+}
+
+// open opens a store, and closes it when the test is over.
+func open(t testing.TB, o Options) *Store {
+	t.Helper()
+	o.Timeout = time.Minute
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestStore(t *testing.T) {
+	c := sharedCluster(t)
+	storetest.RunWith(t, func(t *testing.T) grant.Store {
+		namespace := newNamespace(t, c)
+		return open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
+	}, &storetest.Options{
+		Reopen: func(t *testing.T, first grant.Store) grant.Store {
+			return open(t, Options{Kubeconfig: c.Kubeconfig("", first.(*Store).namespace, "")})
+		},
+		Time: 3 * time.Second,
+	})
+}

@@ -1,0 +1,104 @@
+package kubestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+const (
+	// rewatch is how long a watch that has ended waits before the next, at least;
+	// at most it is five times as long. A server that stops ends all its watches
+	// at one moment, and they should not all come back at one.
+	rewatch = time.Second
+
+	// watchFor is how long one watch lasts, at least; at most it is twice as long.
+	watchFor = 5 * time.Minute
+)
+
+// Watch tells of changes of a key until ctx is done or the store is closed. It
+// also tells when it begins, and when it begins again after a failure, because
+// of what may have changed before.
+func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
+	told := make(chan struct{}, 1) // so that telling never waits
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || ctx.Err() != nil || grant.CheckKey(key) != nil {
+		close(told) // there is nothing to tell
+		return told
+	}
+	tell := func() {
+		select {
+		case told <- struct{}{}:
+		default: // it has not read the last one yet
+		}
+	}
+	name, _ := nameOf(s.prefix, key)
+	s.watchers.Go(func() {
+		defer close(told)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.ctx, cancel)()
+		for {
+			tell()
+			// Without a resourceVersion it begins with what there is.
+			_ = s.events(ctx, name, "", func(string, *lease) bool { tell(); return true })
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(rewatch + rand.N(4*rewatch)):
+			}
+		}
+	})
+	return told
+}
+
+// errStopped is of events whose yield has returned false.
+var errStopped = errors.New("kubestore: stopped")
+
+// events calls yield with what happens to a Lease after a resourceVersion, in
+// order, until it returns false; that is errStopped. An end without an error is
+// the server's.
+func (s *Store) events(ctx context.Context, name, from string, yield func(kind string, l *lease) bool) error {
+	lasts := watchFor + rand.N(watchFor)
+	ctx, cancel := context.WithTimeout(ctx, lasts+time.Minute)
+	defer cancel()
+	answer, _, err := s.send(ctx, http.MethodGet, s.url("", watchQuery(name, from, lasts)), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	stream := json.NewDecoder(answer.Body)
+	for {
+		var event struct {
+			Type   string          `json:"type"`
+			Object json.RawMessage `json:"object"`
+		}
+		if err := stream.Decode(&event); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("watch lease %s: %w", name, err)
+		}
+		switch event.Type {
+		case "ADDED", "MODIFIED", "DELETED":
+		case "ERROR":
+			return fmt.Errorf("watch lease %s: %s", name, event.Object)
+		default:
+			continue
+		}
+		l := new(lease)
+		if err := json.Unmarshal(event.Object, l); err != nil {
+			return fmt.Errorf("watch lease %s: %w", name, err)
+		}
+		if l.Metadata.Name == name && !yield(event.Type, l) {
+			return errStopped
+		}
+	}
+}

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Builds a server that tests start, and prints its path: bin/NAME, from the
+# sources that tools/DIR/go.mod names. Nothing is done if it is that version
+# already. What the build says goes to stderr.
+#
+#	scripts/tool.sh NAME DIR PACKAGE
+set -eu
+cd "$(dirname "$0")/.."
+mkdir -p bin
+name=$1 dir=tools/$2 package=$3
+bin=$PWD/bin/$name
+new=$bin.new.$$
+
+# One build at a time, as tests of several packages call this at once. The lock
+# names its process, and is taken over when that is gone. Should two build after
+# all, they do not get in each other's way.
+lock=$bin.lock
+unnamed=0
+outdated() {
+	! [ -x "$bin" ] || [ "$(cat "$bin.stamp" 2>/dev/null)" != "$stamp" ]
+}
+stamp=$(cat "$dir"/go.sum "$dir"/*.go 2>/dev/null | cksum)-$(go env GOVERSION GOOS GOARCH | tr '\n' -)
+while outdated; do
+	if mkdir "$lock" 2>/dev/null; then
+		trap 'rm -rf "$lock" "$new"' EXIT
+		trap 'exit 1' INT TERM HUP
+		echo $$ >"$lock/pid"
+		if outdated; then
+			(cd "$dir" && GOWORK=off GOFLAGS= CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags '-s -w' -o "$new" "$package") >&2
+			mv "$new" "$bin"
+			echo "$stamp" >"$bin.stamp"
+		fi
+		break
+	fi
+	sleep 1
+	if pid=$(cat "$lock/pid" 2>/dev/null) && [ -n "$pid" ]; then
+		kill -0 "$pid" 2>/dev/null || rm -rf "$lock"
+	elif [ $((unnamed += 1)) -gt 10 ]; then # it was killed before it gave its name
+		rm -rf "$lock"
+		unnamed=0
+	fi
+done
+echo "$bin"

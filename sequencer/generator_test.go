@@ -1,0 +1,241 @@
+package sequencer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+)
+
+// A notingGenerator notes what is done with it, and answers as it is told.
+type notingGenerator struct {
+	generator[firn.ID]
+	err        error
+	sealed     time.Time
+	used       time.Time
+	stats      firn.Stats
+	did        []string
+	grants     []firn.Grant
+	extendedTo time.Time
+}
+
+func (g *notingGenerator) Extend(until time.Time) error {
+	g.did, g.extendedTo = append(g.did, "extend"), until
+	return g.err
+}
+
+func (g *notingGenerator) Switch(to firn.Grant) error {
+	g.did, g.grants = append(g.did, "switch"), append(g.grants, to)
+	return g.err
+}
+
+func (g *notingGenerator) Seal() time.Time   { g.did = append(g.did, "seal"); return g.sealed }
+func (g *notingGenerator) Used() time.Time   { return g.used }
+func (g *notingGenerator) Stats() firn.Stats { return g.stats }
+
+var errUnusable = errors.New("of no use")
+
+var someLayout = firn.MustParseLayout("default,epoch=0")
+
+func someTime(seconds int) time.Time { return time.Unix(1_795_132_800+int64(seconds), 0) }
+
+// TestHolder: what a member does with each grant: it makes a generator for the first,
+// above all that was used, and switches it for the next; one that it cannot use ends
+// the use of the one before.
+func TestHolder(t *testing.T) {
+	made := &notingGenerator{}
+	var grants []firn.Grant
+	var createErr error
+	m := &member[firn.ID]{config: grant.Config{Layout: someLayout}, options: firn.Options{MaxAhead: 7}}
+	m.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[firn.ID], error) {
+		if l != someLayout || o.MaxAhead != 7 {
+			t.Errorf("it is made of %v with %+v", l, o)
+		}
+		grants = append(grants, g)
+		return made, createErr
+	}
+	h := holder[firn.ID]{m}
+	if err := h.Extend(someTime(1)); err != nil || len(made.did) > 0 {
+		t.Errorf("extended without a generator: %v", err)
+	}
+	h.Seal() // nothing
+
+	createErr = errUnusable
+	if err := h.Begin(firn.Grant{Node: 1}); err != errUnusable || m.unusable != errUnusable || m.current.Load() != nil {
+		t.Errorf("a grant of no use: %v, %v", err, m.unusable)
+	}
+	createErr = nil
+	for i, mark := range []int{-1, 0, 1} { // since the grant begins
+		m.current.Store(nil)
+		m.mark = someTime(mark)
+		g := firn.Grant{Node: 2, From: someTime(0), Until: someTime(60)}
+		if err := h.Begin(g); err != nil || m.unusable != nil || m.current.Load() == nil {
+			t.Errorf("begin: %v, %v", err, m.unusable)
+		}
+		g.From = someTime(max(mark, 0))
+		if got := grants[1+i]; got != g {
+			t.Errorf("%d s were used: %+v, want %+v", mark, got, g)
+		}
+	}
+	next := firn.Grant{Node: 3, From: someTime(30), Until: someTime(90)}
+	if err := h.Begin(next); err != nil || !slices.Equal(made.did, []string{"switch"}) || made.grants[0] != next || len(grants) != 4 {
+		t.Errorf("the next grant: %v, %v, %+v", err, made.did, made.grants)
+	}
+	if err := h.Extend(someTime(95)); err != nil || !made.extendedTo.Equal(someTime(95)) {
+		t.Errorf("extend: %v to %v", err, made.extendedTo)
+	}
+	made.err = errUnusable
+	if err := h.Extend(someTime(99)); err != errUnusable {
+		t.Errorf("extend that fails: %v", err)
+	}
+	made.did = nil
+	if err := h.Begin(next); err != errUnusable || m.unusable != errUnusable || !slices.Equal(made.did, []string{"switch", "seal"}) || m.current.Load() != nil {
+		t.Errorf("a switch that fails: %v, %v, %v", err, m.unusable, made.did)
+	}
+}
+
+// TestUsedAndCounted: what was used never goes back, and what sealed generators have
+// made stays counted, whatever comes after them.
+func TestUsedAndCounted(t *testing.T) {
+	m := &member[firn.ID]{}
+	if !m.used().IsZero() {
+		t.Errorf("used %v at first", m.used())
+	}
+	var want firn.Stats
+	mark := time.Time{}
+	for i, s := range []int{5, 3, 9, 9, 0} {
+		g := &notingGenerator{sealed: someTime(s), stats: firn.Stats{IDs: uint64(1 + i), Batches: 10, Waits: 100, TotalWait: 7 * time.Second, LongestWait: time.Duration(s) * time.Second, Lead: time.Hour}}
+		var current generator[firn.ID] = g
+		m.current.Store(&current)
+		for _, used := range []int{s - 9, 7, 8} {
+			if g.used = someTime(used); used < 0 {
+				g.used = time.Time{}
+			}
+			want := mark
+			if g.used.After(want) {
+				want = g.used
+			}
+			if got := m.used(); !got.Equal(want) {
+				t.Errorf("generator %d: used %v, want %v", i, got, want)
+			}
+		}
+		m.seal()
+		if someTime(s).After(mark) {
+			mark = someTime(s)
+		}
+		want = firn.Stats{IDs: want.IDs + uint64(1+i), Batches: want.Batches + 10, Waits: want.Waits + 100, TotalWait: want.TotalWait + 7*time.Second, LongestWait: max(want.LongestWait, time.Duration(s)*time.Second)}
+		if m.before != want || m.current.Load() != nil || !m.used().Equal(mark) || !slices.Equal(g.did, []string{"seal"}) {
+			t.Errorf("generator %d sealed: %+v, want %+v; used %v, want %v", i, m.before, want, m.used(), mark)
+		}
+	}
+}
+
+// TestFresh: a window is fresh while more than eleven twelfths of it are left, after
+// the clock and what was used.
+func TestFresh(t *testing.T) {
+	m := &member[firn.ID]{config: grant.Config{Window: 12 * time.Second}, options: firn.Options{Now: func() time.Time { return someTime(0) }}}
+	for _, used := range []int{-5, 0, 5} {
+		m.mark = someTime(used)
+		from := someTime(max(used, 0))
+		for _, left := range []time.Duration{11*time.Second - 1, 11 * time.Second, 11*time.Second + time.Millisecond, 12 * time.Second} {
+			status := grant.Status{Until: from.Add(left).UnixMilli()}
+			if got, want := m.isFresh(status), left > 11*time.Second; got != want {
+				t.Errorf("used %d, %v left: fresh %t", used, left, got)
+			}
+		}
+	}
+	m.options.Now, m.mark = nil, time.Time{}
+	if !m.isFresh(grant.Status{Until: time.Now().Add(11500 * time.Millisecond).UnixMilli()}) {
+		t.Error("by the system's clock, it is not fresh")
+	}
+}
+
+// TestReasons: which errors say that another window helps, and which that the store
+// or the clock is what is amiss.
+func TestReasons(t *testing.T) {
+	for _, tt := range []struct {
+		err               error
+		ended, final, why bool
+	}{
+		{nil, false, false, false}, {errUnusable, false, false, false}, {context.DeadlineExceeded, false, false, false},
+		{firn.ErrGrantOver, true, false, false}, {firn.ErrSealed, true, false, false}, {firn.ErrExhausted, false, false, false},
+		{grant.ErrDestroyed, false, true, true}, {grant.ErrRolledBack, false, true, true}, {grant.ErrMismatch, false, true, true},
+		{grant.ErrNodesExhausted, false, false, true}, {&firn.ClockError{}, false, false, true},
+	} {
+		if hasEnded(tt.err) != tt.ended || grant.IsFinal(tt.err) != tt.final || saysWhy(tt.err) != tt.why {
+			t.Errorf("%v: ended %t, final %t, says why %t; want %+v", tt.err, hasEnded(tt.err), grant.IsFinal(tt.err), saysWhy(tt.err), tt)
+		}
+	}
+	for given, want := range map[time.Duration]time.Duration{-1: 10 * time.Second, 0: 10 * time.Second, 1: 2, time.Minute: 2 * time.Minute} {
+		if got := lateClose(given); got != want {
+			t.Errorf("with a timeout of %v an opening that failed closes within %v, want %v", given, got, want)
+		}
+	}
+}
+
+// TestOptions: what Open makes of its Config: for generators, for the Keeper, and in
+// the store.
+func TestOptions(t *testing.T) { synctest.Test(t, testOptions) }
+
+func testOptions(t *testing.T) {
+	s := new(memstore.Store)
+	now := func() time.Time { return time.Now().Add(-time.Second) }
+	ahead := 300 * time.Millisecond
+	q, err := Open(t.Context(), s, "s", &Config{Layout: someLayout, MaxAhead: &ahead, Now: now, MaxLag: 77, Host: "here", Window: 7 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := q.options; o.MaxAhead != ahead || o.MaxLag != 77 || o.Now == nil || time.Since(o.Now()) < time.Second {
+		t.Errorf("%+v", o)
+	}
+	info, err := grant.Lookup(t.Context(), s, "s")
+	if since := time.Since(info.Created); err != nil || since < time.Second || since > time.Minute || info.Config != q.Config() {
+		t.Errorf("%+v, %v, created %v ago, want by the clock that was given", info, err, since)
+	}
+	n, err := grant.LookupNode(t.Context(), s, info, q.State().Node)
+	if err != nil || n.Host != "here" || !n.Until.Equal(q.State().Until) || n.Owner != q.State().Owner {
+		t.Errorf("%+v, %v; it is %+v", n, err, q.State())
+	}
+	if stats := q.Stats(); stats.State.Phase != Attached || stats.State.Node != n.Node || stats.Keeper.Acquired != 1 {
+		t.Errorf("%+v", stats)
+	}
+	if _, _, err := q.Reserve(600_000); err != nil {
+		t.Fatal(err)
+	}
+	if lead := q.Stats().Lead; lead < 50*time.Millisecond {
+		t.Errorf("it leads the clock by %v after a large reservation", lead)
+	}
+	// A grant that it could not use.
+	q.mu.Lock()
+	q.unusable = errUnusable
+	q.mu.Unlock()
+	kept := q.current.Swap(nil)
+	brief, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := q.Next(brief); !errors.Is(err, errUnusable) || !errors.Is(q.State().Err, errUnusable) {
+		t.Errorf("without a grant of use: %v, %+v", err, q.State())
+	}
+	q.current.Store(kept)
+	if err := q.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_, err = Open128(t.Context(), s, "s", nil)
+	if err == nil || !strings.Contains(err.Error(), "use Open") {
+		t.Errorf("Open128 of 64 bits: %v", err)
+	}
+	if _, err := grant.Create(t.Context(), s, "wide", grant.NewConfig(firn.MustParseLayout("boundary"), 0), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*Config{nil, {Layout: firn.MustParseLayout("boundary")}} {
+		if q, err := Open(t.Context(), s, "wide", c); err == nil || q != nil || !strings.Contains(err.Error(), "use Open128") {
+			t.Errorf("Open of 128 bits: %v", err)
+		}
+	}
+}

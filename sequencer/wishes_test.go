@@ -1,0 +1,373 @@
+package sequencer_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// An unwatchedStore tells nobody of changes, and counts what it is asked.
+type unwatchedStore struct {
+	grant.Store
+	requests atomic.Int64
+	late     atomic.Int64 // how long the last write that hung could take
+	hangs    atomic.Bool  // writes do
+	fails    atomic.Bool  // everything does
+}
+
+func (s *unwatchedStore) Get(ctx context.Context, key string) ([]byte, error) {
+	s.requests.Add(1)
+	if s.fails.Load() {
+		return nil, errCut
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *unwatchedStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	s.requests.Add(1)
+	if s.hangs.Load() {
+		at, _ := ctx.Deadline()
+		s.late.Store(int64(time.Until(at)))
+		<-ctx.Done()
+		return false, ctx.Err()
+	}
+	if s.fails.Load() {
+		return false, errCut
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestLapsedCalls: calls that do not wait say that no window is open, and have one
+// opened for the next; so does one whose context has ended.
+func TestLapsedCalls(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, call := range map[string]func(q *sequencer.Sequencer) error{
+		"TryNext":      func(q *sequencer.Sequencer) error { _, err := q.TryNext(); return err },
+		"TryNextBatch": func(q *sequencer.Sequencer) error { b, err := q.TryNextBatch(3); return count(b, err) },
+		"Reserve":      func(q *sequencer.Sequencer) error { b, _, err := q.Reserve(3); return count(b, err) },
+		"Next, and its context has ended": func(q *sequencer.Sequencer) error {
+			if _, err := q.Next(ended); err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("Next: %v", err)
+				return nil
+			}
+			return sequencer.ErrNotYet
+		},
+	} {
+		bubble(t, func(t *testing.T, s grant.Store) {
+			q := open(t, &unwatchedStore{Store: s}, &sequencer.Config{Layout: layout, Window: time.Minute})
+			defer closeIt(t, q)
+			one(t, q)
+			time.Sleep(time.Hour)
+			if err := call(q); !errors.Is(err, sequencer.ErrNotYet) || errors.Is(err, firn.ErrGrantOver) {
+				t.Errorf("%s after an hour: %v, want ErrNotYet", name, err)
+			}
+			time.Sleep(time.Second)
+			if _, err := q.TryNext(); err != nil {
+				t.Errorf("%s, and a second later: %v", name, err)
+			}
+			if b, err := q.TryNextBatch(3); count(b, err) != nil {
+				t.Errorf("then TryNextBatch: %v", err)
+			}
+		})
+	}
+}
+
+var errCount = errors.New("not three IDs")
+
+func count(b firn.Batch, err error) error {
+	if n := b.Len(); err == nil && n != 3 {
+		return errCount
+	}
+	return err
+}
+
+// TestAskedAgain: a call that was refused has it looked up soon whether that is still
+// so; calls that fail again and again do not ask the store as often.
+func TestAskedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, mem grant.Store) {
+		s := &unwatchedStore{Store: mem}
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
+		defer closeIt(t, q)
+		one(t, q)
+		if _, err := grant.DetachAll(t.Context(), mem, "orders", nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := q.Next(t.Context()); !errors.Is(err, grant.ErrDetached) {
+			t.Errorf("Next of a detached one: %v", err)
+		}
+		if _, err := grant.AttachAll(t.Context(), mem, "orders"); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []error{grant.ErrDetached, nil} {
+			time.Sleep(200 * time.Millisecond)
+			if _, err := q.Next(t.Context()); want == nil && err != nil {
+				t.Errorf("Next, 200 ms after one that was refused: %v", err)
+			}
+		}
+
+		time.Sleep(time.Hour)
+		s.fails.Store(true)
+		before := s.requests.Load()
+		for range 10_000 {
+			if _, err := q.TryNext(); err == nil {
+				t.Fatal("an ID without a window")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if n := s.requests.Load() - before; n > 40 {
+			t.Errorf("%d requests in 10 s, to a store that fails", n)
+		}
+		s.fails.Store(false)
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// TestTimeout: a request takes no longer than Config.Timeout allows.
+func TestTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, mem grant.Store) {
+		s := &unwatchedStore{Store: mem}
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute, Timeout: 700 * time.Millisecond})
+		defer closeIt(t, q)
+		one(t, q)
+		s.hangs.Store(true)
+		time.Sleep(time.Hour)
+		_, _ = q.TryNext()
+		time.Sleep(time.Second)
+		if got := time.Duration(s.late.Load()); got != 700*time.Millisecond {
+			t.Errorf("a write may take %v", got)
+		}
+		s.hangs.Store(false)
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// TestLargeBatchLate: a batch that a fresh window cannot hold any more is too large,
+// and not waited for.
+func TestLargeBatchLate(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
+		q := open(t, s, &sequencer.Config{Layout: small, Window: time.Minute})
+		defer closeIt(t, q)
+		time.Sleep(2 * time.Second)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := q.NextBatch(ctx, 6000*4-8); !errors.Is(err, firn.ErrBatchTooLarge) {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// TestSwitchInUse: a member that loses its number, and takes another while it makes
+// IDs, goes on above them, and counts them all.
+func TestSwitchInUse(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
+		defer closeIt(t, q)
+		var last firn.ID
+		made := uint64(0)
+		take := func() {
+			for range 100 {
+				id, err := q.Next(t.Context())
+				if err != nil || id <= last {
+					t.Fatalf("%v after %v, %v", id, last, err)
+				}
+				last = id
+				made++
+			}
+		}
+		take()
+		node := q.State().Node
+		if _, err := grant.Fence(t.Context(), s, "orders", &grant.FenceOptions{LongestWindow: 2 * time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		state := q.State()
+		for range 200 {
+			time.Sleep(time.Second)
+			if state = q.State(); state.Phase == sequencer.Losing {
+				break
+			}
+			if _, err := q.TryNext(); err == nil {
+				made++
+			}
+		}
+		if state.Phase != sequencer.Losing || state.Node != node || state.Until.Before(time.Now()) {
+			t.Errorf("after a fence above its window it is %+v", state)
+		}
+		time.Sleep(10 * time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		id, err := q.Next(ctx)
+		if err != nil || id <= last {
+			t.Errorf("%v after %v, %v", id, last, err)
+		}
+		if got := q.Stats(); got.IDs != made+1 || got.Keeper.Lost != 1 || got.Keeper.Acquired != 2 {
+			t.Errorf("it counts %d IDs of %d, %+v", got.IDs, made+1, got.Keeper)
+		}
+	})
+}
+
+// TestAttachWhileHeld: Attach is fine while a number is held, also if renewals fail; a
+// member that has detached has nothing.
+func TestAttachWhileHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &lineageStore{Store: new(memstore.Store)}
+		s.is("one", 0, 0)
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Hour})
+		one(t, q)
+		s.is("another", 0, 0)
+		time.Sleep(time.Minute)
+		one(t, q)
+		if err := q.State().Err; !errors.Is(err, grant.ErrRolledBack) {
+			t.Errorf("the store went back, and State has %v", err)
+		}
+		if err := q.Attach(t.Context()); err != nil {
+			t.Errorf("Attach while a number is held: %v", err)
+		}
+		_ = q.Close(t.Context())
+	})
+	bubble(t, func(t *testing.T, s grant.Store) {
+		slow := &slowWrites{Store: s}
+		slow.delay.Store(int64(3 * time.Second))
+		q := open(t, slow, &sequencer.Config{Layout: layout, Detached: true})
+		defer closeIt(t, q)
+		brief, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := q.Attach(brief); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, sequencer.ErrUnavailable) || strings.Contains(err.Error(), "nil") {
+			t.Errorf("Attach, and the store has not failed: %v", err)
+		}
+	})
+	bubble(t, func(t *testing.T, s grant.Store) {
+		q := open(t, s, nil)
+		defer closeIt(t, q)
+		if err := q.Detach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := q.State(); got != (sequencer.State{}) {
+			t.Errorf("detached, it is %+v", got)
+		}
+	})
+}
+
+// TestClockBehindIsRefused: a process whose clock is far behind those of others takes
+// no number, unless that is allowed.
+func TestClockBehindIsRefused(t *testing.T) {
+	for _, allowed := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s grant.Store) {
+			few := firn.MustParseLayout("bits=time:48.node:2.seq:8,unit=1ms,epoch=0")
+			q := open(t, s, &sequencer.Config{Layout: few, Window: time.Minute})
+			defer closeIt(t, q)
+			one(t, q)
+			late := &sequencer.Config{Now: func() time.Time { return time.Now().Add(-time.Minute) }, AllowClockBehind: allowed}
+			p, err := sequencer.Open(t.Context(), s, "orders", late)
+			if allowed && err != nil || !allowed && !errors.Is(err, grant.ErrClockBehind) {
+				t.Errorf("allowed %t: %v", allowed, err)
+			}
+			if p != nil {
+				closeIt(t, p)
+			}
+		})
+	}
+}
+
+// TestCreatedAnew: a sequencer that was destroyed and created again with another
+// window is not the one that was opened.
+func TestCreatedAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, s grant.Store) {
+		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
+		defer closeIt(t, q)
+		if err := q.Detach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := sequencer.Destroy(t.Context(), s, "orders"); err != nil {
+			t.Fatal(err)
+		}
+		create(t, s, layout, 2*time.Minute)
+		if err := q.Attach(t.Context()); !errors.Is(err, grant.ErrMismatch) {
+			t.Errorf("Attach: %v", err)
+		}
+	})
+}
+
+// A hastyStore has another process create the sequencer just before this one does.
+type hastyStore struct {
+	grant.Store
+	create func()
+	writes int
+	fail   bool // the first read
+}
+
+func (s *hastyStore) Get(ctx context.Context, key string) ([]byte, error) {
+	if s.fail {
+		s.fail = false
+		return nil, errCut
+	}
+	return s.Store.Get(ctx, key)
+}
+
+func (s *hastyStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	s.writes++
+	if create := s.create; create != nil {
+		s.create = nil
+		create()
+	}
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestCreatedMeanwhile: a sequencer that another process creates at the same time is
+// taken as it is, where this one has not asked for anything else.
+func TestCreatedMeanwhile(t *testing.T) {
+	for window, want := range map[time.Duration]error{0: nil, 2 * time.Minute: nil, 3 * time.Minute: grant.ErrMismatch} {
+		bubble(t, func(t *testing.T, mem grant.Store) {
+			s := &hastyStore{Store: mem, create: func() { create(t, mem, layout, 2*time.Minute) }}
+			q, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: layout, Window: window})
+			if !errors.Is(err, want) || (err == nil) != (want == nil) {
+				t.Errorf("window %v: %v, want %v", window, err, want)
+			}
+			if q != nil {
+				if got := q.Config().Window; got != 2*time.Minute {
+					t.Errorf("it has windows of %v", got)
+				}
+				closeIt(t, q)
+			}
+		})
+	}
+	bubble(t, func(t *testing.T, mem grant.Store) {
+		s := &hastyStore{Store: mem, fail: true}
+		if _, err := sequencer.Open(t.Context(), s, "orders", &sequencer.Config{Layout: layout}); !errors.Is(err, errCut) || s.writes > 0 {
+			t.Errorf("a store that fails once: %v after %d writes", err, s.writes)
+		}
+	})
+}
+
+// TestDetachSays: what a Detach that fails says of the store.
+func TestDetachSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &lineageStore{Store: new(memstore.Store)}
+		s.is("one", 0, 0)
+		q := open(t, s, nil)
+		one(t, q)
+		s.is("another", 0, 0)
+		time.Sleep(2 * time.Second)
+		if err := q.Detach(t.Context()); !errors.Is(err, grant.ErrRolledBack) || errors.Is(err, sequencer.ErrUnavailable) {
+			t.Errorf("the store answers, and Detach: %v", err)
+		}
+		_ = q.Close(t.Context())
+		for what, err := range map[string]error{"Detach": q.Detach(t.Context()), "Attach": q.Attach(t.Context())} {
+			if !errors.Is(err, sequencer.ErrClosed) || errors.Is(err, sequencer.ErrUnavailable) || !strings.Contains(err.Error(), "orders") {
+				t.Errorf("%s of a closed one: %v", what, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package stores
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/kubestore"
+)
+
+// kubernetesOptions are what a URL says of a cluster.
+func kubernetesOptions(u *parsed) (o kubestore.Options, err error) {
+	o = kubestore.Options{
+		Namespace: u.hosts, Prefix: u.path,
+		Kubeconfig: u.take("kubeconfig"), Context: u.take("context"),
+		Timeout: u.timeout,
+	}
+	switch {
+	case u.user != "" || u.password != "":
+		return o, wrong("users are in the kubeconfig: kubernetes://NAMESPACE?context=NAME", "kubernetes: a user or a password stands before the namespace")
+	case strings.ContainsAny(o.Namespace, ".:,"):
+		return o, wrong("it is kubernetes://NAMESPACE, and the API server's address is in the kubeconfig", "kubernetes: namespace %q looks like an address", redactHosts(o.Namespace))
+	}
+	if err := u.nothingElse("kubeconfig, context and timeout"); err != nil {
+		return o, err
+	}
+	if err := o.Check(); err != nil {
+		return o, &Error{Err: err, URL: true}
+	}
+	return o, nil
+}
+
+// openKubernetes opens the Leases of a namespace.
+func openKubernetes(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
+	c, err := kubernetesOptions(u)
+	if err != nil {
+		return nil, err
+	}
+	c.Warn = o.Warn
+	s, err := kubestore.Open(ctx, c)
+	switch {
+	case err == nil:
+		return s, nil
+	case errors.Is(err, kubestore.ErrOptions):
+		return nil, &Error{Err: err, URL: true}
+	}
+	return nil, &Error{Err: err, Unreachable: errors.Is(err, kubestore.ErrUnreachable)}
+}
+
+// serviceAccount is where a pod finds its own.
+const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// PodRole is a manifest of what this pod needs for the store kubernetes://, and the
+// namespace to apply it in. In a pod without a service account it is of the account
+// "default" in the namespace "default".
+func PodRole() (namespace, manifest string) {
+	return podRole(func(name string) ([]byte, error) { return os.ReadFile(path.Join(serviceAccount, name)) })
+}
+
+// podRole is PodRole with what it reads.
+func podRole(read func(name string) ([]byte, error)) (namespace, manifest string) {
+	namespace, account := "default", "default"
+	if text, err := read("namespace"); err == nil && len(text) > 0 {
+		namespace = strings.TrimSpace(string(text))
+	}
+	if token, err := read("token"); err == nil {
+		// The subject is system:serviceaccount:NAMESPACE:NAME.
+		var claims struct {
+			Subject string `json:"sub"`
+		}
+		parts := strings.Split(string(token), ".")
+		if len(parts) == 3 {
+			if text, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil && json.Unmarshal(text, &claims) == nil {
+				if s := strings.Split(claims.Subject, ":"); len(s) == 4 && s[1] == "serviceaccount" {
+					account = s[3]
+				}
+			}
+		}
+	}
+	return namespace, fmt.Sprintf(roleManifest, account, namespace)
+}
+
+// roleManifest is deploy/kubernetes/rbac.yaml without its service account.
+const roleManifest = `apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: firn-store
+rules:
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, list, watch, create, update]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: firn-store
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: firn-store
+subjects:
+- kind: ServiceAccount
+  name: %s
+  namespace: %s
+`
