@@ -3,7 +3,9 @@ package inspect
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -290,25 +292,36 @@ func (j *judge) rounded() {
 	if j.quiet {
 		return
 	}
-	if f, ok := j.n.encoding.Format(); !ok || f != firn.Decimal || j.n.size != 64 {
-		return
+	chance, ok := isRounded(j.n)
+	switch {
+	case !ok:
+	case chance < 1024:
+		j.con("it looks rounded, as JavaScript leaves numbers above 2^53: then its last bits are not those of the ID; one ID in %.0f looks so by chance", chance)
+	default:
+		j.con("it looks rounded, as JavaScript leaves numbers above 2^53: then its last bits are not those of the ID")
 	}
-	v := uint64(j.n.id64())
-	digits := j.r.Dec()
-	if v <= 1<<53 || shortest(v) != digits {
-		return
+}
+
+// isRounded reports whether a number looks rounded, and how many IDs of its size
+// there are for each that looks so by chance.
+func isRounded(n *number) (chance float64, ok bool) {
+	if f, ok := n.encoding.Format(); !ok || f != firn.Decimal || n.size != 64 {
+		return 0, false
+	}
+	v := uint64(n.id64())
+	if v <= 1<<53 {
+		return 0, false
+	}
+	chance = math.Exp2(float64(bits.Len64(v) - 53))
+	if v%10 != 0 {
+		return chance, false
 	}
 	// A number that is a double itself, such as 2^60, is as likely an ID whose last
 	// bits are zeros, unless its decimal digits end in zeros too.
-	zeros := len(digits) - len(strings.TrimRight(digits, "0"))
-	if exact := uint64(float64(v)) == v; zeros == 0 || exact && zeros < 3 {
-		return
+	if uint64(float64(v)) == v && v%1000 != 0 {
+		return chance, false
 	}
-	if chance := math.Exp2(float64(bits.Len64(v) - 53)); chance < 1024 {
-		j.con("it looks rounded, as JavaScript leaves numbers above 2^53: then its last bits are not those of the ID; one ID in %.0f looks so by chance", chance)
-	} else {
-		j.con("it looks rounded, as JavaScript leaves numbers above 2^53: then its last bits are not those of the ID")
-	}
+	return chance, shortest(v) == strconv.FormatUint(v, 10)
 }
 
 func partsText(parts []firn.NodePart) string {

@@ -22,6 +22,7 @@ func newInspect(a *app) *cobra.Command {
 		from    inspect.Encoding
 		asJSON  bool
 		all     bool
+		summary bool
 		csv     string
 		diagram = "auto"
 	)
@@ -52,6 +53,7 @@ at least possible, with --all every reading. A text that is no ID gives
 {"error":"…"} in its place; the rest continues, and the exit code is 1.`,
 		Example: `  firn inspect 1212092628029698048
   firn inspect --layout hazelcast 1051272366497366035
+  firn inspect --summary --csv order_id orders.csv
   firn inspect 0190163d-8694-739b-aea5-966c26f8ad91
   firn next -n 1000 | firn inspect --layout default --json -`,
 		Args: needArgs("ID", "firn inspect 1212092628029698048, or firn inspect - for lines on the standard input"),
@@ -75,6 +77,8 @@ at least possible, with --all every reading. A text that is no ID gives
 			var t tally
 			var err error
 			switch {
+			case summary:
+				return inspectSummary(cmd.Context(), &in, args, out, o, asJSON)
 			case asJSON:
 				err = inspectJSON(cmd.Context(), &in, args, out, o, all, &t)
 			default:
@@ -107,6 +111,7 @@ at least possible, with --all every reading. A text that is no ID gives
 	encodingVar(cmd, &from)
 	csvVar(cmd, &csv)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	cmd.Flags().BoolVar(&summary, "summary", false, "say what all IDs together are: layout, time span, nodes, rate, anomalies")
 	cmd.Flags().BoolVar(&all, "all", false, "show unlikely readings too")
 	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
 	complete(cmd, "diagram", func() []string { return []string{"auto", "always", "never"} })
