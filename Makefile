@@ -8,6 +8,7 @@ ARGS       ?=
 FUZZTIME   ?= 30s
 RACECOUNT  ?= 2
 SOAK       ?= 8h
+VERSION    ?=
 
 # A GOWORK of the caller would change which modules are seen.
 unexport GOWORK
@@ -59,6 +60,18 @@ mutate: ## change grant and sequencer in every small way, and see that a test no
 .PHONY: soak
 soak: ## run what takes long: faults, load, simulator, mutants and fuzz targets in the time SOAK; from 2h on the whole model and race too
 	@sh scripts/soak.sh $(SOAK)
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities in what Firn calls, if their database can be reached
+	@sh scripts/vuln.sh
+
+.PHONY: licenses
+licenses: ## collect the licenses of all that bin/firn contains, after a dependency has changed
+	@cd tools && GOWORK=off go run ./licenses
+
+.PHONY: release
+release: ## make VERSION=v1.2.3: modules, binaries, packages, an image, a chart; it publishes nothing
+	@sh scripts/release.sh $(VERSION)
 
 .PHONY: clean
 clean: ## remove bin/ and build/

@@ -12,6 +12,7 @@ import (
 // Its results may be read when done is closed.
 type fetch[I AnyID[I]] struct {
 	count int // of IDs
+	began time.Time
 	done  chan struct{}
 	block *block[I]
 	err   error
@@ -122,7 +123,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n in
 		return 0, f, false, nil
 	}
 	if spent && (f == nil || !f.late) {
-		p.count = min(2*p.count, p.most)
+		p.count = p.pace.grow(p.count, p.least, p.most)
 	}
 	if f == nil {
 		f, began = p.start(), true
@@ -134,7 +135,7 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n in
 // start begins a fetch, which the caller must run unless it is in the background.
 // The caller holds mu.
 func (p *PrefetcherOf[I]) start() *fetch[I] {
-	f := &fetch[I]{count: p.count, done: make(chan struct{}), err: errNoReturn}
+	f := &fetch[I]{count: p.count, began: time.Now(), done: make(chan struct{}), err: errNoReturn}
 	p.fetching = f
 	p.running++
 	if p.background {
@@ -150,6 +151,9 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.fetching, p.failed = nil, f.err
+		if f.err == nil {
+			p.pace.note(f.count, time.Since(f.began))
+		}
 		switch b := p.block.Load(); {
 		case f.err == nil && p.background:
 			if !p.closed {

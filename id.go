@@ -68,8 +68,7 @@ func hintHex(err *ParseError) *ParseError {
 // with the option omitzero.
 func (id ID) IsZero() bool { return id == 0 }
 
-// String returns id in decimal. Note that fmt calls String for %x too: write
-// %#x of uint64(id), or use Hex.
+// String returns id in decimal.
 func (id ID) String() string { return strconv.FormatUint(uint64(id), 10) }
 
 // AppendText appends id in decimal to b. The error is always nil.
@@ -128,6 +127,9 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 // Value returns what database/sql stores: NULL for the zero ID, else an int64.
 // An ID of 2^63 and above is an error, as no SQL bigint can hold it; layouts
 // whose top bit is zero make none.
+//
+// For a text column, pass id.String(): pgx takes no integer there. A primary key in
+// GORM needs the tag autoIncrement:false. See docs/databases.md.
 func (id ID) Value() (driver.Value, error) {
 	switch {
 	case id == 0:

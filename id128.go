@@ -75,8 +75,7 @@ func (id ID128) Compare(other ID128) int {
 // fields with the option omitzero.
 func (id ID128) IsZero() bool { return id == ID128{} }
 
-// String returns id in the form 8-4-4-4-12, in lower case. Note that fmt calls
-// String for %x too: use Hex.
+// String returns id in the form 8-4-4-4-12, in lower case.
 func (id ID128) String() string { return string(UUID.Append128(make([]byte, 0, 36), id)) }
 
 // AppendText appends id to b in the form 8-4-4-4-12. The error is always nil.

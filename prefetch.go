@@ -51,6 +51,7 @@ type PrefetcherOf[I AnyID[I]] struct {
 
 	mu       sync.Mutex // guards what follows, and the replacing of the block
 	count    int        // to ask for
+	pace     pace       // whether it is worth while to ask for more
 	ready    *block[I]  // fetched in the background, and not yet in place
 	fetching *fetch[I]  // under way
 	failed   error      // of the last fetch
@@ -89,8 +90,10 @@ type PrefetchOptions struct {
 	//
 	// It doubles whenever a caller had to wait because a batch was used up before
 	// the next was there: with batches so large that the fetch takes less time
-	// than the use of half a batch, nobody waits. It is halved when a batch grows
-	// too old before half of it was used.
+	// than the use of half a batch, nobody waits. It stays where it is if the fetch of a
+	// batch twice as large took nearly twice as long: the source then has a rate, and
+	// callers would only wait longer at a time. It is halved when a batch grows too old
+	// before half of it was used.
 	Count int
 
 	// MaxCount is the most that Count grows to; 0 means 10,000, or Count where

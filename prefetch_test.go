@@ -117,7 +117,7 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 		synctest.Wait()
 		// The second was asked for at half of the first, before anybody waited.
 		// The last was asked for at half of the one before.
-		source.wantAsked(t, 10, 10, 20, 35, 35, 35)
+		source.wantAsked(t, 10, 10, 20, 20, 35, 35)
 		time.Sleep(5 * time.Millisecond)
 		if s := p.Stats(); s.Discarded != 0 || s.Fetches != 6 {
 			t.Errorf("Stats = %+v, want 6 fetches", s)
@@ -128,7 +128,7 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		source.wantAsked(t, 10, 10, 20, 35, 35, 35, 17, 10, 10)
+		source.wantAsked(t, 10, 10, 20, 20, 35, 35, 17, 10, 10)
 	})
 }
 

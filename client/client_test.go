@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -366,6 +367,97 @@ func TestPatience(t *testing.T) {
 	})
 }
 
+// Patience ends a request that is under way: servers that do not answer cost no more.
+func TestPatienceEndsRequests(t *testing.T) {
+	for _, tt := range []struct{ patience, want time.Duration }{
+		{0, 10 * time.Second}, {2 * time.Second, 2 * time.Second}, {7 * time.Second, 7 * time.Second},
+		{-1, 15 * time.Second}, // each once, however long it takes
+	} {
+		inBubble(t, func(t *testing.T, n *network) {
+			for _, name := range []string{"a", "b", "c"} {
+				n.serve(name, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+			}
+			q := n.client(t, Config{Servers: []string{"http://a", "http://b", "http://c"}, Patience: tt.patience}).Sequencer("orders")
+			start := time.Now()
+			b, err := q.NextBatch(t.Context(), 5)
+			var gave *giveUpError
+			if took := time.Since(start); took != tt.want || !errors.As(err, &gave) || len(gave.errs) == 0 || b.Len() != 0 {
+				t.Errorf("Patience %v: %d IDs, %v after %v, want an error after %v", tt.patience, b.Len(), err, took, tt.want)
+			}
+		})
+	}
+}
+
+// A batch of more IDs than a request has is made of several, in runs or packed; if one of
+// them fails there is no batch.
+func TestLongBatch(t *testing.T) {
+	for _, layout := range []string{"default", "hazelcast"} {
+		inBubble(t, func(t *testing.T, n *network) {
+			n.node(t, "a", 1, layout)
+			q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
+			b, err := q.NextBatch(t.Context(), 250_000)
+			if err != nil || b.Len() != 250_000 || q.Stats().Batches != 3 {
+				t.Fatalf("NextBatch(250000) = %d IDs in %d batches, %v", b.Len(), q.Stats().Batches, err)
+			}
+			last, count := firn.ID(0), 0
+			for id := range b.All() {
+				if id <= last {
+					t.Fatalf("ID %d is %d, after %d", count, id, last)
+				}
+				last = id
+				count++
+			}
+			if count != 250_000 {
+				t.Errorf("there are %d IDs", count)
+			}
+		})
+	}
+	inBubble(t, func(t *testing.T, n *network) {
+		h := n.node(t, "a", 1, "uuidv7")
+		answered := 0
+		n.serve("a", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if answered++; answered == 5 { // the first one of all is refused: there are no runs
+				w.WriteHeader(400)
+				return
+			}
+			h.ServeHTTP(w, r)
+		}))
+		q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer128("orders")
+		if b, err := q.NextBatch(t.Context(), 200_001); err != nil || b.Len() != 200_001 {
+			t.Errorf("packed: %d IDs, %v", b.Len(), err)
+		}
+		if b, err := q.NextBatch(t.Context(), 100_001); err == nil || b.Len() != 0 {
+			t.Errorf("with a failure: %d IDs, %v", b.Len(), err)
+		}
+	})
+}
+
+// The log has a line when a server fails first, and one when it answers again.
+func TestLog(t *testing.T) {
+	inBubble(t, func(t *testing.T, n *network) {
+		var log strings.Builder
+		c := n.client(t, Config{Servers: []string{"http://late"}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		q := c.Sequencer("orders")
+		for range 2 {
+			if _, err := q.NextBatch(t.Context(), 1); err == nil {
+				t.Fatal("there was no error")
+			}
+		}
+		n.node(t, "late", 1, "default")
+		time.Sleep(time.Minute)
+		for range 2 {
+			if _, err := q.NextBatch(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], `level=WARN msg="server failed" server=http://late sequencer=orders err="client: orders at http://late: `) ||
+			!strings.Contains(lines[1], `level=INFO msg="server answers again" server=http://late sequencer=orders`) {
+			t.Errorf("the log is\n%s", log.String())
+		}
+	})
+}
+
 // A server that says when to come back is not asked before, not even as the last
 // resort; for other sequencers it is.
 func TestRetryAfter(t *testing.T) {
@@ -657,8 +749,8 @@ func TestSlowLayout(t *testing.T) {
 		n.node(t, "a", 1, "bits=time:40.node:4.seq:3,unit=1s")
 		q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
 		start := time.Now()
-		if b, err := q.NextBatch(t.Context(), 60); err != nil || b.Len() != 30 || time.Since(start) > 10*time.Second {
-			t.Errorf("NextBatch(60) = %d IDs, %v after %v, want 30", b.Len(), err, time.Since(start))
+		if b, err := q.NextBatch(t.Context(), 60); err != nil || b.Len() != 60 || q.Stats().Batches != 2 || time.Since(start) > 12*time.Second {
+			t.Errorf("NextBatch(60) = %d IDs in %d batches, %v after %v, want 60 in 2", b.Len(), q.Stats().Batches, err, time.Since(start))
 		}
 	})
 }
@@ -680,8 +772,8 @@ func TestBatchTooLarge(t *testing.T) {
 		}))
 		q := n.client(t, Config{Servers: []string{"http://a"}}).Sequencer("orders")
 		for range 3 {
-			if b, err := q.NextBatch(t.Context(), 1000); b.Len() != 250 || err != nil {
-				t.Errorf("NextBatch(1000) = %d IDs, %v, want 250", b.Len(), err)
+			if b, err := q.NextBatch(t.Context(), 1000); b.Len() != 1000 || err != nil {
+				t.Errorf("NextBatch(1000) = %d IDs, %v, want all", b.Len(), err)
 			}
 		}
 		if refused != 2 {

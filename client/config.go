@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -47,11 +48,15 @@ type Config struct {
 	// a batch takes, except in layouts with very few IDs a second.
 	Timeout time.Duration
 
-	// Patience is how long a batch is tried for, over all servers and with the
+	// Patience is how long a request is tried for, over all servers and with the
 	// pauses they ask for, before those that wait for it get an error; 0 means
-	// 10 s. Every server is tried once in any case, however long that takes, and
-	// with a Patience less than 0 no more than that.
+	// 10 s. It ends a request that is under way. With a Patience less than 0 every
+	// server is tried once, however long that takes.
 	Patience time.Duration
+
+	// Log is told when a server fails, and when it answers again; nil means that
+	// nobody is.
+	Log *slog.Logger
 
 	// UserAgent is sent with each request; "" means "firn-client".
 	UserAgent string
@@ -117,6 +122,9 @@ func (c *Config) fill() error {
 	}
 	if c.Patience == 0 {
 		c.Patience = 10 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.UserAgent == "" {
 		c.UserAgent = "firn-client"

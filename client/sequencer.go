@@ -61,7 +61,7 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 		view:   c.roster.newView(),
 	}
 	s.most.Store(MaxCount)
-	s.prefetch = firn.StartPrefetcher(s, c.config.Prefetch)
+	s.prefetch = firn.StartPrefetcher(fetcher[I]{s}, c.config.Prefetch)
 	s.forget = func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -172,18 +172,54 @@ func (s *SequencerOf[I]) lastError() error {
 	return s.lastErr
 }
 
-// NextBatch asks a server for n IDs: it gives them all, or fewer where a request
-// cannot have so many, which is MaxCount or less. Requests that fail are sent to
-// other servers, and again when those have had their pause, for as long as
-// Config.Patience says or until ctx is done; it gives up early if no server comes
-// back in that time. Requests that all servers took too long for are made smaller.
+// NextBatch asks a server for n IDs, and gives all of them or an error. One request
+// has MaxCount IDs, or fewer where a server allows fewer or all of them took too long:
+// then more requests follow, perhaps to other servers, and the batch has their runs
+// one after the other. IDs that came before an error are lost.
+//
+// Requests that fail are sent to other servers, and again when those have had their
+// pause, for as long as Config.Patience says or until ctx is done; it gives up early
+// if no server comes back in that time.
 func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
-	none := firn.BatchOf[I]{}
 	if n < 1 {
-		return none, fmt.Errorf("client: a batch of %d IDs: it has at least 1", n)
+		return firn.BatchOf[I]{}, fmt.Errorf("client: a batch of %d IDs: it has at least 1", n)
 	}
+	b, err := s.fetch(ctx, n)
+	if err != nil || b.Len() == n {
+		return b, err
+	}
+	runs := b.Runs()
+	for got := b.Len(); got < n; got += b.Len() {
+		if b, err = s.fetch(ctx, n-got); err != nil {
+			return firn.BatchOf[I]{}, err
+		}
+		runs = append(runs, b.Runs()...)
+	}
+	return firn.BatchFromRuns(runs...), nil
+}
+
+// A fetcher is the source of a sequencer's prefetcher, which takes what one request
+// gives: callers wait for it.
+type fetcher[I firn.AnyID[I]] struct{ s *SequencerOf[I] }
+
+func (f fetcher[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
+	return f.s.fetch(ctx, n)
+}
+
+// errPatience is why a context ends whose caller has more patience than Config.Patience.
+var errPatience = errors.New("client: the Patience is over")
+
+// fetch has one request answered, for n IDs or fewer.
+func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], error) {
+	none := firn.BatchOf[I]{}
 	if s.name == "" || s.name == "." || s.name == ".." {
 		return none, fmt.Errorf("client: %q is not the name of a sequencer: it begins with a letter or a digit", s.name)
+	}
+	ctx := caller
+	if p := s.client.config.Patience; p > 0 {
+		limited, cancel := context.WithTimeoutCause(caller, p, errPatience)
+		defer cancel()
+		ctx = limited
 	}
 	c := s.view.newRound()
 	for {
@@ -192,12 +228,12 @@ func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I],
 			return none, ErrClosed
 		}
 		if err := ctx.Err(); err != nil {
-			return none, s.interrupted(err)
+			return none, s.ended(ctx)
 		}
 		i, wait := s.view.pick(&c)
 		if i < 0 {
 			if wait == 0 || time.Since(c.start)+wait > s.client.config.Patience {
-				return none, &giveUpError{s.name, s.view.errors()}
+				return none, s.giveUp()
 			}
 			select {
 			case <-time.After(wait):
@@ -209,7 +245,7 @@ func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I],
 		packed := s.packed.Load()
 		b, err := s.request(ctx, &s.view.servers[i], n, packed)
 		if err == nil {
-			s.view.worked(i)
+			s.worked(i)
 			s.note(nil)
 			s.batches.Add(1)
 			s.ids.Add(uint64(b.Len()))
@@ -228,9 +264,9 @@ func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I],
 			// server; one that it kept waiting for long does.
 			if time.Since(start) >= s.client.config.Timeout/4 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				s.note(err)
-				s.view.failed(i, start, true, 0, err)
+				s.failed(i, start, true, 0, err)
 			}
-			return none, s.interrupted(ctx.Err())
+			return none, s.ended(ctx)
 		case errors.As(err, &said):
 			if said.Kind == "no-runs" && !packed {
 				s.packed.Store(true)
@@ -245,14 +281,14 @@ func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I],
 				return none, err
 			}
 			c.refused[i] = !said.again()
-			s.view.failed(i, start, said.ofServer(), said.RetryAfter, err)
+			s.failed(i, start, said.ofServer(), said.RetryAfter, err)
 		default:
 			s.note(err)
 			// What a server answers to one sequencer says nothing of others: it may
 			// be the wrong width.
 			var answer *AnswerError
 			c.refused[i] = errors.As(err, &answer)
-			s.view.failed(i, start, !c.refused[i], 0, err)
+			s.failed(i, start, !c.refused[i], 0, err)
 			if isTimeout(err) {
 				if c.timeouts++; c.timeouts >= len(c.tried) {
 					n = max(1, n/2) // perhaps it is too much for all of them
@@ -260,6 +296,34 @@ func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I],
 			}
 		}
 		c.tried[i] = true
+		if s.client.config.Patience < 0 {
+			c.refused[i] = true // once is enough
+		}
+	}
+}
+
+// ended is the error of a context that is done: the caller's, or Patience.
+func (s *SequencerOf[I]) ended(ctx context.Context) error {
+	if context.Cause(ctx) == errPatience {
+		return s.giveUp()
+	}
+	return s.interrupted(ctx.Err())
+}
+
+// giveUp is the error of a batch that no server gave.
+func (s *SequencerOf[I]) giveUp() error { return &giveUpError{s.name, s.view.errors()} }
+
+// worked notes that a server has answered, and logs it if it had failed.
+func (s *SequencerOf[I]) worked(i int) {
+	if s.view.worked(i) {
+		s.client.config.Log.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
+	}
+}
+
+// failed notes that a server has not, and logs it if it answered before.
+func (s *SequencerOf[I]) failed(i int, start time.Time, whole bool, wish time.Duration, err error) {
+	if s.view.failed(i, start, whole, wish, err) {
+		s.client.config.Log.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "err", err)
 	}
 }
 

@@ -134,22 +134,27 @@ func (v *view) pick(c *round) (i int, wait time.Duration) {
 	return -1, soonest.Sub(now)
 }
 
-// worked notes that a server has answered.
-func (v *view) worked(i int) {
+// worked notes that a server has answered, and reports whether it had failed before.
+func (v *view) worked(i int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	had := v.health[i].failures > 0 || v.own[i].failures > 0
 	v.health[i], v.own[i] = health{}, health{}
+	return had
 }
 
-// failed notes that a server has not, for this sequencer or as a whole.
-func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, err error) {
+// failed notes that a server has not, for this sequencer or as a whole, and reports
+// whether it is the first time since it worked.
+func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	h := &v.own[i]
 	if whole {
-		v.health[i].fail(start, wish, err)
-		return
+		h = &v.health[i]
 	}
-	v.own[i].fail(start, wish, err)
+	first := h.failures == 0
+	h.fail(start, wish, err)
+	return first
 }
 
 // errors are the last failures of all servers, for a call that gives up.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,11 +37,21 @@ func unreachable(ctx context.Context, endpoints []string, config *tls.Config, us
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	found := make([]string, len(endpoints))
+	var wrong atomic.Bool
 	var wg sync.WaitGroup
 	for i, e := range endpoints {
-		wg.Go(func() { found[i] = e + ": " + probe(ctx, e, config) })
+		wg.Go(func() {
+			text, tls := probe(ctx, e, config)
+			found[i] = e + ": " + text
+			if tls {
+				wrong.Store(true)
+			}
+		})
 	}
 	wg.Wait()
+	if wrong.Load() {
+		err = fmt.Errorf("%w: %w", ErrTLS, err)
+	}
 	return fmt.Errorf("%w: %s (%w)", ErrUnreachable, strings.Join(found, "; "), err)
 }
 
@@ -55,8 +66,9 @@ func rpcError(err error) error {
 	}
 }
 
-// probe connects to an endpoint, and says what it finds.
-func probe(ctx context.Context, endpoint string, config *tls.Config) string {
+// probe connects to an endpoint, and says what it finds; wrong is whether that is a
+// setting of TLS on either side, which does not mend by itself.
+func probe(ctx context.Context, endpoint string, config *tls.Config) (text string, wrong bool) {
 	_, address, _ := strings.Cut(endpoint, "://")
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", address)
@@ -64,13 +76,13 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) string {
 	switch {
 	case err == nil:
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens there (connection refused)"
+		return "nothing listens there (connection refused)", false
 	case errors.As(err, &dns):
-		return "there is no such host"
+		return "there is no such host", false
 	case ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded):
-		return "no answer: is a firewall between?"
+		return "no answer: is a firewall between?", false
 	default:
-		return err.Error()
+		return err.Error(), false
 	}
 	defer func() { _ = conn.Close() }()
 	host, _, _ := net.SplitHostPort(address)
@@ -79,9 +91,9 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) string {
 		c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, ServerName: host})
 		err := c.HandshakeContext(ctx)
 		if err == nil || isAlert(err) {
-			return "it speaks TLS: set TLS, or begin the endpoint with https://"
+			return "it speaks TLS: set TLS, or begin the endpoint with https://", true
 		}
-		return "it listens, and does not answer: is it etcd's client port, and has etcd a leader?"
+		return "it listens, and does not answer: is it etcd's client port, and has etcd a leader?", false
 	}
 	config = config.Clone()
 	if config.ServerName == "" {
@@ -103,21 +115,21 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) string {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case err == nil:
-		return "TLS is well, and it does not answer: has etcd a leader?"
+		return "TLS is well, and it does not answer: has etcd a leader?", false
 	case errors.As(err, &plain), errors.Is(err, io.EOF): // etcd without TLS hangs up
-		return "it speaks no TLS: begin the endpoint with http://, and leave TLS out"
+		return "it speaks no TLS: begin the endpoint with http://, and leave TLS out", errors.As(err, &plain)
 	case errors.As(err, &authority):
-		return "its certificate is not signed by an authority that is trusted: name the CA that signed it"
+		return "its certificate is not signed by an authority that is trusted: name the CA that signed it", true
 	case errors.As(err, &hostname):
-		return fmt.Sprintf("its certificate is of another name: %v", hostname)
+		return fmt.Sprintf("its certificate is of another name: %v", hostname), true
 	case errors.As(err, &invalid):
-		return fmt.Sprintf("its certificate will not do: %v", invalid)
+		return fmt.Sprintf("its certificate will not do: %v", invalid), true
 	case isAlert(err):
-		return fmt.Sprintf("it refuses the client's certificate, or wants one: %v", err)
+		return fmt.Sprintf("it refuses the client's certificate, or wants one: %v", err), true
 	case ctx.Err() != nil:
-		return "it listens, and does not answer TLS"
+		return "it listens, and does not answer TLS", false
 	}
-	return fmt.Sprintf("TLS fails: %v", err)
+	return fmt.Sprintf("TLS fails: %v", err), true
 }
 
 // isAlert reports whether err is a TLS alert of the other side.

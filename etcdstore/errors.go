@@ -17,6 +17,10 @@ var (
 	// allowed, or that those that did have no leader.
 	ErrUnreachable = errors.New("etcdstore: etcd does not answer")
 
+	// ErrTLS comes with ErrUnreachable if an endpoint did answer, and the settings
+	// of TLS on the two sides do not match: waiting does not help.
+	ErrTLS = errors.New("etcdstore: TLS settings do not match")
+
 	// ErrAuth means that etcd refuses the user, or what the user may do.
 	ErrAuth = errors.New("etcdstore: etcd refuses the user")
 

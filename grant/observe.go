@@ -3,6 +3,8 @@ package grant
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -27,15 +29,21 @@ type Observer func(ctx context.Context, r Request, key string) (_ context.Contex
 
 // Observe returns a Store that is s and tells o of its requests; o does not
 // hear of Watch. The result has the methods of all optional interfaces, so As
-// says which of them s has. The others return errors.ErrUnsupported, or a
-// closed channel.
-func Observe(s Store, o Observer) Store { return &observed{s, o} }
+// says which of them s has. The others return errors.ErrUnsupported.
+//
+// The result is a Watcher whatever s is: it tells of what is written through it,
+// so that the members of a process act at once on what the process itself does,
+// and of what s tells.
+func Observe(s Store, o Observer) Store { return &observed{Store: s, observe: o} }
 
 // As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
 // Lineage, Clock). Use it instead of a type assertion, which is always true of
 // a Store from Observe.
 func As[T any](s Store) (t T, ok bool) {
 	t, ok = s.(T)
+	if _, watches := any(&t).(*Watcher); watches {
+		return t, ok
+	}
 	if o, is := s.(*observed); is && ok {
 		_, ok = As[T](o.Store)
 	}
@@ -45,6 +53,69 @@ func As[T any](s Store) (t T, ok bool) {
 type observed struct {
 	Store
 	observe Observer
+	own     echo
+}
+
+// An echo tells watchers of what their own process has written. Its zero value is
+// ready for use.
+type echo struct {
+	mu       sync.Mutex // guards watchers; nothing is waited for under it
+	watchers map[string][]chan struct{}
+}
+
+// tell tells the watchers of a key, of whom none is waited for.
+func (e *echo) tell(key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range e.watchers[key] {
+		select {
+		case c <- struct{}{}:
+		default: // it has something to read
+		}
+	}
+}
+
+// watch tells of a key until ctx is done, and passes on what another watcher tells,
+// until its channel is closed; it may be nil.
+func (e *echo) watch(ctx context.Context, key string, other <-chan struct{}) <-chan struct{} {
+	own := make(chan struct{}, 1)
+	e.mu.Lock()
+	if e.watchers == nil {
+		e.watchers = make(map[string][]chan struct{})
+	}
+	e.watchers[key] = append(e.watchers[key], own)
+	e.mu.Unlock()
+	hints := make(chan struct{}, 1)
+	go func() {
+		defer close(hints)
+		defer e.forget(key, own)
+		for {
+			select {
+			case <-own:
+			case _, ok := <-other:
+				if !ok {
+					other = nil
+					continue
+				}
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case hints <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return hints
+}
+
+func (e *echo) forget(key string, own chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	left := slices.DeleteFunc(e.watchers[key], func(c chan struct{}) bool { return c == own })
+	if e.watchers[key] = left; len(left) == 0 {
+		delete(e.watchers, key)
+	}
 }
 
 func (o *observed) Get(ctx context.Context, key string) ([]byte, error) {
@@ -58,6 +129,9 @@ func (o *observed) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	ctx, end := o.observe(ctx, RequestCAS, key)
 	applied, err := o.Store.CAS(ctx, key, old, next)
 	end(applied, err)
+	if applied || err != nil { // an error may be of a write that was applied
+		o.own.tell(key)
+	}
 	return applied, err
 }
 
@@ -80,12 +154,11 @@ func (o *observed) GetMany(ctx context.Context, keys []string) ([][]byte, error)
 }
 
 func (o *observed) Watch(ctx context.Context, key string) <-chan struct{} {
+	var other <-chan struct{}
 	if s, ok := As[Watcher](o.Store); ok {
-		return s.Watch(ctx, key)
+		other = s.Watch(ctx, key)
 	}
-	nothing := make(chan struct{})
-	close(nothing)
-	return nothing
+	return o.own.watch(ctx, key, other)
 }
 
 func (o *observed) Lineage(ctx context.Context) (identity string, revision int64, err error) {

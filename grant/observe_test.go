@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn"
@@ -85,8 +86,10 @@ func TestObserve(t *testing.T) {
 				return ctx, func(bool, error) { outer++ }
 			})
 			has := abilities(inner)
-			if got := abilities(s); got != has {
-				t.Errorf("it has the abilities %v, want %v", got, has)
+			with := has
+			with[1] = true // it tells of what is written through it
+			if got := abilities(s); got != with {
+				t.Errorf("it has the abilities %v, want %v", got, with)
 			}
 			want, err := grant.DefaultConfig(inner, firn.Default(), nil, nil)
 			if err != nil {
@@ -130,11 +133,63 @@ func TestObserve(t *testing.T) {
 			if _, err := s.CAS(ctx, key, []byte("a"), []byte("b")); err != nil {
 				t.Fatal(err)
 			}
-			if _, told := <-changed; told != has[1] {
-				t.Errorf("Watch tells of a change: %t, want %t", told, has[1])
+			if _, told := <-changed; !told {
+				t.Error("Watch does not tell of a change")
+			}
+			stop()
+			for range changed {
 			}
 		})
 	}
+}
+
+// TestEcho: a Watcher of Observe tells of what is written through it, and of nothing else;
+// it ends with its context, and holds no writer up.
+func TestEcho(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := grant.Observe(plain{new(memstore.Store)}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {
+			return ctx, func(bool, error) {}
+		})
+		w := s.(grant.Watcher)
+		ctx, stop := context.WithCancel(t.Context())
+		one, two, other := w.Watch(ctx, "a"), w.Watch(t.Context(), "a"), w.Watch(ctx, "b")
+		count := func(c <-chan struct{}) (n int) {
+			for {
+				synctest.Wait()
+				select {
+				case _, ok := <-c:
+					if !ok {
+						return -1
+					}
+					n++
+				default:
+					return n
+				}
+			}
+		}
+		value := []byte(nil)
+		for i := range 100 { // which nobody reads meanwhile
+			next := []byte{byte(i)}
+			if applied, err := s.CAS(ctx, "a", value, next); err != nil || !applied {
+				t.Fatal(applied, err)
+			}
+			value = next
+		}
+		if _, err := s.CAS(ctx, "a", nil, value); err != nil { // which is not applied
+			t.Fatal(err)
+		}
+		if a, b, c := count(one), count(two), count(other); a < 1 || a > 2 || b < 1 || b > 2 || c != 0 {
+			t.Errorf("told %d, %d and %d times", a, b, c)
+		}
+		stop()
+		if a, c := count(one), count(other); a != -1 || c != -1 {
+			t.Errorf("after the end: %d and %d, want closed channels", a, c)
+		}
+		_, _ = s.CAS(t.Context(), "a", value, []byte("end"))
+		if b := count(two); b != 1 {
+			t.Errorf("the other was told %d times, want once", b)
+		}
+	})
 }
 
 // TestObserveSuite: the conformance suite of stores.

@@ -15,8 +15,8 @@
 // the record says, for people; Firn does not read them. A Lease that has ended
 // does not end anything: only the record counts.
 //
-// No Lease is ever deleted, and none must be: a record that is gone makes IDs
-// repeat. Firn needs no permission to delete, and sets no owner references. The
+// Firn never deletes a Lease, and no one else may: a record that is gone makes
+// IDs repeat. Firn needs no permission to delete, and sets no owner references. The
 // role:
 //
 //   - apiGroups: [coordination.k8s.io]

@@ -16,6 +16,19 @@ import (
 // make sense.
 var ErrOptions = errors.New("kubestore: invalid options")
 
+// ErrUnreachable is matched by an error of Open if the API server did not answer, or
+// not now. The same Options may succeed later.
+var ErrUnreachable = errors.New("kubestore: the API server does not answer")
+
+// An away is an error that matches ErrUnreachable, in words of its own.
+type away struct{ err error }
+
+func (e *away) Error() string { return e.err.Error() }
+
+func (e *away) Unwrap() error { return e.err }
+
+func (e *away) Is(target error) bool { return target == ErrUnreachable }
+
 // errClosed is of calls after Close.
 var errClosed = fmt.Errorf("%w: kubestore: the store is closed", grant.ErrNotSent)
 

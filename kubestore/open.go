@@ -104,7 +104,7 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 }
 
 // Open returns a Store once the API server has answered. It creates the Lease
-// firn-identity if there is none. It fails when that takes longer than Timeout
+// firn-identity if it does not exist. It fails when that takes longer than Timeout
 // or ctx is done, when the user may not read Leases, and when the namespace does
 // not exist.
 func Open(ctx context.Context, o Options) (*Store, error) {
@@ -241,15 +241,19 @@ func diagnose(ctx context.Context, host, namespace string, err error) error {
 	case errors.As(err, &r) && r.status.Kind == "":
 		return fmt.Errorf("kubestore: %s is not a Kubernetes API server: %w", host, r)
 	case ctx.Err() != nil:
-		return fmt.Errorf("kubestore: open namespace %s at %s: %w", namespace, host, ctx.Err())
+		return &away{fmt.Errorf("kubestore: open namespace %s at %s: %w", namespace, host, ctx.Err())}
 	case isCertificate(err):
 		return fmt.Errorf("kubestore: the certificate of the API server at %s is not valid here: %w: check certificate-authority in the kubeconfig", host, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("kubestore: no API server listens at %s (connection refused): check the context and the address in the kubeconfig", host)
+		return &away{fmt.Errorf("kubestore: no API server listens at %s (connection refused): check the context and the address in the kubeconfig", host)}
 	case errors.As(err, &dns):
-		return fmt.Errorf("kubestore: host not found: %w: check the address in the kubeconfig", dns)
+		return &away{fmt.Errorf("kubestore: host not found: %w: check the address in the kubeconfig", dns)}
 	}
-	return fmt.Errorf("kubestore: the API server at %s does not answer: %w", host, err)
+	err = fmt.Errorf("kubestore: the API server at %s does not answer: %w", host, err)
+	if r != nil && r.code < 500 && r.code != http.StatusTooManyRequests {
+		return err
+	}
+	return &away{err}
 }
 
 // findings are what is dangerous about what this user may do, a sentence each.

@@ -260,11 +260,11 @@ func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
 	}
 }
 
-// Lineage returns the UID of the Lease firn-identity, which it creates if there
-// is none: a namespace that was deleted and created again has another. The
-// revision is always 0, as the API promises of resourceVersions only that they
-// differ: a control plane may begin them anew without a loss. One that went back
-// is told to Options.Warn.
+// Lineage returns the UID of the Lease firn-identity, which it creates if it does
+// not exist: a namespace that was deleted and created again has another. The
+// revision is always 0: the API promises of resourceVersions only that they
+// differ, and a control plane may begin them anew without a loss. Options.Warn
+// hears of one that went back.
 func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {

@@ -102,6 +102,22 @@ check_tools() {
 	(cd tools && GOWORK=off go vet ./... && GOWORK=off "$root/bin/staticcheck" ./... && GOWORK=off go test -count=1 ./... && GOWORK=off go mod tidy -diff)
 }
 
+# The packagers and the tools that read deploy/. What they need is fetched here, or they
+# are skipped.
+check_side() {
+	(cd "$1" && GOWORK=off go mod download) >build/side.log 2>&1 || {
+		echo "skipped $1: its modules are not available here" | tee -a $facts
+		return 0
+	}
+	(cd "$1" && GOWORK=off go vet ./... && GOWORK=off "$root/bin/staticcheck" ./... && GOWORK=off go mod tidy -diff) || return 1
+	log=build/test.$(echo "$1" | tr / -).log
+	{
+		(cd "$1" && GOWORK=off go test -v -count=1 -vet=off -timeout 10m ./...) && code=0 || code=$?
+		echo "$code" >build/test.status
+	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts=$facts -f scripts/tests.awk
+	test "$(cat build/test.status)" = 0
+}
+
 # bench/ is no published module, and what it measures are many others.
 check_bench() {
 	(cd bench && GOWORK=off go mod download) >build/bench.log || {
@@ -127,6 +143,7 @@ install_packages() {
 	{
 		sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools
 		sh scripts/packages.sh chromium=chromium # apart, as it is large
+		sh scripts/packages.sh rpm=rpm promtool=prometheus
 	} |
 		sed 's/^SKIPPED: /skipped packages: /' | tee -a $facts
 }
@@ -146,6 +163,7 @@ done
 step 'check the model' check_model
 step 'check the proto files' sh scripts/proto.sh check
 step 'check tools' check_tools
+step 'known vulnerabilities' sh scripts/vuln.sh
 step 'check bench' check_bench
 step 'build etcd' build_etcd
 step 'build kube-apiserver' build_kube
@@ -153,6 +171,8 @@ step 'install what tests start' install_packages
 for module in $modules; do
 	step "go test $module" run_tests "$module"
 done
+step 'check releases' check_side tools/release
+step 'check deploy' check_side tools/deploy
 step 'every vector read' check_vectors
 
 echo

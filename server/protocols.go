@@ -50,9 +50,7 @@ func (s *Server) newConsole() (*console.Console, error) {
 	if s.source.announcer != nil {
 		c.Self = s.source.announcer.ID
 	}
-	if s.c.Tokens != nil {
-		c.Tokens = s.c.Tokens.Set
-	}
+	c.Guard = s.guard
 	return console.New(c)
 }
 
@@ -89,7 +87,7 @@ func (s *Server) newRESP() *respapi.Server {
 	}
 	return respapi.NewServer(respapi.Config{
 		Backend: s.source.backend(), Limit: s.c.Limit, MaxConns: s.c.MaxConns, MaxCount: l.Count, MaxBytes: l.Body,
-		ReadTimeout: l.Read, WriteTimeout: l.Write, IdleTimeout: s.c.RESPIdle,
+		ReadTimeout: l.Read, WriteTimeout: l.Write, IdleTimeout: s.c.RESPIdle, RefuseUnsafe: s.c.RESPRefuseUnsafe,
 		Auth: s.authorizer(), TLSState: listen.StateOf,
 		Version: s.c.Version, Log: s.c.Log, Trace: trace,
 		Observe: func(_ string, n, _ int, d time.Duration, failed bool) {
@@ -102,12 +100,27 @@ func (s *Server) newRESP() *respapi.Server {
 	})
 }
 
-// authorizer knows what callers are allowed; nil if that is everything.
-func (s *Server) authorizer() auth.Authorizer {
-	if s.c.Tokens == nil {
+// newGuard knows what callers are allowed; nil if that is everything.
+func newGuard(c Config) *auth.Guard {
+	var set func() *auth.Set
+	switch {
+	case c.Tokens != nil:
+		set = c.Tokens.Set
+	case c.TLS == nil || !c.TLS.Requires():
 		return nil
 	}
-	return s.c.Tokens
+	if c.TLS == nil {
+		return auth.NewGuard(set, nil)
+	}
+	return auth.NewGuard(set, c.TLS.Trusts)
+}
+
+// authorizer is the guard of all protocols, or nil.
+func (s *Server) authorizer() auth.Authorizer {
+	if s.guard == nil {
+		return nil // and not a nil *auth.Guard
+	}
+	return s.guard
 }
 
 // tlsConfig is that of listeners, or nil.

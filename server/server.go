@@ -59,15 +59,17 @@ type Config struct {
 	Template func(name string) (service.Template, error)
 
 	// Forward says how to ask other servers of the Store while this one holds no node ID;
-	// nil asks none. The Server sets its Log, and its TLS if that is nil.
+	// nil asks none. The Server sets its Log, and its TLS if that is nil: then only servers
+	// without TLS are asked, or those with a certificate that Config.TLS trusts.
 	Forward *forwarding.ForwarderConfig
 
 	// Advertise is the HOST:PORT at which other servers reach this one; "" means that of
 	// a listener.
 	Advertise string
 
-	// Tokens say what callers are allowed; nil allows everything to everyone. The Server
-	// reads the file again when it changes.
+	// Tokens say what callers are allowed. nil allows everything to everyone, unless TLS
+	// requires certificates of clients: these then take IDs, and do nothing else. The
+	// Server reads the file again when it changes.
 	Tokens *auth.File
 
 	// TLS encrypts connections; nil leaves them in plain text. The Server reads the files
@@ -88,7 +90,12 @@ type Config struct {
 	// RESPIdle is how long a connection of RESP may be idle; 0 means without end.
 	RESPIdle time.Duration
 
-	// MaxConns is how many connections a listener has at once; 0 means DefaultMaxConns.
+	// RESPRefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53, where
+	// JavaScript clients round integers.
+	RESPRefuseUnsafe bool
+
+	// MaxConns is how many connections a listener has at once; 0 means DefaultMaxConns. It
+	// has fewer if the system lets the process open fewer files.
 	MaxConns int
 
 	// Tracer traces requests; nil traces none. The caller ends it after Shutdown.
@@ -113,6 +120,7 @@ type Listener struct {
 // by New.
 type Server struct {
 	c       Config
+	guard   *auth.Guard // nil if everyone may do everything
 	source  source
 	metrics *metrics.Set
 	pages   *console.Console
@@ -148,7 +156,7 @@ func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{c: c}
+	s := &Server{c: c, guard: newGuard(c)}
 	var err error
 	if s.source, err = newSource(c); err != nil {
 		return nil, err
@@ -217,9 +225,10 @@ func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	case s.muxes != nil:
 		return nil, errors.New("server: Serve was called before")
 	}
+	conns := s.maxConns(len(listeners))
 	for _, l := range listeners {
 		s.muxes = append(s.muxes, listen.New(l, listen.Config{
-			TLS: s.tlsConfig(), Only: l.Only, MaxConns: s.c.MaxConns, Hello: s.c.Limits.Read, Log: s.c.Log,
+			TLS: s.tlsConfig(), Only: l.Only, MaxConns: conns, Hello: s.c.Limits.Read, Log: s.c.Log,
 		}))
 	}
 	done = make(chan error, 4*len(s.muxes))
@@ -265,7 +274,8 @@ func (s *Server) open(protocol listen.Protocol) (n int64) {
 
 // Drain makes /readyz answer 503, and removes the Server from the members of its store.
 // It still answers requests, also with IDs of other servers, so that a load balancer has
-// the time to notice.
+// the time to notice, and asks clients of HTTP and gRPC to make another connection. RESP
+// has no word for that.
 func (s *Server) Drain() {
 	s.handler.Drain()
 	s.rpc.Drain()

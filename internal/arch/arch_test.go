@@ -28,6 +28,9 @@ var imports = []importLine{
 	{pattern: "internal/simkit"},
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
+	{pattern: "tools/licenses"},
+	{pattern: "tools/release"},
+	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
 
 	// Coordination. A store knows the contract and no other store.
 	{
@@ -60,7 +63,7 @@ var imports = []importLine{
 	// another. Package server assembles them.
 	{
 		pattern: "server/service",
-		imports: []string{".", "grant", "sequencer", "server/config", "server/inspect", "server/members"},
+		imports: []string{".", "grant", "sequencer", "server/auth", "server/config", "server/inspect", "server/members"},
 		tests:   []string{"grant/memstore", "server/stores"},
 	},
 	{
@@ -101,6 +104,11 @@ var imports = []importLine{
 	{pattern: "server/load", imports: []string{"server/rpcapi/firnv1", "server/service"}},
 	{pattern: "server/check", imports: []string{".", "server/inspect"}},
 	{pattern: "server/textfmt", imports: []string{".", "grant"}},
+	{
+		pattern: "server/doctor",
+		imports: []string{"grant", "server/members"},
+		tests:   []string{"grant/memstore"},
+	},
 	{pattern: "server/requestid"},
 	{pattern: "server/members", imports: []string{"grant"}, tests: []string{"grant/memstore", "server/nettest"}},
 	{pattern: "server/metrics"},

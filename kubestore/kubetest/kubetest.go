@@ -105,7 +105,7 @@ var binaries = sync.OnceValues(func() ([2]string, error) {
 })
 
 // Start starts a Cluster that ends with the test. The test is skipped where the
-// servers cannot be built.
+// servers cannot be built, and among short tests.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
@@ -228,16 +228,16 @@ func (c *Cluster) StartAPI() { c.api.start(c.t) }
 // StartEtcd starts the etcd with the data it had.
 func (c *Cluster) StartEtcd() { c.etcd.start(c.t) }
 
-// StopAPI stops the API server as SIGSTOP does, and ContinueAPI lets it go on.
+// StopAPI stops the API server as SIGSTOP does, and ContinueAPI continues it.
 func (c *Cluster) StopAPI() { c.api.signal(syscall.SIGSTOP) }
 
-// ContinueAPI lets an API server go on that was stopped.
+// ContinueAPI continues an API server that was stopped.
 func (c *Cluster) ContinueAPI() { c.api.signal(syscall.SIGCONT) }
 
 // StopEtcd stops the etcd as SIGSTOP does.
 func (c *Cluster) StopEtcd() { c.etcd.signal(syscall.SIGSTOP) }
 
-// ContinueEtcd lets an etcd go on that was stopped.
+// ContinueEtcd continues an etcd that was stopped.
 func (c *Cluster) ContinueEtcd() { c.etcd.signal(syscall.SIGCONT) }
 
 // Backup copies what etcd has, while it does not run, and returns the copy.

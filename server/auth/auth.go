@@ -9,17 +9,18 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"math/big"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,10 +78,24 @@ type Principal struct {
 	Name       string
 	Role       Role
 	sequencers []string // patterns; empty means all
+	creates    int      // sequencers that it may create by using them
 	sum        [sha256.Size]byte
-	subject    string // of a certificate, where there is no token
+	subject    subject // of a certificate, if there is no token
 	expires    time.Time
 }
+
+// A subject is a name in a certificate. Its zero value is none.
+type subject struct {
+	kind string // uri, dns or cn: the key of the file
+	name string
+}
+
+// defaultCreates is how many sequencers an entry may create by using them, if it does not
+// say: more than an application names, and too few to fill a server.
+const defaultCreates = 1000
+
+// maxCreates bounds what an entry may say: the names are remembered.
+const maxCreates = 100_000
 
 // Ends reports whether the principal expires at some time.
 func (p *Principal) Ends() bool { return !p.expires.IsZero() }
@@ -91,6 +106,8 @@ func (p *Principal) May(do Action, sequencer string) bool {
 	switch do {
 	case Take:
 		return p.Role != Read && p.covers(sequencer)
+	case Create:
+		return p.Role != Read && p.creates > 0 && p.covers(sequencer)
 	case See:
 		return p.Role != Generate && (sequencer == "" || p.covers(sequencer))
 	case SeeAll:
@@ -116,40 +133,77 @@ func (p *Principal) covers(sequencer string) bool {
 // A Set is all principals. It does not change, and is safe for use by many goroutines
 // at once.
 type Set struct {
-	all []*Principal
+	all       []*Principal
+	byToken   map[[sha256.Size]byte]*Principal
+	bySubject map[subject]*Principal
+	anyone    bool // with a verified certificate takes IDs
 }
 
-// Token returns who knows a token. It takes as long for each token of a length, whether
-// it is known or not.
-func (s *Set) Token(token string, now time.Time) (*Principal, bool) {
-	sum := sha256.Sum256([]byte(token))
-	var found *Principal
-	for _, p := range s.all {
-		if p.subject == "" && subtle.ConstantTimeCompare(p.sum[:], sum[:]) == 1 {
-			found = p
-		}
+// anyCertificate lets everyone take IDs who has a verified certificate, and do nothing
+// else.
+var anyCertificate = &Set{anyone: true}
+
+// add adds a principal.
+func (s *Set) add(p *Principal) {
+	if s.byToken == nil {
+		s.byToken, s.bySubject = make(map[[sha256.Size]byte]*Principal), make(map[subject]*Principal)
 	}
-	return alive(found, now)
+	s.all = append(s.all, p)
+	if p.subject == (subject{}) {
+		s.byToken[p.sum] = p
+	} else {
+		s.bySubject[p.subject] = p
+	}
 }
 
-// Certificate returns whose certificate this is, which must have been verified. A
-// principal's name is compared with the certificate's URIs, DNS names and common name.
+// Token returns who knows a token. It is found by its hash: how long that takes says
+// nothing about the tokens that are known, as nobody finds a token by a part of its hash.
+func (s *Set) Token(token string, now time.Time) (*Principal, bool) {
+	return alive(s.byToken[sha256.Sum256([]byte(token))], now)
+}
+
+// Certificate returns whose certificate this is, which must have been verified. Each of
+// its names is compared with entries for names of that kind alone: what one authority
+// puts into a common name, another may take care of in a URI only.
 func (s *Set) Certificate(c *x509.Certificate, now time.Time) (*Principal, bool) {
-	for _, p := range s.all {
-		if p.subject == "" {
-			continue
-		}
-		names := append([]string{c.Subject.CommonName}, c.DNSNames...)
-		for _, u := range c.URIs {
-			names = append(names, u.String())
-		}
-		for _, name := range names {
-			if name == p.subject {
-				return alive(p, now)
-			}
+	if s.anyone {
+		return certified(c), true
+	}
+	for of := range subjectsOf(c) {
+		if p := s.bySubject[of]; p != nil {
+			return alive(p, now)
 		}
 	}
 	return nil, false
+}
+
+// subjectsOf are the names in a certificate, those that are most specific first.
+func subjectsOf(c *x509.Certificate) iter.Seq[subject] {
+	return func(yield func(subject) bool) {
+		for _, u := range c.URIs {
+			if !yield(subject{"uri", u.String()}) {
+				return
+			}
+		}
+		for _, name := range c.DNSNames {
+			if !yield(subject{"dns", name}) {
+				return
+			}
+		}
+		if c.Subject.CommonName != "" {
+			yield(subject{"cn", c.Subject.CommonName})
+		}
+	}
+}
+
+// certified is who has a certificate where no file says more.
+func certified(c *x509.Certificate) *Principal {
+	p := &Principal{Name: "certificate", Role: Generate, creates: defaultCreates}
+	for of := range subjectsOf(c) {
+		p.Name, p.subject = of.name, of
+		break
+	}
+	return p
 }
 
 func alive(p *Principal, now time.Time) (*Principal, bool) {
@@ -176,8 +230,9 @@ const maxFaults = 50
 //	    role: generate
 //	    sequencers: ["orders", "invoices-*"]   # all, if it is left out
 //	    expires: 2027-01-01T00:00:00Z          # never, if it is left out
+//	    create: 20                             # sequencers that it may create by using them; 1000 if it is left out
 //	  - name: ops
-//	    certificate: ops.example.com           # a name in a client's certificate
+//	    dns: ops.example.com                   # a name in a client's certificate: uri, dns or cn
 //	    role: admin
 //
 // A file that lets nobody in says so, with tokens: []; one that is empty is an error, as it
@@ -216,7 +271,7 @@ func Parse(data []byte, file string) (*Set, error) {
 			fault(n, "this token or certificate is that of line %d too", line)
 		}
 		names[p.Name], seen[key] = n.Line, n.Line
-		s.all = append(s.all, p)
+		s.add(p)
 	}
 	switch err := d.Decode(&more); {
 	case err == nil:
@@ -273,10 +328,10 @@ func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node
 // principal reads one entry. The key is what it is known by.
 func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Principal, key string) {
 	if n.Kind != yaml.MappingNode {
-		fault(n, "an entry has name, role, and sha256 or certificate")
+		fault(n, "an entry has name, role, and one of sha256, uri, dns and cn")
 		return nil, ""
 	}
-	p = new(Principal)
+	p = &Principal{creates: defaultCreates}
 	given := make(map[string]bool)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
@@ -305,10 +360,17 @@ func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Princip
 			}
 			copy(p.sum[:], sum)
 			key = strings.ToLower(v.Value)
-		case "certificate":
-			p.subject, key = v.Value, "certificate "+v.Value
+		case "uri", "dns", "cn":
+			p.subject, key = subject{k.Value, v.Value}, k.Value+" "+v.Value
 			if v.Value == "" {
-				fault(v, "certificate is a name in a certificate: a URI, a DNS name or the common name")
+				fault(v, "%s is a name in a client's certificate", k.Value)
+			}
+		case "certificate":
+			fault(k, "certificate was replaced by uri, dns and cn: say which kind of name in the certificate %q is", v.Value)
+		case "create":
+			var err error
+			if p.creates, err = strconv.Atoi(v.Value); err != nil || p.creates < 0 || p.creates > maxCreates {
+				fault(v, "create is %q: it is how many sequencers the entry may create by using them, 0 to %d", v.Value, maxCreates)
 			}
 		case "role":
 			p.Role = Role(v.Value)
@@ -332,7 +394,7 @@ func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Princip
 				p.sequencers = append(p.sequencers, pattern.Value)
 			}
 		default:
-			fault(k, "there is no key %q here: there are name, sha256, certificate, role, sequencers and expires", k.Value)
+			fault(k, "there is no key %q here: there are name, sha256, uri, dns, cn, role, sequencers, create and expires", k.Value)
 		}
 	}
 	for _, needed := range []string{"name", "role"} {
@@ -340,8 +402,14 @@ func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Princip
 			fault(n, "%s is missing", needed)
 		}
 	}
-	if given["sha256"] == given["certificate"] {
-		fault(n, "an entry has either sha256 or certificate")
+	known := 0
+	for _, by := range []string{"sha256", "uri", "dns", "cn"} {
+		if given[by] {
+			known++
+		}
+	}
+	if known != 1 && !given["certificate"] {
+		fault(n, "an entry has exactly one of sha256, uri, dns and cn")
 	}
 	return p, key
 }

@@ -39,8 +39,8 @@ tokens:
     sequencers: [orders, "inv-*"]
   - {name: reader, sha256: `+readerHash+`, role: read}
   - {name: old, sha256: `+oldHash+`, role: admin, expires: 2026-11-20T00:00:00Z}
-  - {name: ops, certificate: ops.example, role: admin, expires: 2027-01-01T00:00:00Z}
-  - {name: mesh, certificate: "spiffe://example/billing", role: generate}
+  - {name: ops, cn: ops.example, role: admin, expires: 2027-01-01T00:00:00Z}
+  - {name: mesh, uri: "spiffe://example/billing", role: generate}
 `), "f")
 	if err != nil || s.Len() != 5 {
 		t.Fatal(s, err)
@@ -72,6 +72,13 @@ tokens:
 	if p := byCert(certificate(billingHash, "", "")); p != nil {
 		t.Errorf("a certificate that is named like a hash is %v", p.Name)
 	}
+	// A name is of one kind: an authority that lets clients choose their common name does
+	// not let them be a URI.
+	for _, c := range []*x509.Certificate{certificate("spiffe://example/billing", "", ""), certificate("", "ops.example", ""), certificate("", "", "ops.example")} {
+		if p := byCert(c); p != nil {
+			t.Errorf("the certificate with common name %q, DNS names %q and URIs %v is %v", c.Subject.CommonName, c.DNSNames, c.URIs, p.Name)
+		}
+	}
 	for _, test := range []struct {
 		p                              *Principal
 		name, may, mayNot, sees, admin string
@@ -79,7 +86,6 @@ tokens:
 		{byToken(billing), "billing", "orders,inv-1,inv-", "order,orders2", "", ""},
 		{byToken(reader), "reader", "", "orders", ",orders", ""},
 		{byCert(certificate("ops.example", "", "")), "ops", "orders,x", "", ",orders", "orders"},
-		{byCert(certificate("", "ops.example", "")), "ops", "orders,x", "", ",orders", "orders"},
 		{byCert(certificate("", "", "spiffe://example/billing")), "mesh", "x", "", "", ""},
 	} {
 		p := test.p
@@ -133,11 +139,14 @@ func TestParseFaults(t *testing.T) {
 		{"tokns: []", `f:1: there is no key "tokns"`},
 		{"tokens: {}", "f:1: tokens is a list"},
 		{"tokens:\n- 5", "f:2: an entry has"},
-		{"tokens:\n- {}", "f:2: name is missing\nf:2: role is missing\nf:2: an entry has either"},
+		{"tokens:\n- {}", "f:2: name is missing\nf:2: role is missing\nf:2: an entry has exactly one of"},
 		{"tokens:\n- {name: a, role: root, sha256: " + hash + "}", `f:2: role is "root": it is generate, read or admin`},
 		{"tokens:\n- {name: a, role: read, sha256: " + token + "}", "f:2: sha256 is a token itself"},
 		{"tokens:\n- {name: a, role: read, sha256: abc}", "f:2: sha256 has 64"},
-		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", certificate: x}", "f:2: an entry has either"},
+		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", cn: x}", "f:2: an entry has exactly one of"},
+		{"tokens:\n- {name: a, role: read, certificate: x}", "f:2: certificate was replaced by uri, dns and cn"},
+		{"tokens:\n- {name: a, role: read, uri: x, dns: x}", "f:2: an entry has exactly one of"},
+		{"tokens:\n- {name: a, role: generate, cn: x, create: -1}", "f:2: create is"},
 		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", expires: soon}", "f:2: expires"},
 		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: []}", "f:2: sequencers is a list"},
 		{"tokens:\n- {name: a, role: read, sha256: " + hash + ", sequencers: ['*a*']}", "one *"},

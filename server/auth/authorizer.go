@@ -2,6 +2,7 @@ package auth
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ type Action int
 const (
 	Anything Action = iota // what every client may do that is known
 	Take                   // IDs of the sequencer that is named
+	Create                 // the sequencer that is named, by taking IDs of it: counted, if it is allowed
 	Inspect                // what an ID says
 	See                    // what the fleet does: of a sequencer if one is named, otherwise at all
 	SeeAll                 // what it does, of every sequencer
@@ -22,16 +24,16 @@ const (
 
 // Errors of an Authorizer.
 var (
-	ErrUnauthorized = errors.New("who asks is not known")
-	ErrForbidden    = errors.New("who asks may not do that")
+	ErrUnauthorized = errors.New("unknown client")
+	ErrForbidden    = errors.New("permission denied: this token does not allow it")
 )
 
 // An Authorizer knows who may do what, over every protocol. It must be safe for use by
 // many goroutines at once.
 type Authorizer interface {
 	// Allow returns nil if a client with these credentials may do something, with the
-	// sequencer that is named; "" names none. Otherwise the error is ErrUnauthorized or
-	// ErrForbidden.
+	// sequencer that is named; "" names none. Otherwise the error matches ErrUnauthorized
+	// or ErrForbidden, or is a *PaceError for Create.
 	Allow(c *Credentials, do Action, sequencer string) error
 }
 
@@ -64,8 +66,13 @@ func FromHeader(values []string, state *tls.ConnectionState) *Credentials {
 	return c
 }
 
-// Who returns whose credentials these are.
-func (s *Set) Who(c *Credentials, now time.Time) (*Principal, bool) {
+// who returns whose credentials these are. now is when, and trusted whether an authority
+// still signs for clients.
+func (s *Set) who(c *Credentials, now time.Time, trusted func(*x509.Certificate) bool) (*Principal, bool) {
+	ofCertificate := !c.Given && c.TLS != nil && len(c.TLS.VerifiedChains) > 0
+	if ofCertificate && !holds(c.TLS.VerifiedChains, now, trusted) {
+		return nil, false
+	}
 	if c.set == s && !c.p.Ends() {
 		return c.p, true
 	}
@@ -76,7 +83,7 @@ func (s *Set) Who(c *Credentials, now time.Time) (*Principal, bool) {
 		if c.Token != "" {
 			p, ok = s.Token(c.Token, now)
 		}
-	case c.TLS != nil && len(c.TLS.VerifiedChains) > 0:
+	case ofCertificate:
 		p, ok = s.Certificate(c.TLS.PeerCertificates[0], now)
 	}
 	c.set, c.p = nil, nil
@@ -86,16 +93,83 @@ func (s *Set) Who(c *Credentials, now time.Time) (*Principal, bool) {
 	return p, ok
 }
 
-var _ Authorizer = (*File)(nil)
+// holds reports whether a chain that was verified at the handshake is still valid: a
+// connection can outlast a certificate, and the trust in its authority.
+func holds(chains [][]*x509.Certificate, now time.Time, trusted func(*x509.Certificate) bool) bool {
+	for _, chain := range chains {
+		valid := len(chain) > 0 && trusted(chain[len(chain)-1])
+		for _, c := range chain {
+			valid = valid && !now.Before(c.NotBefore) && !now.After(c.NotAfter)
+		}
+		if valid {
+			return true
+		}
+	}
+	return false
+}
 
-// Allow allows what the file says at this moment.
-func (f *File) Allow(c *Credentials, do Action, sequencer string) error {
-	p, ok := f.Set().Who(c, time.Now())
-	switch {
-	case !ok:
+// A Guard is the Authorizer of a server: it knows clients by the tokens and certificates of
+// a file, or by certificates alone. It must be made by NewGuard, and is safe for use by
+// many goroutines at once.
+type Guard struct {
+	set     func() *Set
+	trusted func(*x509.Certificate) bool
+	now     func() time.Time
+	created creations
+}
+
+// NewGuard makes a Guard. Set returns the principals of the moment; nil means that everyone
+// with a verified certificate has the role generate. Trusted reports whether an authority
+// signs for clients at the moment; nil means that each does that did at the handshake.
+func NewGuard(set func() *Set, trusted func(*x509.Certificate) bool) *Guard {
+	if set == nil {
+		set = func() *Set { return anyCertificate }
+	}
+	if trusted == nil {
+		trusted = func(*x509.Certificate) bool { return true }
+	}
+	return &Guard{set: set, trusted: trusted, now: time.Now}
+}
+
+var _ Authorizer = (*Guard)(nil)
+
+// Set is the principals of the moment.
+func (g *Guard) Set() *Set { return g.set() }
+
+// Who returns whose credentials these are at a moment.
+func (g *Guard) Who(c *Credentials, now time.Time) (*Principal, bool) {
+	return g.set().who(c, now, g.trusted)
+}
+
+// Allow is that of an Authorizer.
+func (g *Guard) Allow(c *Credentials, do Action, sequencer string) error {
+	p, ok := g.Who(c, g.now())
+	if !ok {
 		return ErrUnauthorized
+	}
+	return g.allow(p, do, sequencer)
+}
+
+func (g *Guard) allow(p *Principal, do Action, sequencer string) error {
+	switch {
+	case do == Create && p.Role != Read && p.creates == 0:
+		return errNoCreation
 	case !p.May(do, sequencer):
 		return ErrForbidden
+	case do == Create:
+		return g.created.note(p, sequencer, g.now())
 	}
 	return nil
+}
+
+// As is an Authorizer of one principal that the Guard knows, whatever the credentials.
+func (g *Guard) As(p *Principal) Authorizer { return as{g, p} }
+
+type as struct {
+	g *Guard
+	p *Principal
+}
+
+func (a as) Allow(_ *Credentials, do Action, sequencer string) error {
+	return a.g.allow(a.p, do, sequencer)
 }

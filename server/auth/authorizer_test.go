@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -12,11 +14,12 @@ import (
 // certificate says.
 func TestWho(t *testing.T) {
 	token, hash := NewToken()
-	set, err := Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hash+"}\n- {name: b, role: admin, certificate: ops}\n"), "tokens")
+	set, err := Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hash+"}\n- {name: b, role: admin, cn: ops}\n"), "tokens")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert := &x509.Certificate{Subject: pkix.Name{CommonName: "ops"}}
+	cert := &x509.Certificate{Subject: pkix.Name{CommonName: "ops"}, NotAfter: time.Now().Add(time.Hour)}
+	guard := NewGuard(func() *Set { return set }, nil)
 	verified := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
 	shown := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
 	for _, test := range []struct {
@@ -38,15 +41,112 @@ func TestWho(t *testing.T) {
 		c := FromHeader(test.values, test.state)
 		for range 2 { // it is remembered
 			got := ""
-			if p, ok := set.Who(c, time.Now()); ok {
+			if p, ok := guard.Who(c, time.Now()); ok {
 				got = p.Name
 			}
 			if got != test.want {
 				t.Errorf("%q: %q, want %q", test.values, got, test.want)
 			}
 		}
-		if _, ok := new(Set).Who(c, time.Now()); ok {
+		if _, ok := NewGuard(func() *Set { return new(Set) }, nil).Who(c, time.Now()); ok {
 			t.Errorf("%q: known to another set", test.values)
 		}
+	}
+}
+
+// certificateOf is a client's certificate with a common name, as a handshake leaves it.
+func certificateOf(cn string, authority *x509.Certificate, until time.Time) *tls.ConnectionState {
+	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: cn}, NotBefore: now.Add(-time.Hour), NotAfter: until}
+	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf, authority}}}
+}
+
+// TestCertificateEnds: a connection that is open does not keep a certificate that has
+// expired, or whose authority is no longer trusted.
+func TestCertificateEnds(t *testing.T) {
+	set, err := Parse([]byte("tokens:\n- {name: b, role: admin, cn: ops}\n"), "tokens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := &x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(2 * time.Hour)}
+	for what, tokens := range map[string]func() *Set{"tokens": func() *Set { return set }, "certificates alone": nil} {
+		trusted := true
+		g := NewGuard(tokens, func(c *x509.Certificate) bool { return trusted && c == authority })
+		c := &Credentials{TLS: certificateOf("ops", authority, now.Add(time.Hour))} // of the whole connection
+		known := func(at time.Duration) bool { _, ok := g.Who(c, now.Add(at)); return ok }
+		if !known(0) || !known(time.Hour) {
+			t.Errorf("%s: a certificate that is valid is not known", what)
+		}
+		if known(time.Hour + time.Second) {
+			t.Errorf("%s: a certificate that has expired is known", what)
+		}
+		trusted = false
+		if known(0) {
+			t.Errorf("%s: a certificate whose authority was removed is known", what)
+		}
+		trusted = true
+		if !known(0) {
+			t.Errorf("%s: a certificate whose authority is back is not known", what)
+		}
+	}
+}
+
+// TestCertificateAlone: without a file, a certificate lets its owner take IDs, and not
+// change or see anything.
+func TestCertificateAlone(t *testing.T) {
+	g := NewGuard(nil, nil)
+	g.now = func() time.Time { return now }
+	c := &Credentials{TLS: certificateOf("anyone", &x509.Certificate{NotAfter: now.Add(time.Hour)}, now.Add(time.Hour))}
+	for do, want := range map[Action]error{Anything: nil, Take: nil, Create: nil, Inspect: nil, See: ErrForbidden, SeeAll: ErrForbidden, Change: ErrForbidden} {
+		if err := g.Allow(c, do, "orders"); !errors.Is(err, want) {
+			t.Errorf("action %d: %v, want %v", do, err, want)
+		}
+	}
+	if err := g.Allow(new(Credentials), Take, "orders"); !errors.Is(err, ErrUnauthorized) {
+		t.Errorf("without a certificate: %v", err)
+	}
+}
+
+// TestCreate: an entry creates as many sequencers by using them as it may, at a pace, and
+// what others do is not its business.
+func TestCreate(t *testing.T) {
+	one, oneHash := NewToken()
+	none, noneHash := NewToken()
+	reader, readerHash := NewToken()
+	set, err := Parse([]byte("tokens:\n- {name: a, role: generate, create: 60, sequencers: ['a-*'], sha256: "+oneHash+"}\n- {name: b, role: admin, create: 0, sha256: "+noneHash+"}\n- {name: c, role: read, sha256: "+readerHash+"}\n"), "tokens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := now
+	g := NewGuard(func() *Set { return set }, nil)
+	g.now = func() time.Time { return at }
+	create := func(token, name string) error {
+		return g.Allow(&Credentials{Token: token, Given: true}, Create, name)
+	}
+	for token, name := range map[string]string{none: "x", reader: "x", one: "b-1"} {
+		if err := create(token, name); !errors.Is(err, ErrForbidden) {
+			t.Errorf("%s: %v, want forbidden", name, err)
+		}
+	}
+	var pace *PaceError
+	for i := range createBurst {
+		if err := create(one, fmt.Sprint("a-", i)); err != nil {
+			t.Fatalf("sequencer %d: %v", i, err)
+		}
+	}
+	if err := create(one, "a-x"); !errors.As(err, &pace) || pace.Wait <= 0 || pace.Wait > createEvery {
+		t.Fatalf("after a burst: %v", err)
+	}
+	if err := create(one, "a-1"); err != nil {
+		t.Errorf("one that was counted before: %v", err)
+	}
+	for i := createBurst; i < 60; i++ {
+		at = at.Add(createEvery)
+		if err := create(one, fmt.Sprint("a-", i)); err != nil {
+			t.Fatalf("sequencer %d: %v", i, err)
+		}
+	}
+	at = at.Add(24 * time.Hour)
+	if err := create(one, "a-60"); !errors.Is(err, ErrForbidden) {
+		t.Errorf("one more than it may: %v", err)
 	}
 }

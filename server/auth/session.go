@@ -7,19 +7,24 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/http"
+	"sync"
 	"time"
 )
 
 // Sessions are cookies that stand for principals, so that a browser sends a token once.
-// A cookie says who it is of and until when, and is signed: the server keeps none. It
-// ends with its principal: see Principal. It must be made by NewSessions, and is safe for
-// use by many goroutines at once.
+// A cookie says who it is of and until when, and is signed: the server keeps only those
+// that were ended. It ends with its principal: see Principal. It must be made by
+// NewSessions, and is safe for use by many goroutines at once.
 //
 // What a browser sends with a cookie needs Origins.Check as well.
 type Sessions struct {
-	key  [sha256.Size]byte
 	life time.Duration
+
+	mu    sync.Mutex // guards what follows
+	key   [sha256.Size]byte
+	ended map[[sha256.Size]byte]time.Time
 }
 
 // minKey is the least length of a key for signatures.
@@ -48,14 +53,16 @@ func NewSessions(key []byte, life time.Duration) (*Sessions, error) {
 
 // A cookie's value is base64url of
 //
-//	| until: 8 bytes, Unix seconds | identity: 16 bytes | name | HMAC of all before: 32 bytes |
+//	| until: 8 bytes, Unix seconds | random: 8 bytes | identity: 16 bytes | name | HMAC of all before: 32 bytes |
 //
 // and the identity is the beginning of the token's hash, or of that of the certificate's
-// name. It tells a principal from a later one of the same name.
+// name. It tells a principal from a later one of the same name. The random bytes tell its
+// sessions apart, so that each ends for itself.
 const (
 	untilLen    = 8
+	randomLen   = 8
 	identityLen = 16
-	leastValue  = untilLen + identityLen + 1 + sha256.Size
+	leastValue  = untilLen + randomLen + identityLen + 1 + sha256.Size
 	mostValue   = leastValue - 1 + 128
 )
 
@@ -82,6 +89,8 @@ func (s *Sessions) Cookie(p *Principal, secure bool, now time.Time) *http.Cookie
 	}
 	id := p.identity()
 	b := binary.BigEndian.AppendUint64(nil, uint64(until.Unix()))
+	b = append(b, make([]byte, randomLen)...)
+	_, _ = rand.Read(b[untilLen:]) // never fails
 	b = append(b, id[:]...)
 	b = append(b, p.Name...)
 	sum := s.sign(b, secure)
@@ -91,9 +100,46 @@ func (s *Sessions) Cookie(p *Principal, secure bool, now time.Time) *http.Cookie
 	return newCookie(base64.RawURLEncoding.EncodeToString(b), age, secure)
 }
 
-// End is a cookie that ends a session, in this browser: it takes out the other one. To
-// end a session everywhere, take its token out of the file.
-func End(secure bool) *http.Cookie { return newCookie("", -1, secure) }
+// maxEnded is how many sessions are remembered that were ended before their time. A
+// principal would have to sign in and out as often within the life of a session.
+const maxEnded = 100_000
+
+// End ends the sessions that a request has the cookies of, wherever else these are, and
+// returns a cookie that removes them from the browser. Other sessions of the principal
+// remain: to end these, take its token out of the file.
+func (s *Sessions) End(r *http.Request, set *Set, secure bool, now time.Time) *http.Cookie {
+	for _, c := range r.CookiesNamed(cookieName(secure)) {
+		if _, ok := s.principal(c.Value, set, secure, now); ok {
+			s.end(sha256.Sum256([]byte(c.Value)), now)
+		}
+	}
+	return newCookie("", -1, secure)
+}
+
+func (s *Sessions) end(session [sha256.Size]byte, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil {
+		s.ended = make(map[[sha256.Size]byte]time.Time)
+	}
+	if len(s.ended) >= maxEnded {
+		maps.DeleteFunc(s.ended, func(_ [sha256.Size]byte, until time.Time) bool { return !now.Before(until) })
+	}
+	if len(s.ended) >= maxEnded {
+		// It has signed out, which must be so: all others have to sign in again.
+		_, _ = rand.Read(s.key[:])
+		clear(s.ended)
+		return
+	}
+	s.ended[session] = now.Add(s.life)
+}
+
+func (s *Sessions) isEnded(value string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ended := s.ended[sha256.Sum256([]byte(value))]
+	return ended
+}
 
 func newCookie(value string, age int, secure bool) *http.Cookie {
 	return &http.Cookie{
@@ -129,7 +175,11 @@ func (s *Sessions) principal(value string, set *Set, secure bool, now time.Time)
 	if until := int64(binary.BigEndian.Uint64(b)); now.Unix() >= until {
 		return nil, false
 	}
-	id, name := [identityLen]byte(b[untilLen:]), string(b[untilLen+identityLen:])
+	if s.isEnded(value) {
+		return nil, false
+	}
+	rest := b[untilLen+randomLen:]
+	id, name := [identityLen]byte(rest), string(rest[identityLen:])
 	for _, p := range set.all {
 		if p.Name == name && p.identity() == id {
 			return alive(p, now)
@@ -141,7 +191,10 @@ func (s *Sessions) principal(value string, set *Set, secure bool, now time.Time)
 // sign covers whether the session is of TLS, so that what was seen without it is of no
 // use with it.
 func (s *Sessions) sign(b []byte, secure bool) (sum [sha256.Size]byte) {
-	m := hmac.New(sha256.New, s.key[:])
+	s.mu.Lock()
+	key := s.key
+	s.mu.Unlock()
+	m := hmac.New(sha256.New, key[:])
 	m.Write([]byte(cookieName(secure) + "\x00"))
 	m.Write(b)
 	m.Sum(sum[:0])
@@ -151,8 +204,8 @@ func (s *Sessions) sign(b []byte, secure bool) (sum [sha256.Size]byte) {
 // identity tells a principal from another one of its name.
 func (p *Principal) identity() (id [identityLen]byte) {
 	sum := p.sum
-	if p.subject != "" {
-		sum = sha256.Sum256([]byte("certificate " + p.subject))
+	if p.subject != (subject{}) {
+		sum = sha256.Sum256([]byte(p.subject.kind + " " + p.subject.name))
 	}
 	copy(id[:], sum[:])
 	return id

@@ -11,7 +11,7 @@ import (
 // sessionSet is a set of billing, which ends in 30 minutes, and ops, by a certificate.
 func sessionSet(t *testing.T, role, hash string) *Set {
 	t.Helper()
-	s, err := Parse([]byte("tokens:\n- {name: billing, role: "+role+", sha256: "+hash+", expires: 2026-11-21T00:30:00Z}\n- {name: ops, role: admin, certificate: ops.example}"), "f")
+	s, err := Parse([]byte("tokens:\n- {name: billing, role: "+role+", sha256: "+hash+", expires: 2026-11-21T00:30:00Z}\n- {name: ops, role: admin, cn: ops.example}"), "f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,6 @@ func TestSessions(t *testing.T) {
 			"renamed":                  {requestWith(&http.Cookie{Name: cookieName(!secure), Value: c.Value}), set, !secure, 0, false},
 			"another token":            {requestWith(c), sessionSet(t, "read", otherHash), secure, 0, false},
 			"taken out":                {requestWith(c), new(Set), secure, 0, false},
-			"ended":                    {requestWith(End(secure)), set, secure, 0, false},
 		} {
 			p, ok := s.Principal(test.r, test.set, test.secure, now.Add(test.after))
 			if ok != test.want || ok && p.Name != "billing" {
@@ -97,6 +96,37 @@ func TestSessions(t *testing.T) {
 	}
 	if _, ok := s.Principal(requestWith(s.Cookie(ops, true, now)), set, true, now.Add(time.Hour)); ok {
 		t.Error("a session does not end")
+	}
+}
+
+// TestSessionEnds: a session that was ended is of no use to anyone who has copied its
+// cookie, and the other sessions of the principal continue.
+func TestSessionEnds(t *testing.T) {
+	token, hash := NewToken()
+	set := sessionSet(t, "read", hash)
+	billing, _ := set.Token(token, now)
+	s, err := NewSessions(nil, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen, other := s.Cookie(billing, true, now), s.Cookie(billing, true, now)
+	if stolen.Value == other.Value {
+		t.Fatal("two sessions have the same cookie")
+	}
+	removal := s.End(requestWith(stolen), set, true, now)
+	if removal.MaxAge >= 0 || removal.Name != stolen.Name {
+		t.Errorf("the browser keeps the cookie: %v", removal)
+	}
+	if _, ok := s.Principal(requestWith(stolen), set, true, now); ok {
+		t.Error("the cookie of a session that was ended is valid")
+	}
+	if _, ok := s.Principal(requestWith(other), set, true, now); !ok {
+		t.Error("another session of the principal has ended, too")
+	}
+	// What is no session is not remembered.
+	s.End(requestWith(&http.Cookie{Name: stolen.Name, Value: "forged"}), set, true, now)
+	if len(s.ended) != 1 {
+		t.Errorf("%d ended sessions are remembered, want 1", len(s.ended))
 	}
 }
 

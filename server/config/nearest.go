@@ -13,7 +13,7 @@ func didYouMean(word string, words []string) string {
 // Nearest returns which of the words is most like one that is not among them, or "" if
 // none is.
 func Nearest(word string, words []string) string {
-	best, distance := "", max(2, len(word)/3)+1
+	best, distance := "", tooFar(word)
 	for _, w := range words {
 		if d := edits(strings.ToLower(word), strings.ToLower(w), distance); d < distance {
 			best, distance = w, d
@@ -21,6 +21,15 @@ func Nearest(word string, words []string) string {
 	}
 	return best
 }
+
+// IsNear reports whether Nearest can return a word for another one.
+func IsNear(word, w string) bool {
+	far := tooFar(word)
+	return edits(strings.ToLower(word), strings.ToLower(w), far) < far
+}
+
+// tooFar is the distance of words that are not like a word.
+func tooFar(word string) int { return max(2, len(word)/3) + 1 }
 
 // edits counts the letters that must be changed, added, left out or swapped with the next
 // one to make b of a, as far as it is less than most.

@@ -33,6 +33,9 @@ func (v visitor) Role() string {
 // MayRead reports whether they see the fleet, or a sequencer of it.
 func (v visitor) MayRead(name string) bool { return v.Known && (v.p == nil || v.p.May(auth.See, name)) }
 
+// SeesAll reports whether they see what is about all sequencers.
+func (v visitor) SeesAll() bool { return v.Known && (v.p == nil || v.p.May(auth.SeeAll, "")) }
+
 // MayMake reports whether they may take IDs of a sequencer.
 func (v visitor) MayMake(name string) bool {
 	return v.Known && (v.p == nil || v.p.May(auth.Take, name))
@@ -51,15 +54,20 @@ func (v visitor) Maker() bool { return v.Known && (v.p == nil || v.p.Role != aut
 
 // visitor finds out who sends a request: by the session, or the certificate.
 func (k *Console) visitor(r *http.Request) visitor {
-	if k.c.Tokens == nil {
+	if k.c.Guard == nil {
 		return visitor{Known: true}
 	}
-	set, now := k.c.Tokens(), k.c.Now()
-	state := k.c.TLS(r)
-	if p, ok := k.sessions.Principal(r, set, state != nil, now); ok {
+	now, state := k.c.Now(), k.c.TLS(r)
+	if p, ok := k.sessions.Principal(r, k.c.Guard.Set(), state != nil, now); ok {
 		return visitor{Known: true, Signed: true, p: p}
 	}
-	p, ok := set.Who(&auth.Credentials{TLS: state}, now)
+	// Tokens in headers are for the API. A request that shows one is not let in by its
+	// certificate here either.
+	creds := auth.FromHeader(r.Header["Authorization"], state)
+	if creds.Given {
+		return visitor{}
+	}
+	p, ok := k.c.Guard.Who(creds, now)
 	return visitor{Known: ok, p: p}
 }
 
@@ -82,11 +90,11 @@ func (k *Console) signIn(v *visit) {
 		return
 	}
 	next := local(v.r.PostForm.Get("next"))
-	if k.c.Tokens == nil {
+	if k.c.Guard == nil {
 		http.Redirect(v.w, v.r, next, http.StatusSeeOther)
 		return
 	}
-	p, ok := k.c.Tokens().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
+	p, ok := k.c.Guard.Set().Token(strings.TrimSpace(v.r.PostForm.Get("token")), v.now)
 	if !ok {
 		v.show(http.StatusUnauthorized, "sign-in", page{Title: "Sign in", Body: signIn{next, "This token is not known here. It may be mistyped, or have expired."}})
 		return
@@ -95,9 +103,11 @@ func (k *Console) signIn(v *visit) {
 	http.Redirect(v.w, v.r, next, http.StatusSeeOther)
 }
 
-// signOut ends the session in this browser.
+// signOut ends the session.
 func (k *Console) signOut(v *visit) {
-	http.SetCookie(v.w, auth.End(k.c.TLS(v.r) != nil))
+	if k.c.Guard != nil {
+		http.SetCookie(v.w, k.sessions.End(v.r, k.c.Guard.Set(), k.c.TLS(v.r) != nil, v.now))
+	}
 	http.Redirect(v.w, v.r, "/sign-in", http.StatusSeeOther)
 }
 

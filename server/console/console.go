@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/firnid/firn"
@@ -32,8 +31,8 @@ type Config struct {
 	// Self is this server's ID as a member, or empty; nil means that it is none.
 	Self func() string
 
-	// Tokens are those that let people in; nil lets everybody do everything.
-	Tokens func() *auth.Set
+	// Guard knows who may do what; nil lets everyone do everything.
+	Guard *auth.Guard
 
 	// TLS is the state of a request's connection, or nil where it has no TLS; nil means
 	// that of http.Server.
@@ -66,7 +65,7 @@ type Console struct {
 	history  *history
 	fleet    *fleet
 
-	streams atomic.Int64 // of pages that are open
+	streams streams // of pages that are open
 
 	ctx     context.Context // ends with Close
 	end     context.CancelFunc

@@ -141,7 +141,7 @@ func TestBudget(t *testing.T) {
 
 func makeOne(t *testing.T, k *Console, name string) string {
 	t.Helper()
-	id, _, err := k.next(t.Context(), name)
+	id, _, err := k.next(t.Context(), name, visitor{Known: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func signInAs(t *testing.T, h http.Handler, token string) string {
 // TestRights is who may do what, path by path.
 func TestRights(t *testing.T) {
 	set, secrets := tokens(t)
-	h, k, cluster := newWorld(t, func(c *Config) { c.Tokens = func() *auth.Set { return set } })
+	h, k, cluster := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
 	for _, name := range []string{"orders", "secret"} {
 		if _, err := cluster.Create(t.Context(), name, grant.NewConfig(firn.Default(), 0)); err != nil {
 			t.Fatal(err)
@@ -301,7 +301,7 @@ func TestRights(t *testing.T) {
 func TestSessionEnds(t *testing.T) {
 	set, secrets := tokens(t)
 	now := set
-	h, _, _ := newWorld(t, func(c *Config) { c.Tokens = func() *auth.Set { return now } })
+	h, _, _ := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return now }, nil) })
 	cookie := signInAs(t, h, secrets["admin"])
 	if w := get(h, "/", cookie); w.Code != 200 {
 		t.Fatalf("signed in: status %d", w.Code)
@@ -322,7 +322,7 @@ func TestSessionEnds(t *testing.T) {
 // TestSignInLeadsNowhereElse: after signing in one is on this server.
 func TestSignInLeadsNowhereElse(t *testing.T) {
 	set, secrets := tokens(t)
-	h, _, _ := newWorld(t, func(c *Config) { c.Tokens = func() *auth.Set { return set } })
+	h, _, _ := newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
 	for next, want := range map[string]string{
 		"/inspect/1?layout=twitter": "/inspect/1?layout=twitter", "": "/", "//evil.example": "/", "https://evil.example": "/", `/\evil.example`: "/",
 		"/x\r\nSet-Cookie: a=b": "/", "evil": "/", "/a\\b": "/", "/\t/evil.example": "/",
@@ -504,16 +504,26 @@ func TestSlowStore(t *testing.T) {
 	})
 }
 
-// TestManyStreams: so many pages can be open, and no more.
+// TestManyStreams: so many pages can be open, and no more; and one principal does not take
+// them all.
 func TestManyStreams(t *testing.T) {
 	h, k, _ := newWorld(t, nil)
-	k.streams.Store(maxStreams)
-	if w := get(h, "/events?page=overview"); w.Code != http.StatusServiceUnavailable || k.streams.Load() != maxStreams {
-		t.Errorf("one more stream: status %d, and %d are counted", w.Code, k.streams.Load())
+	k.streams.all = maxStreams
+	if w := get(h, "/events?page=overview"); w.Code != http.StatusServiceUnavailable || k.streams.all != maxStreams {
+		t.Errorf("one more stream: status %d, and %d are counted", w.Code, k.streams.all)
 	}
-	k.streams.Store(0)
-	if w := send1(h, "HEAD", "/events?page=overview", nil); w.Code != 200 || k.streams.Load() != 0 {
-		t.Errorf("HEAD: status %d, and %d are counted", w.Code, k.streams.Load())
+	k.streams.all = 0
+	if w := send1(h, "HEAD", "/events?page=overview", nil); w.Code != 200 || k.streams.all != 0 {
+		t.Errorf("HEAD: status %d, and %d are counted", w.Code, k.streams.all)
+	}
+	set, secrets := tokens(t)
+	h, k, _ = newWorld(t, func(c *Config) { c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil) })
+	k.streams.of = map[string]int{"a-admin": maxStreamsOf}
+	if w := get(h, "/events?page=overview", signInAs(t, h, secrets["admin"])); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("one more of a principal: status %d", w.Code)
+	}
+	if w := send1(h, "HEAD", "/events?page=overview", nil, signInAs(t, h, secrets["read"])); w.Code != 200 || k.streams.of["a-read"] != 0 {
+		t.Errorf("another principal: status %d, and %d are counted", w.Code, k.streams.of["a-read"])
 	}
 }
 

@@ -111,6 +111,23 @@ func push[T any](s []T, v T) []T {
 	return append(s, v)
 }
 
+// sum are the rates of some sequencers together, and the time of each.
+func (h *history) sum(of func(name string) bool) (times []time.Time, rates []float64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rates = make([]float64, len(h.times))
+	for name, s := range h.by {
+		if !of(name) {
+			continue
+		}
+		from := len(rates) - len(s.rates) // it may have come later
+		for i, r := range s.rates {
+			rates[from+i] += r
+		}
+	}
+	return append([]time.Time(nil), h.times...), rates
+}
+
 // rates are those of a sequencer, or of all with an empty name, and the time of each.
 func (h *history) rates(name string) (times []time.Time, rates []float64) {
 	h.mu.Lock()

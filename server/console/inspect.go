@@ -529,7 +529,7 @@ func (k *Console) makeID(v *visit) {
 	}
 	ctx, cancel := k.limited(v.r)
 	defer cancel()
-	id, layout, err := k.next(ctx, name)
+	id, layout, err := k.next(ctx, name, v.who)
 	if err != nil {
 		v.failed(err, ctx.Err() != nil)
 		return

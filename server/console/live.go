@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -33,9 +34,48 @@ func (k *Console) view(v *visit) (name string, body any, ok bool) {
 	return "", nil, false
 }
 
-// maxStreams is how many pages can be open that change. Each costs a little every
-// Config.Every.
-const maxStreams = 200
+// maxStreams is how many pages can be open that change, and maxStreamsOf how many of one
+// principal. Each costs a little every Config.Every.
+const (
+	maxStreams   = 200
+	maxStreamsOf = 20
+)
+
+// streams counts the pages that are open. Its zero value has none.
+type streams struct {
+	mu  sync.Mutex // guards what follows
+	all int
+	of  map[string]int // by principal
+}
+
+// begin counts a page, unless there are too many.
+func (s *streams) begin(who visitor) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= maxStreams || who.p != nil && s.of[who.p.Name] >= maxStreamsOf {
+		return false
+	}
+	s.all++
+	if who.p != nil {
+		if s.of == nil {
+			s.of = make(map[string]int)
+		}
+		s.of[who.p.Name]++
+	}
+	return true
+}
+
+func (s *streams) end(who visitor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if who.p == nil {
+		return
+	}
+	if s.of[who.p.Name]--; s.of[who.p.Name] == 0 {
+		delete(s.of, who.p.Name)
+	}
+}
 
 // writeLimit is how long a browser may take to read what is sent.
 const writeLimit = 10 * time.Second
@@ -47,13 +87,13 @@ func (k *Console) events(v *visit) {
 		http.Error(v.w, "there is no such page, or you may not see it", http.StatusForbidden)
 		return
 	}
-	if k.streams.Add(1) > maxStreams {
-		k.streams.Add(-1)
+	who := v.who
+	if !k.streams.begin(who) {
 		v.w.Header().Set("Retry-After", "10")
 		http.Error(v.w, "too many pages are open", http.StatusServiceUnavailable)
 		return
 	}
-	defer k.streams.Add(-1)
+	defer k.streams.end(who)
 	c := http.NewResponseController(v.w)
 	_ = c.SetReadDeadline(time.Time{}) // the server's limits are for requests that end
 	h := v.w.Header()

@@ -110,7 +110,7 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 	now <- set
 	h, _, _ := newWorld(t, func(c *Config) {
 		c.Every = 10 * time.Millisecond
-		c.Tokens = func() *auth.Set { s := <-now; now <- s; return s }
+		c.Guard = auth.NewGuard(func() *auth.Set { s := <-now; now <- s; return s }, nil)
 	})
 	web := httptest.NewServer(h)
 	t.Cleanup(web.Close)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/service"
 )
 
@@ -15,8 +16,12 @@ func (k *Console) limited(r *http.Request) (context.Context, context.CancelFunc)
 }
 
 // next makes an ID of a sequencer, as its layout writes it.
-func (k *Console) next(ctx context.Context, name string) (string, firn.Layout, error) {
-	s, err := k.c.Backend.Sequencer(ctx, strings.Clone(name))
+func (k *Console) next(ctx context.Context, name string, who visitor) (string, firn.Layout, error) {
+	var may auth.Authorizer
+	if who.p != nil {
+		may = k.c.Guard.As(who.p)
+	}
+	s, err := service.Find(ctx, k.c.Backend, strings.Clone(name), may, func() *auth.Credentials { return new(auth.Credentials) })
 	if err != nil {
 		return "", firn.Layout{}, err
 	}

@@ -50,11 +50,12 @@ func (k *Console) membersNow(v *visit) membersPage {
 	}
 	self := k.c.Self()
 	for _, m := range s.Members {
-		r := memberRow{memberInfo: m, Self: m.ID == self, Rate: m.Member.Rate, Made: m.IDs, Clock: m.Clock}
+		r := k.memberFor(v.who, m)
+		r.Self = m.ID == self
 		r.State = presenceOf(m.State)
 		r.Gone = m.State == stopped || m.State == lost
 		if r.Self {
-			_, rates := k.history.rates("")
+			_, rates := k.ratesFor(v.who)
 			r.Rate = now(rates)
 		}
 		for _, h := range m.Holds {
@@ -77,6 +78,28 @@ func (k *Console) membersNow(v *visit) membersPage {
 		return strings.Compare(a.Host+a.Address, b.Host+b.Address)
 	})
 	return p
+}
+
+// memberFor is a server with the figures of what a visitor sees.
+func (k *Console) memberFor(who visitor, m memberInfo) memberRow {
+	r := memberRow{memberInfo: m, Rate: m.Member.Rate, Made: m.IDs, Clock: m.Clock}
+	if who.SeesAll() {
+		return r
+	}
+	r.Member = m.For(who.MayRead)
+	r.Rate, r.Made = 0, r.IDs
+	for _, h := range r.Holds {
+		r.Rate += m.Rates[h.Sequencer]
+	}
+	return r
+}
+
+// ratesFor are the rates of this server, of what a visitor sees.
+func (k *Console) ratesFor(who visitor) ([]time.Time, []float64) {
+	if who.SeesAll() {
+		return k.history.rates("")
+	}
+	return k.history.sum(who.MayRead)
 }
 
 // presenceOf is a server's presence for people.

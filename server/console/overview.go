@@ -107,7 +107,7 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 	if s.Err != nil {
 		p.StoreFault, p.StoreAt = storeFault(s.Err), s.At
 	}
-	times, rates := k.history.rates("")
+	times, rates := k.ratesFor(v.who)
 	p.Chart = newChart(times, rates)
 	p.Rate = now(rates)
 	self := k.c.Self()
@@ -117,8 +117,9 @@ func (k *Console) overviewNow(v *visit) overviewPage {
 		}
 		p.Members++
 		if m.ID != self {
-			p.Rate += m.Rate
-			p.Made += m.IDs
+			r := k.memberFor(v.who, m)
+			p.Rate += r.Rate
+			p.Made += r.Made
 			for _, h := range m.Holds {
 				o := others[h.Sequencer]
 				o.ids += h.IDs

@@ -3,13 +3,9 @@
 package e2e
 
 import (
-	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -57,7 +53,6 @@ func TestEtcdChaos(t *testing.T) {
 	}
 	h := newHistory(t, c.URL("history")+"?timeout=1s")
 
-	// Each does one thing, and returns for how long at least and what undoes it.
 	window := f.task.Window
 	member := func() int { return r.IntN(etcdtest.Members) }
 	leader := func() int { i, _ := c.WaitLeader(); return i }
@@ -79,7 +74,7 @@ func TestEtcdChaos(t *testing.T) {
 		return 0, func() { c.CutMember(from, to, false) }
 	}
 	other := func(i int) int { return (i + 1 + r.IntN(etcdtest.Members-1)) % etcdtest.Members }
-	faults := map[string]func() (time.Duration, func()){
+	faults := map[string]fault{
 		"member killed":                    func() (time.Duration, func()) { return kill(member()) },
 		"all killed":                       func() (time.Duration, func()) { return kill(0, 1, 2) },
 		"member stopped beyond the window": func() (time.Duration, func()) { return stop(member()) },
@@ -114,62 +109,10 @@ func TestEtcdChaos(t *testing.T) {
 			return 0, func() { c.Clients.Cut(i, false) }
 		},
 	}
-	counts := make(map[string]int)
-	kinds := slices.Sorted(maps.Keys(faults))
-	all := append(slices.Clone(kinds), workerKilled, workerStopped, workerPaused, workerEnded)
-	step := func(least, more time.Duration) {
-		for end := time.Now().Add(least + time.Duration(r.Int64N(int64(more)))); time.Now().Before(end); {
-			f.step(r, counts)
-			time.Sleep(50 * time.Millisecond)
-		}
-	}
-	budget, begin := lasts(60*time.Second), time.Now()
-	enough := func() bool {
-		switch lasted := time.Since(begin); {
-		case lasted < budget:
-			return false
-		case lasted > 5*budget:
-			return true // what is missing is said below
-		}
-		return h.happened() && !slices.ContainsFunc(all, func(kind string) bool { return counts[kind] == 0 })
-	}
-	for !enough() {
-		r.Shuffle(len(kinds), func(i, k int) { kinds[i], kinds[k] = kinds[k], kinds[i] })
-		for _, kind := range kinds {
-			if enough() {
-				break
-			}
-			least, undo := faults[kind]()
-			counts[kind]++
-			step(least, 1500*time.Millisecond)
-			undo()
-			step(0, time.Second)
-		}
-	}
-	took := time.Since(begin)
+	e := &chaos{t: t, r: r, f: f, faults: faults, least: 1500 * time.Millisecond}
+	e.run(lasts(60*time.Second), h)
 	c.Ready()
 	f.kill()
-	seen := f.check()
-	var text []string
-	sum := 0
-	for _, kind := range all {
-		text = append(text, fmt.Sprintf("%s %d", kind, counts[kind]))
-		sum += counts[kind]
-		if counts[kind] == 0 {
-			t.Errorf("there was no fault %q", kind)
-		}
-	}
-	t.Logf("report: etcd under chaos for %v: %d processes at a time, %d in all, with a window of %v: %d IDs in %d runs, %d twice; %d numbers acquired, %d renewals, %d given back, %d lost, %d CAS unknown and %d refused",
-		took.Round(time.Second), size, f.started, window, seen.ids, seen.runs, seen.twice, seen.Acquired, seen.Renewed, seen.Released, seen.Lost, seen.Unknown, seen.Refused)
-	t.Logf("report: etcd under chaos: %d faults: %s", sum, strings.Join(text, ", "))
-	if seen.twice > 0 {
-		t.Errorf("%d IDs twice: %q", seen.twice, seen.examples)
-	}
-	if seen.ids == 0 || seen.Renewed == 0 {
-		t.Errorf("%d IDs and %d renewals: nothing happened", seen.ids, seen.Renewed)
-	}
-	for _, line := range seen.errors {
-		t.Errorf("a false alarm, or what must not be: %s", line)
-	}
+	e.report("etcd")
 	h.check("etcd")
 }

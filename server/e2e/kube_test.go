@@ -4,11 +4,8 @@ package e2e
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,8 +40,7 @@ func TestKubernetesChaos(t *testing.T) {
 	h := newHistory(t, strings.Replace(kubeURL(t, c, link, namespace), "://", ":///history", 1))
 
 	window := f.task.Window
-	// Each does one thing, and returns for how long at least and what undoes it.
-	faults := map[string]func() (time.Duration, func()){
+	faults := map[string]fault{
 		"API server killed": func() (time.Duration, func()) { c.KillAPI(); return 0, c.StartAPI },
 		"etcd killed":       func() (time.Duration, func()) { c.KillEtcd(); return 0, c.StartEtcd },
 		"both killed": func() (time.Duration, func()) {
@@ -62,73 +58,17 @@ func TestKubernetesChaos(t *testing.T) {
 		},
 		"connections cut": func() (time.Duration, func()) { link.Cut(true); link.Cut(false); return 0, func() {} },
 	}
-	counts := make(map[string]int)
-	kinds := slices.Sorted(maps.Keys(faults))
-	all := append(slices.Clone(kinds), workerKilled, workerStopped, workerPaused, workerEnded)
-	step := func(least, more time.Duration) {
-		for end := time.Now().Add(least + time.Duration(r.Int64N(int64(more)))); time.Now().Before(end); {
-			f.step(r, counts)
-			time.Sleep(50 * time.Millisecond)
-		}
-	}
-	budget, begin := lasts(30*time.Second), time.Now()
-	enough := func() bool {
-		switch lasted := time.Since(begin); {
-		case lasted < budget:
-			return false
-		case lasted > 5*budget:
-			return true // what is missing is said below
-		}
-		return h.happened() && !slices.ContainsFunc(all, func(kind string) bool { return counts[kind] == 0 })
-	}
-	for !enough() {
-		r.Shuffle(len(kinds), func(i, k int) { kinds[i], kinds[k] = kinds[k], kinds[i] })
-		for _, kind := range kinds {
-			if enough() {
-				break
-			}
-			least, undo := faults[kind]()
-			counts[kind]++
-			step(least, time.Second)
-			undo()
-			step(0, time.Second)
-			c.Ready() // an API server takes seconds to start
-			step(0, time.Second)
-		}
-	}
+	e := &chaos{t: t, r: r, f: f, faults: faults, least: time.Second, ready: c.Ready}
+	e.run(lasts(30*time.Second), h)
 	h.check("kubernetes")
-	restoreAndFence(t, c, link, f, namespace, func() { step(3*window, time.Second) })
-	counts["etcd restored"]++
-	took := time.Since(begin)
+	const restored = "etcd restored"
+	restoreAndFence(t, c, link, f, namespace, func() { e.step(3*window, time.Second) })
+	e.kinds = append(e.kinds, restored)
+	e.counts[restored]++
 	f.kill()
-	seen := f.check()
-	var text []string
-	sum := 0
-	for _, kind := range append(all, "etcd restored") {
-		text = append(text, fmt.Sprintf("%s %d", kind, counts[kind]))
-		sum += counts[kind]
-		if counts[kind] == 0 {
-			t.Errorf("there was no fault %q", kind)
-		}
-	}
-	t.Logf("report: kubernetes under chaos for %v: %d processes at a time, %d in all, with a window of %v: %d IDs in %d runs, %d twice; %d numbers acquired, %d renewals, %d given back, %d lost, %d CAS unknown and %d refused",
-		took.Round(time.Second), size, f.started, window, seen.ids, seen.runs, seen.twice, seen.Acquired, seen.Renewed, seen.Released, seen.Lost, seen.Unknown, seen.Refused)
-	t.Logf("report: kubernetes under chaos: %d faults: %s", sum, strings.Join(text, ", "))
-	if seen.twice > 0 {
-		t.Errorf("%d IDs twice: %q", seen.twice, seen.examples)
-	}
-	if seen.ids == 0 || seen.Renewed == 0 {
-		t.Errorf("%d IDs and %d renewals: nothing happened", seen.ids, seen.Renewed)
-	}
-	for _, line := range seen.errors {
-		if strings.Contains(line, "went back") || strings.Contains(line, "fence") {
-			continue // the restore, as it must be told
-		}
-		if strings.Contains(line, "is forbidden") {
-			continue // an API server that has just started does not know its roles yet
-		}
-		t.Errorf("a false alarm, or what must not be: %s", line)
-	}
+	// A member must tell of the restore; and an API server that has just started does not
+	// know its roles yet.
+	e.report("kubernetes", "went back", "fence", "is forbidden")
 }
 
 // restoreAndFence restores a backup of the etcd from some windows ago, and fences the

@@ -79,8 +79,9 @@ type (
 // what the fields say.
 type ForwarderConfig struct {
 	// TLS is for targets with TLS: authorities and, for mTLS, the certificate of
-	// this server. nil means the system's authorities. A target is verified by the
-	// host of its address, unless ServerName is set.
+	// this server. nil means that these are not asked: authorities that the system trusts
+	// vouch for any address that the store may name. A target is verified by the host of
+	// its address, unless ServerName is set.
 	TLS *tls.Config
 
 	// Token returns the token that is sent, "" for none; nil means none. It is
@@ -370,10 +371,10 @@ func (f *Forwarder) makeRoom() {
 func (f *Forwarder) dial(t place) (*grpc.ClientConn, error) {
 	creds := insecure.NewCredentials()
 	if t.tls {
-		c := f.c.TLS.Clone()
-		if c == nil {
-			c = new(tls.Config)
+		if f.c.TLS == nil {
+			return nil, errors.New("it has TLS, and no authority is known for its certificate")
 		}
+		c := f.c.TLS.Clone()
 		c.NextProtos = nil // h2 alone: with http/1.1 beside it a server chooses that
 		creds = credentials.NewTLS(c)
 	}

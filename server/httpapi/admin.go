@@ -14,6 +14,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/members"
 	"github.com/firnid/firn/server/service"
@@ -240,7 +241,7 @@ func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return writeJSON(w, http.StatusOK, textfmt.InJSON(info))
 }
 
-// members answers with the servers of the store, and those of their node numbers that
+// members answers with the servers of the store, and those of their node numbers and IDs that
 // whoever asks may see.
 func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
@@ -259,9 +260,11 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	if all == nil {
 		all = []members.Member{}
 	}
-	sees := h.sees(r)
-	for i := range all {
-		all[i].Holds = slices.DeleteFunc(all[i].Holds, func(held members.Held) bool { return !sees(held.Sequencer) })
+	if h.check(r, auth.SeeAll, "") != nil {
+		sees := h.sees(r)
+		for i := range all {
+			all[i] = all[i].For(sees)
+		}
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"members": all})
 }

@@ -224,6 +224,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		h.closeAfterBody(w)
 	}
+	if h.draining.Load() {
+		// Its client makes another connection while this server still answers, and not when
+		// this one is closed under a request.
+		header["Connection"] = headerClose
+	}
 	ctx, id := requestid.Begin(r.Context(), r.Header[requestid.Header], h.newID)
 	header[requestid.Header] = id
 	r = r.WithContext(ctx)
@@ -301,7 +306,8 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 }
 
 // Drain makes /readyz say that the server is about to stop, so that no more
-// requests are sent to it. Those that come are still answered. A load balancer
+// requests are sent to it. Those that come are still answered, each with the end of its
+// connection. A load balancer
 // sees it only while the server still listens: http.Server's Shutdown comes when
 // those that ask had the time to.
 func (h *Handler) Drain() { h.draining.Store(true) }

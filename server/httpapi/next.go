@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn"
+	"github.com/firnid/firn/server/auth"
 	"github.com/firnid/firn/server/inspect"
 	"github.com/firnid/firn/server/requestid"
 	"github.com/firnid/firn/server/service"
@@ -118,7 +119,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
 	defer cancel()
 	fail := func(err error) *problem { return problemOf(err, h.limit, ctx.Err() != nil) }
-	s, err := h.backend.Sequencer(ctx, name)
+	s, err := service.Find(ctx, h.backend, name, h.auth, func() *auth.Credentials { return h.credentials(r) })
 	if err != nil {
 		return fail(err)
 	}

@@ -247,18 +247,28 @@ func (j *judge) sequence(l firn.Layout, h habit) {
 }
 
 // rounded notices decimal digits as JavaScript and spreadsheets leave them of a
-// number above 2^53: zeros at the end.
+// number above 2^53: not those of the double, but the fewest that name it, with
+// zeros at the end.
 func (j *judge) rounded() {
 	if f, ok := j.n.encoding.Format(); !ok || f != firn.Decimal || j.n.size != 64 {
 		return
 	}
 	v := uint64(j.n.id64())
 	digits := j.r.Dec()
-	zeros := len(digits) - len(strings.TrimRight(digits, "0"))
-	if v <= 1<<53 || zeros < 3 || shortest(v) != digits {
+	if v <= 1<<53 || shortest(v) != digits {
 		return
 	}
-	j.con("it ends in %d zeros, as numbers do that JavaScript has rounded: then its last bits are not those of the ID", zeros)
+	// A number that is a double itself, such as 2^60, is as likely an ID whose last
+	// bits are zeros, unless its decimal digits end in zeros too.
+	zeros := len(digits) - len(strings.TrimRight(digits, "0"))
+	if exact := uint64(float64(v)) == v; zeros == 0 || exact && zeros < 3 {
+		return
+	}
+	if chance := math.Exp2(float64(bits.Len64(v) - 53)); chance < 1024 {
+		j.con("it looks rounded, as JavaScript leaves numbers above 2^53: then its last bits are not those of the ID; one ID in %.0f looks so by chance", chance)
+	} else {
+		j.con("it looks rounded, as JavaScript leaves numbers above 2^53: then its last bits are not those of the ID")
+	}
 }
 
 func partsText(parts []firn.NodePart) string {

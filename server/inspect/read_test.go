@@ -340,11 +340,15 @@ func TestRounded(t *testing.T) {
 		{"7130316800004390912", false}, // exact, and not the shortest
 		{"1212092628029698000", true},
 		{"1212092628029698048", false},
-		{"9007199254740000", false}, // a JavaScript number holds it
+		{"9007199254740000", false},   // a JavaScript number holds it
+		{"249659538179887100", true},  // ioredis' answer to …887104 and …887105
+		{"249659538179887105", false}, // two zeros less, and right
+		{"117890598836449280", false}, // a double itself: sequence 0
+		{"117890598836449281", false},
 	} {
 		got := false
 		for _, reason := range mustRead(t, tt.text, Options{}).Readings[0].Against {
-			got = got || strings.Contains(reason, "JavaScript has rounded")
+			got = got || strings.Contains(reason, "it looks rounded")
 		}
 		if got != tt.want {
 			t.Errorf("Read(%q) says that it was rounded: %t, want %t", tt.text, got, tt.want)

@@ -16,7 +16,8 @@ const (
 	// refuseTimeout is how long a refusal may take, with its TLS handshake.
 	refuseTimeout = time.Second
 
-	// refusedEvery is how often the log tells of them, at most.
+	// refusedEvery is how often the log tells of them at most, and of connections that the
+	// system does not give.
 	refusedEvery = 10 * time.Second
 )
 

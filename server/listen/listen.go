@@ -131,6 +131,7 @@ func (m *Mux) Refused() uint64 { return m.refused.Load() }
 func (m *Mux) Serve() error {
 	defer m.hellos.Wait()
 	defer m.Close()
+	var told time.Time // when the log was, that no connection was accepted
 	for {
 		raw, err := m.l.Accept()
 		if err != nil {
@@ -140,7 +141,10 @@ func (m *Mux) Serve() error {
 			// Too many open files, for instance: they become fewer again.
 			var temporary interface{ Temporary() bool }
 			if errors.As(err, &temporary) && temporary.Temporary() {
-				m.c.Log.Warn("no connection accepted", "error", err)
+				if told.IsZero() || time.Since(told) > refusedEvery {
+					told = time.Now()
+					m.c.Log.Warn("no connection accepted", "error", err)
+				}
 				select {
 				case <-time.After(50 * time.Millisecond):
 					continue

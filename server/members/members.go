@@ -48,6 +48,21 @@ type Held struct {
 	IDs       uint64    `json:"ids"` // made of the sequencer since the member was started
 }
 
+// For returns the Member for someone who sees some sequencers only: with the node numbers
+// and IDs of these, and without its rate and the calls that it forwarded, which are of all.
+func (m Member) For(sees func(sequencer string) bool) Member {
+	holds := make([]Held, 0, len(m.Holds))
+	m.IDs, m.Rate, m.Forwarded = 0, 0, 0
+	for _, h := range m.Holds {
+		if sees(h.Sequencer) {
+			holds = append(holds, h)
+			m.IDs += h.IDs
+		}
+	}
+	m.Holds = holds
+	return m
+}
+
 // MaxHeld is how many numbers a Member has at most: a record is short.
 const MaxHeld = 20
 

@@ -22,12 +22,13 @@ type childInfo struct {
 	_   [128]byte
 }
 
-// reap reaps children that have ended, except the one that is waited for by itself.
-func reap(except int) {
+// reap reaps the children of a process group that have ended. The leader is left to who
+// waits for it, unless it was waited for.
+func reap(group int, waited bool) {
 	for {
 		var info childInfo
-		err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-		if err != nil || info.pid == 0 || int(info.pid) == except {
+		err := unix.Waitid(unix.P_PGID, group, (*unix.Siginfo)(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err != nil || info.pid == 0 || int(info.pid) == group && !waited {
 			return
 		}
 		_, _ = unix.Wait4(int(info.pid), nil, unix.WNOHANG, nil)

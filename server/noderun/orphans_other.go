@@ -8,4 +8,4 @@ import "syscall"
 func prepareProcess(*syscall.SysProcAttr) {}
 
 // reap does nothing: what the command leaves behind are children of init.
-func reap(int) {}
+func reap(int, bool) {}

@@ -60,7 +60,10 @@ func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 		}
 		_ = cmd.Wait()
 		p.waited.Store(true)
-		p.code = exitCode(cmd.ProcessState.Sys().(syscall.WaitStatus))
+		p.code = exitUnknown
+		if s := cmd.ProcessState; s != nil { // nil if another part of this program has waited for it
+			p.code = exitCode(s.Sys().(syscall.WaitStatus))
+		}
 		p.end(leftover, func() bool { return false })
 		ended()
 		close(p.ended)
@@ -109,11 +112,7 @@ func (p *process) stop(grace time.Duration, hurry func() bool) {
 // reap reaps what the command left behind: a process that has ended stays in its group
 // until its parent has noticed.
 func (p *process) reap() {
-	if p.waited.Load() {
-		reap(0)
-	} else {
-		reap(p.group)
-	}
+	reap(p.group, p.waited.Load())
 }
 
 // end signals the group until no process is left in it.

@@ -29,6 +29,7 @@ const (
 	ExitStopped     = 124 // the command was stopped, as its window could not be renewed
 	ExitNotRunnable = 126
 	ExitNotFound    = 127
+	exitUnknown     = 255
 	exitSignal      = 128 // + the signal that ended the command
 )
 

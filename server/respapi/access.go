@@ -39,6 +39,11 @@ func (c *conn) deny(err error, text string) {
 	c.fail(service.Unauthorized.RESP(), authRequired)
 }
 
+// denyTake answers a command for IDs of a sequencer that the client may not have.
+func (c *conn) denyTake(err error, name string) {
+	c.deny(err, "this client may not make IDs of sequencer "+name)
+}
+
 const authRequired = "Authentication required."
 
 // login answers AUTH, and what HELLO has of it, and reports whether it was right. The name

@@ -36,6 +36,7 @@ func TestNextDoesNotAllocate(t *testing.T) {
 		{"ten alike", strings.Repeat(line("NEXT orders"), 10)},
 		{"thousand alike", strings.Repeat(line("NEXT orders"), 1000)},
 		{"ten INCR alike", strings.Repeat(line("INCR orders"), 10)},
+		{"ten INCRBY alike", strings.Repeat(line("INCRBY orders 1"), 10)},
 		{"array", line("NEXT orders 1000")},
 		{"packed", line("NEXTB orders 1000")},
 	} {

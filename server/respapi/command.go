@@ -3,6 +3,7 @@ package respapi
 import (
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +19,12 @@ const (
 	opNext
 	opNextB
 	opIncr
+	opIncrBy
+	opMulti
+	opExec
+	opDiscard
+	opWatch
+	opUnwatch
 	opInspect
 	opPing
 	opEcho
@@ -25,6 +32,10 @@ const (
 	opAuth
 	opClient
 	opInfo
+	opConfig
+	opTime
+	opDBSize
+	opRole
 	opCommand
 	opSelect
 	opCluster
@@ -46,12 +57,14 @@ type command struct {
 	flags    []string // as Redis names them
 	key      bool     // the first argument is the name of a sequencer
 	open     bool     // it is answered before AUTH
+	in       inMulti  // what becomes of it between MULTI and EXEC
 }
 
 var (
 	flagsNext = []string{"write", "denyoom", "fast"}
 	flagsFast = []string{"loading", "stale", "fast"}
 	flagsOpen = []string{"noscript", "loading", "stale", "fast", "no_auth"}
+	flagsTx   = []string{"noscript", "loading", "stale", "fast"}
 )
 
 // commands are all that there are, the most frequent first.
@@ -59,30 +72,42 @@ var commands = [...]command{
 	{op: opNext, name: "next", min: 2, max: 5, usage: "NEXT name [count] [FORMAT format]", about: "Makes new IDs of a sequencer: one as a string, or count of them as an array", flags: flagsNext, key: true},
 	{op: opNextB, name: "nextb", min: 3, max: 3, usage: "NEXTB name count", about: "Makes count new IDs and returns them in one string, 8 or 16 bytes each, big-endian", flags: flagsNext, key: true},
 	{op: opIncr, name: "incr", min: 2, max: 2, usage: "INCR name", about: "Makes a new ID of 64 bits and returns it as an integer; some clients round it", flags: flagsNext, key: true},
+	{op: opIncrBy, name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", about: "Does what INCR does, as some clients send it; another amount is an error", flags: flagsNext, key: true},
+	{op: opMulti, name: "multi", min: 1, max: 1, usage: "MULTI", about: "Queues the commands that follow", flags: flagsTx, in: atOnce},
+	{op: opExec, name: "exec", min: 1, max: 1, usage: "EXEC", about: "Executes the commands that are queued", flags: flagsTx, in: atOnce},
+	{op: opDiscard, name: "discard", min: 1, max: 1, usage: "DISCARD", about: "Forgets the commands that are queued", flags: flagsTx, in: atOnce},
+	{op: opWatch, name: "watch", min: 2, usage: "WATCH name [name ...]", about: "Is an error: no ID is given twice, so there is nothing to watch", flags: flagsTx, in: refused},
+	{op: opUnwatch, name: "unwatch", min: 1, max: 1, usage: "UNWATCH", about: "Does nothing: nothing is watched", flags: flagsFast},
 	{op: opInspect, name: "inspect", min: 2, max: 3, usage: "INSPECT id [layout]", about: "Returns what an ID says: its layout, time, node and sequence", flags: flagsFast},
 	{op: opPing, name: "ping", min: 1, max: 2, usage: "PING [message]", about: "Returns PONG, or the message", flags: flagsFast},
 	{op: opEcho, name: "echo", min: 2, max: 2, usage: "ECHO message", about: "Returns the message", flags: flagsFast},
-	{op: opHello, name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", about: "Chooses the version of the protocol, and says what this server is", flags: flagsOpen, open: true},
-	{op: opAuth, name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", about: "Says who the client is", flags: flagsOpen, open: true},
-	{op: opClient, name: "client", min: 2, usage: "CLIENT ID|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT on|off|NO-TOUCH on|off", about: "Names the connection", flags: flagsFast},
+	{op: opHello, name: "hello", min: 1, usage: "HELLO [2|3 [AUTH user secret] [SETNAME name]]", about: "Chooses the version of the protocol, and says what this server is", flags: flagsOpen, open: true, in: refused},
+	{op: opAuth, name: "auth", min: 2, max: 3, usage: "AUTH [user] secret", about: "Says who the client is", flags: flagsOpen, open: true, in: refused},
+	{op: opClient, name: "client", min: 2, usage: "CLIENT ID|INFO|LIST|GETNAME|SETNAME name|SETINFO attribute value|NO-EVICT on|off|NO-TOUCH on|off", about: "Names the connection, and returns which there are", flags: flagsFast},
 	{op: opInfo, name: "info", min: 1, usage: "INFO [section ...]", about: "Returns facts about the server", flags: flagsFast},
+	{op: opConfig, name: "config", min: 2, usage: "CONFIG GET pattern [pattern ...]", about: "Returns those settings that clients of Redis ask for", flags: flagsFast},
+	{op: opTime, name: "time", min: 1, max: 1, usage: "TIME", about: "Returns the time of the server's clock: seconds since 1970, and microseconds", flags: flagsFast},
+	{op: opDBSize, name: "dbsize", min: 1, max: 1, usage: "DBSIZE", about: "Returns 0: there are no keys", flags: flagsFast},
+	{op: opRole, name: "role", min: 1, max: 1, usage: "ROLE", about: "Returns master: any server can be asked for any sequencer", flags: flagsFast},
 	{op: opCommand, name: "command", min: 1, usage: "COMMAND [COUNT|LIST|INFO [name ...]|DOCS [name ...]]", about: "Returns which commands there are", flags: flagsFast},
 	{op: opSelect, name: "select", min: 2, max: 2, usage: "SELECT 0", about: "Does nothing: there is one database, 0", flags: flagsFast},
 	{op: opCluster, name: "cluster", min: 1, usage: "CLUSTER", about: "Is an error: any server can be asked for any sequencer", flags: flagsFast},
 	{op: opReadOnly, name: "readonly", min: 1, max: 1, usage: "READONLY", about: "Is an error, as CLUSTER is", flags: flagsFast},
 	{op: opReadWrite, name: "readwrite", min: 1, max: 1, usage: "READWRITE", about: "Is an error, as CLUSTER is", flags: flagsFast},
 	{op: opAsking, name: "asking", min: 1, max: 1, usage: "ASKING", about: "Is an error, as CLUSTER is", flags: flagsFast},
-	{op: opQuit, name: "quit", min: 1, usage: "QUIT", about: "Closes the connection", flags: flagsOpen, open: true},
-	{op: opReset, name: "reset", min: 1, max: 1, usage: "RESET", about: "Makes the connection as it was when it began", flags: flagsOpen, open: true},
+	{op: opQuit, name: "quit", min: 1, usage: "QUIT", about: "Closes the connection", flags: flagsOpen, open: true, in: atOnce},
+	{op: opReset, name: "reset", min: 1, max: 1, usage: "RESET", about: "Makes the connection as it was when it began", flags: flagsOpen, open: true, in: atOnce},
 }
 
 // group is how Redis' documentation would sort a command.
 func (c *command) group() string {
 	switch c.op {
-	case opNext, opNextB, opIncr, opInspect:
+	case opNext, opNextB, opIncr, opIncrBy, opInspect:
 		return "generic"
-	case opInfo, opCommand:
+	case opInfo, opCommand, opConfig, opTime, opDBSize, opRole:
 		return "server"
+	case opMulti, opExec, opDiscard, opWatch, opUnwatch:
+		return "transactions"
 	case opCluster, opReadOnly, opReadWrite, opAsking:
 		return "cluster"
 	}
@@ -137,6 +162,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	name, ids, n := "unknown", 0, 1
 	c.failed, c.request = false, ""
 	cmd := find(args[0])
+	c.last = cmd
 	switch {
 	case cmd == nil && isHTTP(args):
 		c.refuse(protocolError("this is HTTP, and the server speaks RESP here: use a Redis client, or ask the port that serves HTTP"))
@@ -148,8 +174,15 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 		c.fail(codeErr, unknownCommand(args))
 	case len(args) < cmd.min || cmd.max > 0 && len(args) > cmd.max:
 		c.fail(codeErr, fmt.Sprintf("wrong number of arguments for '%s' command: it is %s", cmd.name, cmd.usage))
+	case c.tx != nil && cmd.in != atOnce:
+		if c.queue(cmd, args, raw) {
+			return // it is told of when EXEC has executed it
+		}
 	default:
 		ids, n = c.do(cmd.op, args, raw)
+	}
+	if c.tx != nil && c.failed {
+		c.tx.abort()
 	}
 	c.counted.commands += uint64(n)
 	c.counted.ids += uint64(ids)
@@ -174,12 +207,18 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 // how many commands it answered: more than one where the same comes again.
 func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 	switch o {
-	case opNext:
-		return c.next(args, raw)
-	case opNextB:
-		return c.nextB(args), 1
-	case opIncr:
-		return c.incr(args, raw)
+	case opNext, opNextB, opIncr, opIncrBy:
+		return c.take(o, args, raw)
+	case opMulti:
+		c.multi()
+	case opExec:
+		c.exec()
+	case opDiscard:
+		c.discardQueue()
+	case opWatch:
+		c.fail(codeErr, "WATCH is not supported: a sequencer never gives an ID twice, so there is nothing to watch; leave it out")
+	case opUnwatch:
+		c.out = appendSimple(c.out, "OK")
 	case opInspect:
 		c.inspect(args)
 	case opPing:
@@ -200,6 +239,17 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 		c.client(args)
 	case opInfo:
 		c.info(args)
+	case opConfig:
+		c.config(args)
+	case opTime:
+		now := time.Now()
+		c.out = appendArray(c.out, 2)
+		c.out = appendBulk(c.out, strconv.FormatInt(now.Unix(), 10))
+		c.out = appendBulk(c.out, strconv.Itoa(now.Nanosecond()/1000))
+	case opDBSize:
+		c.out = appendInt(c.out, 0)
+	case opRole:
+		c.out = appendArray(appendInt(appendBulk(appendArray(c.out, 3), "master"), 0), 0)
 	case opCommand:
 		c.command(args)
 	case opSelect:
@@ -216,8 +266,9 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 		c.ending = true
 		c.linger = c.r < c.w
 	case opReset:
-		c.resp3, c.name = false, ""
+		c.resp3, c.name, c.library, c.tx = false, "", library{}, nil
 		c.who = c.s.firstWho(c.nc)
+		c.publish()
 		c.out = appendSimple(c.out, "RESET")
 	}
 	return 0, 1
@@ -241,6 +292,7 @@ func unknownCommand(args [][]byte) string {
 		fmt.Fprintf(&b, "'%s' ", a)
 		left -= len(a) + len("'' ")
 	}
+	b.WriteString("(Firn makes IDs and keeps no keys: COMMAND LIST returns its commands)")
 	return b.String()
 }
 
@@ -265,7 +317,7 @@ func (c *conn) hello(args [][]byte) {
 			case isWord(rest[0], "auth") && len(rest) >= 3:
 				secret, rest = rest[2], rest[3:]
 			case isWord(rest[0], "setname") && len(rest) >= 2:
-				if !c.checkName(rest[1]) {
+				if !c.checkName("Client names", rest[1]) {
 					return
 				}
 				name, rest = string(rest[1]), rest[2:]
@@ -283,6 +335,7 @@ func (c *conn) hello(args [][]byte) {
 		return
 	}
 	c.resp3, c.name = resp3, name
+	c.publish()
 	proto := int64(2)
 	if resp3 {
 		proto = 3
@@ -290,12 +343,12 @@ func (c *conn) hello(args [][]byte) {
 	b := appendMap(c.out, resp3, 8)
 	b = appendBulk(appendBulk(b, "server"), "firn")
 	b = appendBulk(appendBulk(b, "version"), redisVersion)
-	b = appendBulk(appendBulk(b, "firn_version"), c.s.c.Version)
 	b = appendInt(appendBulk(b, "proto"), proto)
 	b = appendInt(appendBulk(b, "id"), c.id)
 	b = appendBulk(appendBulk(b, "mode"), "standalone")
 	b = appendBulk(appendBulk(b, "role"), "master")
-	c.out = appendArray(appendBulk(b, "modules"), 0)
+	b = appendArray(appendBulk(b, "modules"), 0)
+	c.out = appendBulk(appendBulk(b, "firn_version"), c.s.c.Version) // last: node-redis goes by the place
 }
 
 // isNumber reports whether b is a decimal number.
@@ -306,135 +359,4 @@ func isNumber(b []byte) bool {
 		}
 	}
 	return len(b) > 0
-}
-
-// maxClientName is the length of the longest name of a connection.
-const maxClientName = 256
-
-// checkName answers with an error if a connection cannot have the name.
-func (c *conn) checkName(name []byte) bool {
-	for _, b := range name {
-		if b <= ' ' || b > '~' {
-			c.fail(codeErr, "Client names cannot contain spaces, newlines or special characters.")
-			return false
-		}
-	}
-	if len(name) > maxClientName {
-		c.fail(codeErr, fmt.Sprintf("Client names have at most %d characters.", maxClientName))
-		return false
-	}
-	return true
-}
-
-// client answers CLIENT.
-func (c *conn) client(args [][]byte) {
-	sub, n := args[1], len(args)
-	isSwitch := func() bool { return n == 3 && (isWord(args[2], "on") || isWord(args[2], "off")) }
-	switch {
-	case isWord(sub, "id") && n == 2:
-		c.out = appendInt(c.out, c.id)
-	case isWord(sub, "getname") && n == 2 && c.name == "":
-		c.out = appendNull(c.out, c.resp3)
-	case isWord(sub, "getname") && n == 2:
-		c.out = appendBulk(c.out, c.name)
-	case isWord(sub, "setname") && n == 3:
-		if c.checkName(args[2]) {
-			c.name = string(args[2])
-			c.out = appendSimple(c.out, "OK")
-		}
-	case isWord(sub, "setinfo") && n == 4 && (isWord(args[2], "lib-name") || isWord(args[2], "lib-ver")):
-		c.out = appendSimple(c.out, "OK") // nobody asks for it
-	case (isWord(sub, "no-evict") || isWord(sub, "no-touch")) && isSwitch():
-		c.out = appendSimple(c.out, "OK") // no client is evicted, and there are no keys to touch
-	default:
-		c.fail(codeErr, fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': it is %s", sub, find([]byte("client")).usage))
-	}
-}
-
-// command answers COMMAND.
-func (c *conn) command(args [][]byte) {
-	switch {
-	case len(args) == 1:
-		b := appendArray(c.out, len(commands))
-		for i := range commands {
-			b = commands[i].appendInfo(b, c.resp3)
-		}
-		c.out = b
-	case isWord(args[1], "count") && len(args) == 2:
-		c.out = appendInt(c.out, int64(len(commands)))
-	case isWord(args[1], "list") && len(args) == 2:
-		b := appendArray(c.out, len(commands))
-		for i := range commands {
-			b = appendBulk(b, commands[i].name)
-		}
-		c.out = b
-	case isWord(args[1], "info"):
-		names := commandNames(args[2:])
-		b := appendArray(c.out, len(names))
-		for _, name := range names {
-			if cmd := find(name); cmd != nil {
-				b = cmd.appendInfo(b, c.resp3)
-			} else {
-				b = appendNoArray(b, c.resp3)
-			}
-		}
-		c.out = b
-	case isWord(args[1], "docs"):
-		var known []*command
-		for _, name := range commandNames(args[2:]) {
-			if cmd := find(name); cmd != nil {
-				known = append(known, cmd)
-			}
-		}
-		b := appendMap(c.out, c.resp3, len(known))
-		for _, cmd := range known {
-			b = appendBulk(b, cmd.name)
-			b = appendMap(b, c.resp3, 2)
-			b = appendBulk(appendBulk(b, "summary"), cmd.about+": "+cmd.usage)
-			b = appendBulk(appendBulk(b, "group"), cmd.group())
-		}
-		c.out = b
-	default:
-		c.fail(codeErr, fmt.Sprintf("unknown subcommand or wrong number of arguments for '%.64s': it is %s", args[1], find([]byte("command")).usage))
-	}
-}
-
-// commandNames are the names, or those of all commands where there are none.
-func commandNames(names [][]byte) [][]byte {
-	if len(names) == 0 {
-		for i := range commands {
-			names = append(names, []byte(commands[i].name))
-		}
-	}
-	return names
-}
-
-// appendInfo appends a command as COMMAND has it since Redis 7.
-func (c *command) appendInfo(b []byte, resp3 bool) []byte {
-	b = appendArray(b, 10)
-	b = appendBulk(b, c.name)
-	b = appendInt(b, c.arity())
-	b = appendSet(b, resp3, len(c.flags))
-	for _, f := range c.flags {
-		b = appendSimple(b, f)
-	}
-	key := int64(0)
-	if c.key {
-		key = 1
-	}
-	for range 3 { // the first key, the last and the step
-		b = appendInt(b, key)
-	}
-	b = appendSet(b, resp3, 0) // ACL categories: there are none
-	b = appendArray(b, 0)      // tips
-	b = appendArray(b, 0)      // key specifications: the three numbers say it all
-	return appendArray(b, 0)   // subcommands
-}
-
-// appendNoArray appends what stands for an array that there is not.
-func appendNoArray(b []byte, resp3 bool) []byte {
-	if resp3 {
-		return appendNull(b, true)
-	}
-	return append(b, "*-1\r\n"...)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,24 @@ func TestCommands(t *testing.T) {
 		{"NEXTB orders", "-ERR wrong number of arguments for 'nextb' command: it is NEXTB name count", ""},
 		{"NEXTB orders x", `-ERR count is "x": it is a number from 1 to 100000`, ""},
 		{"INCR a b", "-ERR wrong number of arguments for 'incr' command: it is INCR name", ""},
+		{"INCRBY orders 1", ":1", ""},
+		{"INCRBY orders 3", `-ERR INCRBY makes one ID, so its amount is 1, not "3": for several IDs use NEXT orders 3`, ""},
+		{"INCRBY orders 0", `-ERR INCRBY makes one ID, so its amount is 1, not "0": for several IDs use NEXT orders N`, ""},
+		{"INCRBY orders -5", `-ERR INCRBY makes one ID, so its amount is 1, not "-5": for several IDs use NEXT orders N`, ""},
+		{"INCRBY orders 1.5", `-ERR value is not an integer or out of range: the amount of INCRBY is 1, not "1.5"`, ""},
+		{"INCRBY orders", "-ERR wrong number of arguments for 'incrby' command: it is INCRBY name 1", ""},
+		{"DBSIZE", ":0", ""},
+		{"ROLE", "(master :0 ())", ""},
+		{"CONFIG GET save", "(save )", "map(save )"},
+		{"CONFIG GET SAVE appendonly", "(appendonly no save )", "map(appendonly no save )"},
+		{"CONFIG GET max*", "(maxmemory 0 maxmemory-policy noeviction maxclients 10000)", "map(maxmemory 0"},
+		{"CONFIG GET [", "()", "map()"},
+		{"CONFIG GET", "-ERR wrong number of arguments for 'config|get' command", ""},
+		{"CONFIG SET save x", "-ERR CONFIG SET is not supported", ""},
+		{"CLIENT LIST TYPE pubsub", "", "=txt:"},
+		{"CLIENT LIST ID 7", "", "=txt:"},
+		{"CLIENT LIST ID x 1", "id=1 addr=", "=txt:id=1 addr="},
+		{"CLIENT LIST TYPE", "-ERR syntax error: it is CLIENT LIST", ""},
 		{"INSPECT 117411959208411141 default",
 			"(layout default time 2026-11-20T23:53:12.484Z time_ms :1795218792484 node :0 seq :5 dec 117411959208411141 hex 01a1218e09000005 from dec score 1 for (", "map(layout default time"},
 		{"INSPECT nonsense!", `-ERR "nonsense!" `, ""},
@@ -65,8 +84,8 @@ func TestCommands(t *testing.T) {
 		{"HELLO 2 NONSENSE", "-ERR Syntax error in HELLO option 'NONSENSE': it is HELLO", ""},
 		{"HELLO 2 AUTH a b", "-ERR Client sent AUTH, but no password is set", ""},
 		{"HELLO 2 SETNAME a\x01", "-ERR Client names cannot contain spaces, newlines or special characters.", ""},
-		{"HELLO", "(server firn version 7.4.0 firn_version v1 proto :2 id :1 mode standalone role master modules ())",
-			"map(server firn version 7.4.0 firn_version v1 proto :3 id :1 mode standalone role master modules ())"},
+		{"HELLO", "(server firn version 7.4.0 proto :2 id :1 mode standalone role master modules () firn_version v1)",
+			"map(server firn version 7.4.0 proto :3 id :1 mode standalone role master modules () firn_version v1)"},
 		{"AUTH secret", "-ERR Client sent AUTH, but no password is set", ""},
 		{"AUTH user secret", "-ERR Client sent AUTH, but no password is set", ""},
 		{"CLIENT ID", ":1", ""},
@@ -75,6 +94,7 @@ func TestCommands(t *testing.T) {
 		{"CLIENT SETNAME " + strings.Repeat("x", 257), "-ERR Client names have at most 256 characters.", ""},
 		{"CLIENT SETINFO LIB-NAME redis-py", "+OK", ""},
 		{"CLIENT SETINFO lib-ver 5.0", "+OK", ""},
+		{"CLIENT SETINFO lib-ver a\x01", "-ERR Values of lib-ver cannot contain spaces", ""},
 		{"CLIENT SETINFO other x", "-ERR unknown subcommand or wrong number of arguments for 'SETINFO'", ""},
 		{"CLIENT NO-EVICT on", "+OK", ""},
 		{"CLIENT NO-TOUCH off", "+OK", ""},
@@ -83,12 +103,18 @@ func TestCommands(t *testing.T) {
 		{"CLIENT", "-ERR wrong number of arguments for 'client' command", ""},
 		{"INFO nothing", "", "="},
 		{"INFO", "# Server\r\nredis_version:7.4.0\r\nfirn_version:v1\r\n", "=txt:# Server\r\n"},
-		{"INFO clients", "# Clients\r\nconnected_clients:1\r\nmaxclients:10000\r\n", "=txt:# Clients"},
+		{"INFO clients", "# Clients\r\nconnected_clients:1\r\nmaxclients:10000\r\nblocked_clients:0\r\n", "=txt:# Clients"},
 		{"INFO persistence", "# Persistence\r\nloading:0\r\n", "=txt:"},
 		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands)), ""},
 		{"COMMAND", "((next :-2 (+write +denyoom +fast) :1 :1 :1 () () () ()) (nextb :3 ", "((next :-2 set(+write +denyoom +fast) :1 :1 :1 set() () () ())"},
 		{"COMMAND LIST", "(next nextb incr ", ""},
 		{"COMMAND INFO ping none", "((ping :-1 (+loading +stale +fast) :0 :0 :0 () () () ()) nil)", "((ping :-1 set(+loading +stale +fast) :0 :0 :0 set() () () ()) nil)"},
+		{"COMMAND DOCS next", "(next (summary Makes new IDs of a sequencer: one as a string, or count of them as an array group generic arguments (" +
+			"(name name type string) (name count type string flags (+optional)) (name format type string token FORMAT flags (+optional)))))",
+			"map(next map(summary Makes new IDs of a sequencer: one as a string, or count of them as an array group generic arguments (map(name name type string) map(name count type string flags set(+optional))"},
+		{"COMMAND DOCS watch", "(watch (summary Is an error: no ID is given twice, so there is nothing to watch group transactions arguments ((name name type string) (name name type string flags (+optional +multiple)))))", "map("},
+		{"COMMAND DOCS time", "(time (summary Returns the time of the server's clock: seconds since 1970, and microseconds group server))", "map("},
+		{"COMMAND DOCS info client", "(info (summary Returns facts about the server group server arguments ((name section type string flags (+optional +multiple)))) client (summary Names the connection, and returns which there are: CLIENT ID|", "map("},
 		{"COMMAND DOCS incr none", "(incr (summary Makes", "map(incr map(summary Makes"},
 		{"COMMAND DOCS", "(next (summary ", "map(next map(summary "},
 		{"COMMAND NONE", "-ERR unknown subcommand or wrong number of arguments for 'NONE'", ""},
@@ -155,7 +181,7 @@ func TestWideIDs(t *testing.T) {
 		t.Errorf("NEXTB u 3 has %d bytes, want 48", len(got.text))
 	}
 	for i := 9; i < 11; i++ {
-		if got := all[i].String(); got != "-ERR INCR answers with an integer of 64 bits, and the IDs of layout uuidv7 have 128: use NEXT" {
+		if got := all[i].String(); got != "-ERR INCR answers with an integer of 64 bits, and the IDs of layout uuidv7 have 128: use NEXT u" {
 			t.Errorf("INCR u = %s", got)
 		}
 	}
@@ -170,7 +196,7 @@ func TestIncrDoesNotFit(t *testing.T) {
 		return firn.BatchFromRuns(firn.Run{First: 1 << 63, Step: 1, Count: 1}), nil
 	})
 	got := talk(NewServer(Config{Backend: high}), line("INCR a"))
-	if want := "-ERR the ID 9223372036854775808 does not fit an integer of RESP, which is signed: use NEXT\r\n"; got != want {
+	if want := "-ERR the ID 9223372036854775808 does not fit an integer of RESP, which is signed: use NEXT a\r\n"; got != want {
 		t.Errorf("INCR = %q, want %q", got, want)
 	}
 }
@@ -192,7 +218,7 @@ func TestIncrPipelined(t *testing.T) {
 		id := uint64(1<<63-600) + uint64(i)
 		want := fmt.Sprintf(":%d", id)
 		if id > math.MaxInt64 {
-			want = fmt.Sprintf("-ERR the ID %d does not fit an integer of RESP, which is signed: use NEXT", id)
+			want = fmt.Sprintf("-ERR the ID %d does not fit an integer of RESP, which is signed: use NEXT a", id)
 		}
 		if got.String() != want {
 			t.Fatalf("answer %d is %s, want %s", i, got, want)
@@ -499,6 +525,86 @@ func TestAuth(t *testing.T) {
 	for i, tt := range script {
 		if got := all[i].String(); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%d: %s = %s, want %s", i, tt.in, got, tt.want)
+		}
+	}
+}
+
+// TIME is that of the clock, in seconds and microseconds.
+func TestTime(t *testing.T) {
+	before := time.Now().Truncate(time.Microsecond)
+	all := values(t, talk(NewServer(Config{Backend: counting()}), line("TIME")))
+	after := time.Now()
+	if len(all) != 1 || len(all[0].items) != 2 {
+		t.Fatalf("TIME = %v", all)
+	}
+	seconds, err1 := strconv.ParseInt(all[0].items[0].text, 10, 64)
+	micros, err2 := strconv.ParseInt(all[0].items[1].text, 10, 64)
+	if got := time.UnixMicro(seconds*1e6 + micros); err1 != nil || err2 != nil || micros > 999_999 || got.Before(before) || got.After(after) {
+		t.Errorf("TIME = %v, want between %v and %v", all[0], before, after)
+	}
+}
+
+// A connection is listed with what it has said of itself.
+func TestClientList(t *testing.T) {
+	addr := serveTCP(t, NewServer(Config{Backend: counting()}))
+	first, second := dialTCP(t, addr), dialTCP(t, addr)
+	for _, text := range []string{"HELLO 3 SETNAME me", "CLIENT SETINFO LIB-NAME some-lib", "CLIENT SETINFO LIB-VER 1.2", "MULTI"} {
+		if got := first.do(text); strings.HasPrefix(got, "-") {
+			t.Fatalf("%s = %s", text, got)
+		}
+	}
+	if got := second.do("PING"); got != "+PONG" {
+		t.Fatal(got)
+	}
+	lines := strings.Split(strings.TrimSuffix(second.do("CLIENT LIST"), "\n"), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("CLIENT LIST = %q, want two lines", lines)
+	}
+	for i, want := range []string{
+		"id=1 addr=" + first.LocalAddr().String() + " laddr=" + addr + " name=me age=0 idle=0 flags=x db=0 sub=0 psub=0 ssub=0 multi=0 cmd=multi user=default resp=3 lib-name=some-lib lib-ver=1.2",
+		"id=2 addr=" + second.LocalAddr().String() + " laddr=" + addr + " name= age=0 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=client user=default resp=2 lib-name= lib-ver=",
+	} {
+		if got := regexp.MustCompile(`(age|idle)=\d+`).ReplaceAllString(lines[i], "$1=0"); got != want {
+			t.Errorf("CLIENT LIST has\n %s, want\n %s", got, want)
+		}
+	}
+	if got := second.do("CLIENT INFO"); got != lines[1]+"\n" {
+		t.Errorf("CLIENT INFO = %q, want %q", got, lines[1])
+	}
+}
+
+// INCR above 2^53 is logged once, or refused where the server is told to: then by the
+// layout, before an ID is taken.
+func TestIntegers(t *testing.T) {
+	const warning = "INCR answered an integer above 2^53"
+	for _, tt := range []struct {
+		layout string
+		refuse bool
+		want   string
+		warns  int
+	}{
+		{"default", false, ":", 1},
+		{"default", true, "-ERR IDs of layout default exceed 2^53, where JavaScript rounds integers, and this server refuses to answer them so: use NEXT ", 0},
+		{"js53", false, ":", 0},
+		{"js53", true, ":", 0},
+		{"uuidv7", true, "-ERR INCR answers with an integer of 64 bits", 0},
+	} {
+		var log strings.Builder
+		s := NewServer(Config{Backend: newStatic(t, tt.layout), RefuseUnsafe: tt.refuse, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		all := values(t, talk(s, line("CLIENT SETINFO lib-name ioredis")+strings.Repeat(line("INCR a"), 9)+line("INCRBY a 1")+line("INCR b")+line("NEXT a")))
+		for i, v := range all[1 : len(all)-1] {
+			if !strings.HasPrefix(v.String(), tt.want) {
+				t.Errorf("%s: answer %d = %s, want %s", tt.layout, i, v, tt.want)
+			}
+		}
+		if last := all[len(all)-1]; last.kind != '$' {
+			t.Errorf("%s: NEXT = %s", tt.layout, last)
+		}
+		if n := strings.Count(log.String(), warning); n != tt.warns {
+			t.Errorf("%s: %d warnings, want %d:\n%s", tt.layout, n, tt.warns, &log)
+		}
+		if tt.warns > 0 && (!strings.Contains(log.String(), "sequencer=a client=ioredis") || !strings.Contains(log.String(), "use NEXT")) {
+			t.Errorf("the warning is %s", &log)
 		}
 	}
 }

@@ -38,11 +38,16 @@ type conn struct {
 	request string          // the ID of the one that is; "" as long as nobody needs it
 	traced  Answered        // where commands are traced
 
-	who    *auth.Credentials // nil for who has not said who it is
-	name   string            // as CLIENT SETNAME has it
-	resp3  bool
-	ending bool // after the answers that there are, the connection is closed
-	linger bool // and then what still comes is read
+	who     *auth.Credentials // nil for who has not said who it is
+	name    string            // as CLIENT SETNAME has it
+	library library
+	resp3   bool
+	tx      *transaction // since MULTI; else nil
+	replay  *run         // that EXEC executes; else nil
+	last    *command     // that was answered last
+	listing listing
+	ending  bool // after the answers that there are, the connection is closed
+	linger  bool // and then what still comes is read
 
 	buf     []byte // what was read: buf[r:w] is to be done
 	r, w    int
@@ -130,11 +135,23 @@ func (c *conn) answer() {
 // repeats is how many times raw, which was just read, comes again after it, at
 // most most-1 times.
 func (c *conn) repeats(raw []byte, most int) int {
+	if c.replay != nil {
+		return min(c.replay.count, most-1)
+	}
 	n := 0
 	for rest := c.buf[c.r:c.w]; n < most-1 && bytes.HasPrefix(rest, raw); rest = rest[len(raw):] {
 		n++
 	}
 	return n
+}
+
+// skip takes n of the commands that repeats has found as answered.
+func (c *conn) skip(raw []byte, n int) {
+	if c.replay != nil {
+		c.replay.count -= n
+		return
+	}
+	c.r += n * len(raw)
 }
 
 // refuse answers what is no command, after which nothing can be read.
@@ -185,8 +202,13 @@ func (c *conn) flush() {
 		c.counted.commands, c.counted.ids = 0, 0
 	}
 	if len(c.out) > 0 && c.err == nil {
-		if c.err = c.nc.SetWriteDeadline(time.Now().Add(c.s.c.WriteTimeout)); c.err == nil {
-			_, c.err = c.nc.Write(c.out)
+		now := time.Now()
+		c.listing.active.Store(now.UnixNano())
+		c.listing.last.Store(c.last)
+		if c.err = c.nc.SetWriteDeadline(now.Add(c.s.c.WriteTimeout)); c.err == nil {
+			var n int
+			n, c.err = c.nc.Write(c.out)
+			c.s.totalOut.Add(uint64(n))
 		}
 		if errors.Is(c.err, os.ErrDeadlineExceeded) {
 			c.s.c.Log.Debug("connection closed: the client does not read its answers", "peer", c.nc.RemoteAddr())
@@ -222,6 +244,7 @@ func (c *conn) fill() error {
 	}
 	n, err := c.nc.Read(c.buf[c.w:])
 	c.w += n
+	c.s.totalIn.Add(uint64(n))
 	c.full = c.w == len(c.buf)
 	if n > 0 {
 		return nil // an error comes again

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"time"
 
 	"github.com/firnid/firn/server/auth"
@@ -39,6 +40,13 @@ func (c *conn) info(args [][]byte) {
 		c.out = appendVerbatim(c.out, c.resp3, b)
 		return
 	}
+	s.fullInfo(c, section)
+	c.out = appendVerbatim(c.out, c.resp3, b)
+}
+
+// fullInfo calls section for all that there is: what redis-cli --stat and exporters read,
+// as far as it means something here.
+func (s *Server) fullInfo(c *conn, section func(name string, lines ...any)) {
 	up := time.Since(s.started)
 	section("Server",
 		"redis_version", redisVersion,
@@ -47,17 +55,37 @@ func (c *conn) info(args [][]byte) {
 		"os", runtime.GOOS+" "+runtime.GOARCH,
 		"arch_bits", 32<<(^uint(0)>>63),
 		"process_id", os.Getpid(),
+		"server_time_usec", time.Now().UnixMicro(),
 		"uptime_in_seconds", int64(up/time.Second),
 		"uptime_in_days", int64(up/(24*time.Hour)),
 	)
 	section("Clients",
 		"connected_clients", s.Conns(),
 		"maxclients", s.c.MaxConns,
+		"blocked_clients", s.waiting.Load(),
 	)
-	section("Persistence", "loading", 0)
+	used, total := memory()
+	section("Memory",
+		"used_memory", used,
+		"used_memory_rss", total,
+		"maxmemory", 0,
+		"maxmemory_policy", "noeviction",
+	)
+	section("Persistence",
+		"loading", 0,
+		"rdb_bgsave_in_progress", 0,
+		"aof_enabled", 0,
+		"aof_rewrite_in_progress", 0,
+	)
 	section("Stats",
 		"total_connections_received", s.totalConns.Load(),
 		"total_commands_processed", s.totalCommands.Load()+c.counted.commands,
+		"total_net_input_bytes", s.totalIn.Load(),
+		"total_net_output_bytes", s.totalOut.Load(),
+		"expired_keys", 0,
+		"evicted_keys", 0,
+		"keyspace_hits", 0,
+		"keyspace_misses", 0,
 		"firn_ids_given", s.totalN.Load()+c.counted.ids,
 	)
 	section("Replication",
@@ -66,7 +94,18 @@ func (c *conn) info(args [][]byte) {
 	)
 	section("Cluster", "cluster_enabled", 0)
 	section("Keyspace")
-	c.out = appendVerbatim(c.out, c.resp3, b)
+}
+
+// memory is how many bytes the heap's objects have, and how many the process has of the
+// system for its heap, its stacks and the runtime.
+func memory() (used, total uint64) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+	}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64(), samples[1].Value.Uint64() - samples[2].Value.Uint64()
 }
 
 // wanted reports whether a section is one of those asked for.

@@ -3,9 +3,8 @@ package respapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math"
+	"strconv"
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
@@ -54,18 +53,51 @@ const fewRepeats = 4
 // answered from one batch.
 const maxRepeats = 1024
 
-// next answers NEXT. It returns how many IDs it gave, and how many commands it
-// answered.
-func (c *conn) next(args [][]byte, raw []byte) (ids, n int) {
-	q := request{name: args[1], count: 1, shape: shapeOne}
-	if err := q.options(args[2:], c.s.c.MaxCount); err != nil {
+// take answers NEXT, NEXTB, INCR and INCRBY. It returns how many IDs it gave, and how many
+// commands it answered.
+func (c *conn) take(o op, args [][]byte, raw []byte) (ids, n int) {
+	q, err := c.readRequest(o, args)
+	switch {
+	case err != nil:
 		c.fail(codeErr, err.Error())
 		return 0, 1
-	}
-	if q.shape == shapeOne {
+	case q.shape == shapeOne, q.shape == shapeInt:
 		return c.serveAlike(q, raw)
 	}
 	return c.serveIDs(q), 1
+}
+
+// readRequest reads what a command asks for.
+func (c *conn) readRequest(o op, args [][]byte) (q request, err error) {
+	q = request{name: args[1], count: 1, shape: shapeOne}
+	switch o {
+	case opIncr:
+		q.shape = shapeInt
+	case opIncrBy:
+		q.shape = shapeInt
+		err = checkAmount(args)
+	case opNextB:
+		q.shape, q.format, q.hasFormat = shapePacked, firn.Raw, true
+		q.count, err = parseCount(args[2], c.s.c.MaxCount)
+	default:
+		err = q.options(args[2:], c.s.c.MaxCount)
+	}
+	return q, err
+}
+
+// checkAmount finds what is wrong with the amount of INCRBY. IDs that are made together
+// are not always consecutive, so the last one does not tell the others.
+func checkAmount(args [][]byte) error {
+	amount := string(args[2])
+	if amount == "1" {
+		return nil
+	}
+	if n, err := strconv.ParseInt(amount, 10, 64); err != nil {
+		return requestErrorf("value is not an integer or out of range: the amount of INCRBY is 1, not %s", inspect.Quote(amount))
+	} else if n < 1 {
+		amount = "N"
+	}
+	return requestErrorf("INCRBY makes one ID, so its amount is 1, not %s: for several IDs use NEXT %s %s", inspect.Quote(string(args[2])), args[1], amount)
 }
 
 // serveAlike answers a command of one ID, and those after it that are the same. It
@@ -79,7 +111,7 @@ func (c *conn) serveAlike(q request, raw []byte) (ids, n int) {
 		if k := c.known[string(q.name)]; k != nil && k.tries() && more >= fewRepeats && c.may(auth.Take, k.name) == nil {
 			q.count = 1 + more
 			if c.tryAnswer(&k.q, q) == nil {
-				c.r += more * len(raw)
+				c.skip(raw, more)
 				return q.count, q.count
 			}
 			q.count = 1
@@ -130,21 +162,6 @@ func parseCount(arg []byte, most int) (int, error) {
 	return n, nil
 }
 
-// nextB answers NEXTB.
-func (c *conn) nextB(args [][]byte) (ids int) {
-	count, err := parseCount(args[2], c.s.c.MaxCount)
-	if err != nil {
-		c.fail(codeErr, err.Error())
-		return 0
-	}
-	return c.serveIDs(request{name: args[1], count: count, shape: shapePacked, format: firn.Raw, hasFormat: true})
-}
-
-// incr answers INCR, as next does NEXT.
-func (c *conn) incr(args [][]byte, raw []byte) (ids, n int) {
-	return c.serveAlike(request{name: args[1], count: 1, shape: shapeInt}, raw)
-}
-
 // serveIDs answers with IDs, or with an error. It returns how many IDs it gave.
 func (c *conn) serveIDs(q request) (ids int) {
 	k := c.known[string(q.name)]
@@ -159,7 +176,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 		}
 	}
 	if err := c.may(auth.Take, name); err != nil {
-		c.deny(err, "this client may not make IDs of sequencer "+name)
+		c.denyTake(err, name)
 		return 0
 	}
 
@@ -207,9 +224,11 @@ func (c *conn) serveIDs(q request) (ids int) {
 // that there are are sent first. Late is whether it has waited as long as it may.
 func (c *conn) wait(name string, q request) (late bool, err error) {
 	c.flush()
+	c.s.waiting.Add(1)
+	defer c.s.waiting.Add(-1)
 	ctx, cancel := context.WithTimeout(c.requestContext(), c.s.c.Limit)
 	defer cancel()
-	s, err := c.s.c.Backend.Sequencer(ctx, name)
+	s, err := service.Find(ctx, c.s.c.Backend, name, c.s.c.Auth, func() *auth.Credentials { return c.who })
 	if err == nil {
 		err = c.answerFrom(ctx, &s, q)
 	}
@@ -243,13 +262,13 @@ func (c *conn) failRequest(err error) bool {
 // answerFrom takes IDs from a sequencer and answers with them. After an error
 // nothing has been answered.
 func (c *conn) answerFrom(ctx context.Context, s *service.Sequencer, q request) error {
-	format, err := q.fit(&s.Layout)
+	format, err := c.fit(&q, &s.Layout)
 	if err != nil {
 		return err
 	}
 	if s.Source128 == nil {
 		b, err := s.Source.NextBatch(ctx, q.count)
-		return answer(c, q, 8, b, err, func(id firn.ID) bool { return c.append64(format, q.shape, id) })
+		return answer(c, q, 8, b, err, func(id firn.ID) bool { return c.append64(q, format, id) })
 	}
 	b, err := s.Source128.NextBatch(ctx, q.count)
 	return answer(c, q, 16, b, err, func(id firn.ID128) bool { return c.appendID(format.Append128(c.ids[:0], id), q.shape) })
@@ -257,13 +276,13 @@ func (c *conn) answerFrom(ctx context.Context, s *service.Sequencer, q request) 
 
 // tryAnswer is answerFrom for IDs that are free.
 func (c *conn) tryAnswer(s *service.Sequencer, q request) error {
-	format, err := q.fit(&s.Layout)
+	format, err := c.fit(&q, &s.Layout)
 	if err != nil {
 		return err
 	}
 	if s.Try128 == nil {
 		b, err := s.Try.TryNextBatch(q.count)
-		return answer(c, q, 8, b, err, func(id firn.ID) bool { return c.append64(format, q.shape, id) })
+		return answer(c, q, 8, b, err, func(id firn.ID) bool { return c.append64(q, format, id) })
 	}
 	b, err := s.Try128.TryNextBatch(q.count)
 	return answer(c, q, 16, b, err, func(id firn.ID128) bool { return c.appendID(format.Append128(c.ids[:0], id), q.shape) })
@@ -284,12 +303,12 @@ func answer[I firn.AnyID[I]](c *conn, q request, size int, b firn.BatchOf[I], er
 }
 
 // append64 is appendID for an ID of 64 bits, which may be answered as an integer.
-func (c *conn) append64(format firn.Format, shape shape, id firn.ID) bool {
-	if shape == shapeInt {
-		c.answerInt(id)
+func (c *conn) append64(q request, format firn.Format, id firn.ID) bool {
+	if q.shape == shapeInt {
+		c.answerInt(q, id)
 		return true
 	}
-	return c.appendID(format.Append(c.ids[:0], id), shape)
+	return c.appendID(format.Append(c.ids[:0], id), q.shape)
 }
 
 // packedAtOnce is how many IDs are packed before what there is may be sent.
@@ -309,7 +328,7 @@ func appendPacked[I firn.AnyID[I]](c *conn, b firn.BatchOf[I]) {
 // answerOne is answerFrom for one ID of a sequencer that makes such, and does not
 // wait.
 func (c *conn) answerOne(k *known, q request) error {
-	format, err := q.fit(&k.q.Layout)
+	format, err := c.fit(&q, &k.q.Layout)
 	if err != nil {
 		return err
 	}
@@ -319,7 +338,7 @@ func (c *conn) answerOne(k *known, q request) error {
 			return err
 		}
 		c.begin(q, 8)
-		c.append64(format, q.shape, id)
+		c.append64(q, format, id)
 	} else {
 		id, err := k.q.Try128.TryNext()
 		if err != nil {
@@ -336,9 +355,13 @@ func (c *conn) answerOne(k *known, q request) error {
 
 // fit completes the request for the layout of its sequencer, or says why it does
 // not fit. It comes before any ID is taken.
-func (q *request) fit(l *firn.Layout) (firn.Format, error) {
-	if q.shape == shapeInt && l.Bits() != 64 {
-		return 0, requestErrorf("INCR answers with an integer of 64 bits, and the IDs of layout %s have %d: use NEXT", *l, l.Bits())
+func (c *conn) fit(q *request, l *firn.Layout) (firn.Format, error) {
+	switch {
+	case q.shape != shapeInt:
+	case l.Bits() != 64:
+		return 0, requestErrorf("INCR answers with an integer of 64 bits, and the IDs of layout %s have %d: use NEXT %s", *l, l.Bits(), q.name)
+	case c.s.c.RefuseUnsafe && !isSafe(l):
+		return 0, requestErrorf("IDs of layout %s exceed 2^53, where JavaScript rounds integers, and this server refuses to answer them so: use NEXT %s", *l, q.name)
 	}
 	if !q.hasFormat {
 		return l.Format(), nil
@@ -370,14 +393,4 @@ func (c *conn) appendID(text []byte, shape shape) bool {
 		c.flush()
 	}
 	return c.err == nil
-}
-
-// answerInt answers an INCR. An ID that is no int64 is lost: which one comes is not
-// known before.
-func (c *conn) answerInt(id firn.ID) {
-	if uint64(id) > math.MaxInt64 {
-		c.fail(codeErr, fmt.Sprintf("the ID %d does not fit an integer of RESP, which is signed: use NEXT", uint64(id)))
-		return
-	}
-	c.out = appendInt(c.out, int64(id))
 }

@@ -38,6 +38,10 @@ type Config struct {
 	// Redis.
 	MaxConns int
 
+	// RefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53, where clients
+	// in JavaScript round integers. Without it the first such ID is logged.
+	RefuseUnsafe bool
+
 	// IdleTimeout is how long a connection may be silent between commands; 0
 	// means that it may be for ever, as in Redis: clients keep a connection for
 	// hours and are surprised when it is closed, and one that is dead ends by TCP's
@@ -108,7 +112,10 @@ type Server struct {
 	others  limits // of those that have not said who they are
 
 	lastID                            atomic.Int64 // of a connection
+	warned                            atomic.Bool  // of an integer above 2^53
+	waiting                           atomic.Int64 // connections whose command waits for IDs
 	totalConns, totalCommands, totalN atomic.Uint64
+	totalIn, totalOut                 atomic.Uint64 // bytes
 
 	mu        sync.Mutex // guards what follows
 	listeners map[net.Listener]struct{}
@@ -196,6 +203,7 @@ func (s *Server) isStopping() bool {
 func (s *Server) ServeConn(nc net.Conn) {
 	defer nc.Close()
 	c := &conn{s: s, nc: nc, id: s.lastID.Add(1)}
+	c.listing.began = time.Now()
 	s.mu.Lock()
 	stopping := s.stopping
 	if !stopping {

@@ -468,7 +468,7 @@ func TestForwardMetadata(t *testing.T) {
 // TestForwardTLS: certificates of both ends, as between servers with mTLS.
 func TestForwardTLS(t *testing.T) {
 	pair, pool := nettest.Certificate(t)
-	peers := make(chan string, 1)
+	peers := make(chan string, 8)
 	secure := &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2"}}
 	at := start(t, Config{
 		Backend: static(t, "default"), Peer: lenient{},

@@ -182,7 +182,14 @@ func (s *fakeStream) Recv() (*firnv1.StreamRequest, error) {
 
 var errGone = errors.New("the client is gone")
 
-func (s *fakeStream) Send(r *firnv1.StreamResponse) error {
+func (s *fakeStream) Send(*firnv1.StreamResponse) error { panic("it is sent tracked") }
+
+func (s *fakeStream) SendMsg(m any) error {
+	r := m.(*tracked).m.(*firnv1.StreamResponse)
+	m.(*tracked).gone()
+	if size := proto.Size(r); size > maxPiece {
+		s.t.Errorf("a response of %d bytes, want %d at most", size, maxPiece)
+	}
 	if s.sends--; s.sends < 0 {
 		return errGone
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,9 +24,13 @@ import (
 // defaultName is the sequencer of calls that name none.
 const defaultName = "default"
 
-// maxBatch is how many IDs a response of Stream has: as many as a slow reader makes the
-// server hold, for each of its streams.
-const maxBatch = 10_000
+// maxBatch is how many IDs a client may want in a response of Stream. It has fewer if they
+// do not fit into maxPiece bytes, of which each ID and each run takes so many at most.
+const (
+	maxBatch  = 10_000
+	idOctets  = 8
+	runOctets = 48
+)
 
 // maxCredit is how many IDs a message of Stream can allow.
 const maxCredit = 1_000_000_000
@@ -64,7 +70,7 @@ func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form
 	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
 	defer cancel()
 	var err error
-	if w.s, err = s.c.Backend.Sequencer(limited, name); err != nil {
+	if w.s, err = service.Find(limited, s.c.Backend, name, s.c.Auth, func() *auth.Credentials { return shownIn(ctx) }); err != nil {
 		return w, s.failed(ctx, method, err)
 	}
 	if w.runs && !w.s.Layout.HasRuns() {
@@ -189,33 +195,16 @@ func (c *credit) add(n uint64, err error) {
 	}
 }
 
-// take waits for credit and takes up to n of it; 0 when all is used and there will be no
-// more, or when stops is closed, with the reason.
-func (c *credit) take(ctx context.Context, stops <-chan struct{}, n uint64) (uint64, error) {
-	for {
-		select {
-		case <-stops:
-			return 0, draining()
-		default:
-		}
-		c.mu.Lock()
-		if got := min(n, c.left); got > 0 && (c.err == nil || errors.Is(c.err, io.EOF)) {
-			c.left -= got
-			c.mu.Unlock()
-			return got, nil
-		}
-		err := c.err
-		c.mu.Unlock()
-		if err != nil {
-			return 0, err
-		}
-		select {
-		case <-c.change:
-		case <-stops:
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
+// take takes up to n of the credit; 0 if there is none at the moment, or with the reason
+// why there will be no more.
+func (c *credit) take(n uint64) (uint64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if got := min(n, c.left); got > 0 && (c.err == nil || errors.Is(c.err, io.EOF)) {
+		c.left -= got
+		return got, nil
 	}
+	return 0, c.err
 }
 
 // Stream makes as many IDs as there is credit for.
@@ -270,24 +259,78 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 			}
 		}
 	}()
+	o := newOutbox(callerOf(ctx).meter, s.c.Limits.Write)
+	defer func() { o.close(ctx) }()
+	err = s.pump(ctx, stream, w, c, o, batch)
+	if errors.Is(err, errStalled) {
+		return s.stall(o.m)
+	}
+	return err
+}
+
+// pump sends IDs for credit until there will be no more.
+func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *credit, o *outbox, batch uint64) error {
+	if !w.runs {
+		batch = min(batch, uint64(maxPiece/(idOctets*w.s.Layout.Bits()/64)-1))
+	}
 	for {
-		n, err := c.take(ctx, s.stops, batch)
-		if errors.Is(err, io.EOF) {
-			return nil
+		select {
+		case <-s.stops:
+			return draining()
+		default:
 		}
-		if err != nil {
+		n, err := c.take(batch)
+		switch {
+		case errors.Is(err, io.EOF):
+			return o.flush(ctx, s.stops)
+		case err != nil:
+			return err
+		case n == 0:
+			if err := o.wait(ctx, c.change, s.stops); err != nil {
+				return err
+			}
+			continue
+		}
+		// First the room, and then the IDs: those that wait would be too old, or lost.
+		if err := o.reserve(ctx, s.stops); err != nil {
 			return err
 		}
 		// A stream can outlast the token that began it.
-		if err := s.check(ctx, auth.Take, w.name); err != nil {
-			return err
+		err = s.check(ctx, auth.Take, w.name)
+		var a answer
+		if err == nil {
+			a, err = s.take(ctx, "Stream", w, int(n))
 		}
-		a, err := s.take(ctx, "Stream", w, int(n))
 		if err != nil {
+			o.unreserve(maxPiece)
 			return err
 		}
-		if err := stream.Send(&firnv1.StreamResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs}); err != nil {
-			return err
+		first := true
+		for piece := range a.pieces() {
+			if !first {
+				if err := o.reserve(ctx, s.stops); err != nil {
+					return err
+				}
+			}
+			first = false
+			if err := stream.SendMsg(o.add(piece)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// pieces are responses of Stream with the answer, each of at most maxPiece bytes.
+func (a answer) pieces() iter.Seq[*firnv1.StreamResponse] {
+	return func(yield func(*firnv1.StreamResponse) bool) {
+		if len(a.runs) == 0 {
+			yield(&firnv1.StreamResponse{Ids: a.ids, Ids128: a.ids128})
+			return
+		}
+		for runs := range slices.Chunk(a.runs, maxPiece/runOctets) {
+			if !yield(&firnv1.StreamResponse{Runs: runs}) {
+				return
+			}
 		}
 	}
 }

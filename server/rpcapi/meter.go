@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"net"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -20,23 +21,41 @@ const (
 	maxLong    = 4        // long ones that are begun at the same time
 )
 
-// A meter sees from the frames of a connection which of its streams are open. It is safe for
-// use by many goroutines at once.
+// A meter sees from the frames of a connection which of its streams are open, and closes
+// the connection if its client holds it up. It is safe for use by many goroutines at once.
 type meter struct {
 	net.Conn
 	in, out frames // each is used by one goroutine, as Read and Write are
+	limits  meterLimits
 
-	mu      sync.Mutex
+	mu      sync.Mutex          // guards what follows
 	open    map[uint32]struct{} // streams whose last frame has neither come nor gone
 	last    uint32              // the stream begun last
 	running int                 // calls that the server works on
 	long    int                 // of these, those that make a long answer
 	changed chan struct{}       // closed when one of these has changed; nil if nobody waits
+
+	held   int       // bytes of messages of Stream that have not gone out
+	queue  []*outbox // of streams that wait for that to become less
+	stalls int       // streams that ended because their client did not read them
+	moved  time.Time // when a frame of an answer went out, or began to wait
+
+	watched
 }
 
-func newMeter(conn net.Conn) *meter {
-	m := &meter{Conn: conn, open: make(map[uint32]struct{})}
+// meterLimits are those of a connection; zero values mean none.
+type meterLimits struct {
+	read  time.Duration // for a call's message to come, and for a client to say who it is
+	write time.Duration // for a piece of an answer to go out
+	known bool          // no client has to say who it is
+}
+
+func newMeter(conn net.Conn, l meterLimits) *meter {
+	m := &meter{Conn: conn, open: make(map[uint32]struct{}), limits: l}
 	m.in.skip = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	if conn != nil && l.read > 0 {
+		m.watch()
+	}
 	return m
 }
 
@@ -47,8 +66,16 @@ func (m *meter) Read(b []byte) (int, error) {
 }
 
 func (m *meter) Write(b []byte) (int, error) {
+	if m.limits.write > 0 {
+		if err := m.Conn.SetWriteDeadline(time.Now().Add(m.limits.write)); err != nil {
+			return 0, err
+		}
+	}
 	n, err := m.Conn.Write(b)
 	m.out.parse(b[:n], m.sent)
+	if err != nil {
+		_ = m.Close() // gRPC would go on reading
+	}
 	return n, err
 }
 
@@ -70,15 +97,24 @@ func (m *meter) received(kind, _ byte, stream uint32) {
 		if stream > m.last { // else they are its trailers
 			m.last = stream
 			m.open[stream] = struct{}{}
+			m.pace.began++
 		}
 	case frameReset:
 		m.end(stream)
+		if m.tooManyResets() {
+			_ = m.Close()
+		}
 	}
 }
 
 // sent sees the head of a frame of the server. Frames of a stream are sent in order, so its
 // answer has gone out when its last one does.
 func (m *meter) sent(kind, flags byte, stream uint32) {
+	if kind == frameData || kind == frameHeaders {
+		m.mu.Lock()
+		m.moved = time.Now()
+		m.mu.Unlock()
+	}
 	if kind == frameReset || flags&flagEndStream != 0 && (kind == frameHeaders || kind == frameData) {
 		m.end(stream)
 	}
@@ -99,6 +135,10 @@ func (m *meter) change() {
 	}
 }
 
+// unread is how many answers have not gone out as a whole, or calls have not come as a
+// whole. Its caller holds m.mu.
+func (m *meter) unread() int { return len(m.open) - m.running }
+
 // enter and leave count calls. m may be nil.
 func (m *meter) enter() { m.count(1, 0) }
 func (m *meter) leave() { m.count(-1, 0) }
@@ -109,6 +149,9 @@ func (m *meter) count(running, long int) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.unread() == 0 {
+		m.moved = time.Now()
+	}
 	m.running += running
 	m.long += long
 	m.change()
@@ -121,7 +164,7 @@ func (m *meter) begin(ctx context.Context) (done func(), err error) {
 	}
 	for {
 		m.mu.Lock()
-		if len(m.open)-m.running < maxUnread && m.long < maxLong {
+		if m.unread() < maxUnread && m.long < maxLong {
 			m.long++
 			m.mu.Unlock()
 			return func() { m.count(0, -1) }, nil

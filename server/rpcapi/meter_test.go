@@ -55,7 +55,7 @@ func TestFrames(t *testing.T) {
 // TestMeter: a long answer is not begun while too many have not gone out, or are begun.
 func TestMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMeter(nil)
+		m := newMeter(nil, meterLimits{})
 		stream := uint32(1)
 		call := func() { // comes, and its handler runs
 			m.received(frameHeaders, 4, stream)
@@ -159,7 +159,7 @@ func TestUnreadAnswers(t *testing.T) {
 	s := &slow{free: make(chan struct{})}
 	close(s.free)
 	server := NewServer(Config{Backend: s, Limit: 50 * time.Millisecond})
-	m := newMeter(nil)
+	m := newMeter(nil, meterLimits{})
 	for i := range uint32(maxUnread) {
 		m.received(frameHeaders, 4, 2*i+1)
 	}

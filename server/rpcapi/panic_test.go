@@ -41,6 +41,9 @@ func (p *panicking) Sequencer(ctx context.Context, name string) (service.Sequenc
 	return s, err
 }
 
+// Opened is false, so that calls ask Sequencer.
+func (*panicking) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
+
 // TestPanicEndsItsCall: a panic in a call is INTERNAL for its client. Calls after
 // it are answered, also those for many IDs, of which only some may run at once in a
 // connection. That the server shuts down is checked by serve.

@@ -84,9 +84,9 @@ type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
 	firnv1.UnimplementedForwardingServer
-	c    Config
-	grpc *grpc.Server
-	h    healthy
+	c Config
+	h healthy
+	generations
 
 	drain, stop   sync.Once
 	drains, stops chan struct{} // closed by Drain and by Shutdown
@@ -106,60 +106,44 @@ func NewServer(c Config) *Server {
 	c.Limits = c.Limits.WithDefaults()
 	s := &Server{c: c, drains: make(chan struct{}), stops: make(chan struct{})}
 	s.h = healthy{s: s, ready: service.NewReadiness(c.Backend, 0)}
-	s.grpc = grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(handshaken{c.TLSState}),
+	s.now.Store(s.newGeneration())
+	return s
+}
+
+// newGRPC makes a server of gRPC.
+func (s *Server) newGRPC() *grpc.Server {
+	c := s.c
+	g := grpc.NewServer(append([]grpc.ServerOption{
+		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil}}),
+		grpc.InTapHandle(s.tap),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(c.Limits.Body),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(uint32(c.Limits.Header)),
 		grpc.WaitForHandlers(true),
 		grpc.ConnectionTimeout(c.Limits.Read),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: c.Limits.Idle, Time: pingEvery, Timeout: pingTimeout}),
 		grpc.UnaryInterceptor(s.unary),
 		grpc.StreamInterceptor(s.stream),
 	}, c.Options...)...)
-	firnv1.RegisterIDsServer(s.grpc, s)
-	firnv1.RegisterSequencersServer(s.grpc, s)
-	firnv1.RegisterForwardingServer(s.grpc, s)
-	healthpb.RegisterHealthServer(s.grpc, &s.h)
-	reflection.Register(s.grpc)
-	return s
-}
-
-// Serve serves the connections of a listener, which it closes, until Shutdown or Close.
-func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
-
-// Drain makes the health service say that the server is about to stop.
-func (s *Server) Drain() { s.drain.Do(func() { close(s.drains) }) }
-
-// Shutdown ends streams after what they send at this moment, lets calls finish until
-// ctx is done, and then ends them. When it returns, none runs any more.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.Drain()
-	s.stop.Do(func() { close(s.stops) })
-	done := make(chan struct{})
-	go func() {
-		s.grpc.GracefulStop()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		s.grpc.Stop()
-		<-done
-		return ctx.Err()
-	}
+	firnv1.RegisterIDsServer(g, s)
+	firnv1.RegisterSequencersServer(g, s)
+	firnv1.RegisterForwardingServer(g, s)
+	healthpb.RegisterHealthServer(g, &s.h)
+	reflection.Register(g)
+	return g
 }
 
 // handshaken are the credentials of connections whose handshake was made before they came
 // here.
 type handshaken struct {
-	state func(net.Conn) *tls.ConnectionState
+	state  func(net.Conn) *tls.ConnectionState
+	limits meterLimits
 }
 
 func (b handshaken) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	c := caller{meter: newMeter(conn)}
+	c := caller{meter: newMeter(conn, b.limits)}
 	if b.state != nil {
 		if state := b.state(conn); state != nil {
 			c.secure = true
@@ -186,24 +170,34 @@ func open(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection.")
 }
 
-// unary and stream name a call, and see how it ends.
+// unary and stream name a call, see who makes it, and see how it ends.
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (answer any, err error) {
 	ctx, id := named(ctx)
 	_ = grpc.SetHeader(ctx, id) // fails after the header was sent, which is not yet
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
-	m := callerOf(ctx).meter
+	m, k := callerOf(ctx).meter, callOf(ctx)
+	m.entered(k)
+	m.arrived(k)
+	defer func() { m.left(k, err == nil) }()
 	m.enter()
 	defer m.leave()
-	return handle(ctx, req)
+	return handle(ctx, req) // which sees who asks, as each method does
 }
 
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) (err error) {
 	ctx, id := named(stream.Context())
 	_ = stream.SetHeader(id)
 	defer s.ended(ctx, info.FullMethod, time.Now(), &err)
-	m := callerOf(stream.Context()).meter
+	m, k := callerOf(ctx).meter, callOf(ctx)
+	m.entered(k)
+	defer func() { m.left(k, err == nil) }()
 	m.enter()
 	defer m.leave()
+	if !open(info.FullMethod) { // before the first message, which may never come
+		if err := s.check(ctx, auth.Anything, ""); err != nil {
+			return err
+		}
+	}
 	return handle(srv, namedStream{stream, ctx})
 }
 
@@ -220,6 +214,12 @@ type namedStream struct {
 }
 
 func (s namedStream) Context() context.Context { return s.ctx }
+
+func (s namedStream) RecvMsg(m any) error {
+	err := s.ServerStream.RecvMsg(m)
+	callerOf(s.ctx).meter.arrived(callOf(s.ctx))
+	return err
+}
 
 // ended is deferred for every call. As in net/http, a panic ends only the call it is in.
 func (s *Server) ended(ctx context.Context, method string, begin time.Time, err *error) {
@@ -257,11 +257,7 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 	if s.c.Auth == nil {
 		return nil
 	}
-	var state *tls.ConnectionState
-	if c := callerOf(ctx); c.secure {
-		state = &c.State
-	}
-	err := s.c.Auth.Allow(auth.FromHeader(metadata.ValueFromIncomingContext(ctx, "authorization"), state), do, name)
+	err := s.c.Auth.Allow(shownIn(ctx), do, name)
 	switch {
 	case err == nil:
 		return nil
@@ -269,6 +265,14 @@ func (s *Server) check(ctx context.Context, do auth.Action, name string) error {
 		return fail(service.Forbidden, err.Error(), 0)
 	}
 	return fail(service.Unauthorized, err.Error()+": send a token, as metadata authorization: Bearer firn_…", 0)
+}
+
+// shownIn is what a call shows of who makes it.
+func shownIn(ctx context.Context) *auth.Credentials {
+	if k := callOf(ctx); k != nil {
+		return k.creds // in which the principal is remembered
+	}
+	return auth.FromHeader(metadata.ValueFromIncomingContext(ctx, "authorization"), callerOf(ctx).state())
 }
 
 // fail is an error of a call.

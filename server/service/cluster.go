@@ -11,7 +11,6 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
-	"github.com/firnid/firn/server/config"
 )
 
 // A Cluster is a Backend whose node numbers are kept in a store, so that any
@@ -30,6 +29,10 @@ type Cluster struct {
 	byName map[string]*opening
 	closed bool
 	lack   *lack // of the name that could not be opened last; nil if none
+	idling *time.Timer
+	closes map[string]chan struct{} // names whose sequencer is being closed; closed when it is
+
+	near suggestions
 
 	retiring sync.WaitGroup  // of what was retired, until it is closed
 	openings sync.WaitGroup  // of sequencers
@@ -56,8 +59,13 @@ type ClusterConfig struct {
 	// means that nobody wants to know.
 	Acquired func()
 
-	// MaxNames is how many names there can be; 0 means DefaultMaxNames.
+	// MaxNames is how many sequencers are open at once; 0 means DefaultMaxNames. One more
+	// closes those that were not used for longest, if it exists; one that is to be created
+	// closes only those that were not used for a while.
 	MaxNames int
+
+	// MaxIdle is how long a sequencer stays open that is not used; 0 means DefaultMaxIdle.
+	MaxIdle time.Duration
 
 	// Template says how the sequencer of a name is created and used; nil means as
 	// Config says. It is asked when a name is first used.
@@ -84,13 +92,17 @@ var ErrTemplate = errors.New("the server's configuration is wrong")
 
 // An opening is a name's sequencer, once it is open.
 type opening struct {
-	users int           // calls that wait for it to be open
-	turn  chan struct{} // of size 1: holds whoever opens it
-	ready chan struct{} // closed when it is open; then what follows is set
-	q     Sequencer
-	close func(context.Context) error
-	stats func() sequencer.Stats
-	state func() sequencer.State
+	users  int           // calls that wait for it to be open
+	turn   chan struct{} // of size 1: holds whoever opens it
+	ready  chan struct{} // closed when it is open; then what follows is set
+	q      Sequencer
+	attach func(context.Context) error
+	close  func(context.Context) error
+	stats  func() sequencer.Stats
+	state  func() sequencer.State
+
+	made uint64    // IDs, when it was looked at last
+	used time.Time // when it was opened, or seen to have made some
 }
 
 // NewCluster makes a Cluster. It opens nothing yet.
@@ -100,6 +112,9 @@ func NewCluster(c ClusterConfig) *Cluster {
 	}
 	if c.MaxNames == 0 {
 		c.MaxNames = DefaultMaxNames
+	}
+	if c.MaxIdle == 0 {
+		c.MaxIdle = DefaultMaxIdle
 	}
 	opens, endOpens := context.WithCancel(context.Background())
 	return &Cluster{Fleet: c.Fleet, c: c, byName: make(map[string]*opening), opens: opens, endOpens: endOpens}
@@ -145,6 +160,9 @@ func (c *Cluster) entry(name string) *opening {
 
 // own returns the sequencer of a name, with a node ID of this server.
 func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
+	if err := c.makeRoom(ctx, name); err != nil {
+		return Sequencer{}, err
+	}
 	o, err := c.enter(name)
 	if err != nil {
 		return Sequencer{}, err
@@ -316,6 +334,10 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		return storeError(ctx, err)
 	case existing:
 		return c.noSequencer(ctx, name)
+	default:
+		if err := mayCreate(ctx, name); err != nil {
+			return err
+		}
 	}
 	if r := open.Nodes; r != nil && r.Hi > open.Layout.MaxNode() {
 		return fmt.Errorf("this server may take the node numbers %d..%d, and the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())
@@ -338,7 +360,9 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	c.mu.Lock()
 	stops := c.closed
 	if !stops {
+		o.used = time.Now()
 		close(o.ready)
+		c.watchIdle()
 	}
 	c.mu.Unlock()
 	if stops {
@@ -351,19 +375,6 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		c.c.Acquired()
 	}
 	return nil
-}
-
-// noSequencer is the error of a name that must exist, with the nearest one that does.
-func (c *Cluster) noSequencer(ctx context.Context, name string) error {
-	var names []string
-	_ = grant.Sequencers(ctx, c.store, func(name string, _ grant.Info, _ error) bool {
-		names = append(names, name)
-		return len(names) < 10_000
-	})
-	if near := config.Nearest(name, names); near != "" {
-		return fmt.Errorf("%w %s: did you mean %s? One that is not there must be created first, as this server creates none", ErrNoSequencer, name, near)
-	}
-	return fmt.Errorf("%w %s: it must be created first, as this server creates none", ErrNoSequencer, name)
 }
 
 // storeError makes an error of the store itself, or of a wait for it, one that is
@@ -381,103 +392,37 @@ func storeError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", sequencer.ErrUnavailable, err)
 }
 
-// A reopeningSource is the source of a sequencer. When that was purged and created
-// again with another layout, its error is told, and the next call for the name
-// opens it as it is now.
-type reopeningSource[I firn.AnyID[I]] struct {
-	member member[I]
-	c      *Cluster
-	name   string
-	o      *opening
-	ask    asking[I]
-}
-
-// A member is a sequencer.Sequencer or a sequencer.Sequencer128.
-type member[I firn.AnyID[I]] interface {
-	firn.SourceOf[I]
-	Trier[I]
-	Layout() firn.Layout
-	Close(context.Context) error
-	Stats() sequencer.Stats
-	State() sequencer.State
-}
-
-// An asking is the method of Peers for one size of IDs.
-type asking[I firn.AnyID[I]] func(p Peers, ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.BatchOf[I], error)
-
-// sourceOf makes the source of a sequencer that was opened, and notes the rest of it in o.
-func sourceOf[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I], ask asking[I]) *reopeningSource[I] {
-	o.q.Layout, o.close, o.stats, o.state = q.Layout(), q.Close, q.Stats, q.State
-	return &reopeningSource[I]{member: q, c: c, name: name, o: o, ask: ask}
-}
-
-// NextBatch takes what is free. Otherwise it waits, for the store no longer than is of
-// use, and asks other servers if this one has lost its node ID.
-func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
-	if err = ctx.Err(); err == nil {
-		b, err = r.TryNextBatch(n)
-	}
-	if err != nil && isWait(err) {
-		err = r.c.patience.during(ctx, need{writes: true, over: r.o.lapsed}, func(ctx context.Context) error {
-			b, err = r.member.NextBatch(ctx, n)
-			return r.seen(err)
-		})
-	}
-	if peers := r.c.c.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
-		return r.ask(peers, ctx, r.name, r.o.q.Layout, n, err)
-	}
-	return b, err
-}
-
-// isWait reports whether a call that does not wait has this error where others wait.
-func isWait(err error) bool {
-	return errors.Is(err, firn.ErrExhausted) || errors.Is(err, sequencer.ErrNotYet) || errors.As(err, new(*firn.ClockError)) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// TryNextBatch is that of the sequencer, for IDs that are free.
-func (r *reopeningSource[I]) TryNextBatch(n int) (firn.BatchOf[I], error) {
-	b, err := r.member.TryNextBatch(n)
-	return b, r.seen(err)
-}
-
-// TryNext is that of the sequencer, for one ID that is free.
-func (r *reopeningSource[I]) TryNext() (I, error) {
-	id, err := r.member.TryNext()
-	return id, r.seen(err)
-}
-
-// seen returns the error of a call, and retires a sequencer that was created again.
-func (r *reopeningSource[I]) seen(err error) error {
-	if errors.Is(err, grant.ErrMismatch) {
-		r.c.retire(r.name, r.o)
-	}
-	return err
-}
-
-// lapsed reports whether no window is open.
-func (o *opening) lapsed() bool {
-	s := o.state()
-	return s.Phase != sequencer.Attached && s.Phase != sequencer.Losing || !s.Until.After(time.Now())
-}
-
-// retire forgets an open sequencer that is of no use any more.
+// retire forgets an open sequencer that is of no use any more, and closes it.
 func (c *Cluster) retire(name string, o *opening) {
 	c.mu.Lock()
-	known := c.byName[name] == o
-	if known {
-		delete(c.byName, name)
-		c.retiring.Add(1)
-	}
-	c.mu.Unlock()
-	if !known {
+	defer c.mu.Unlock()
+	c.retireLocked(name, o)
+}
+
+// retireLocked is retire for a caller that holds c.mu. While the sequencer is closed, nobody
+// opens it: its node ID may be the only one that this server may have.
+func (c *Cluster) retireLocked(name string, o *opening) {
+	if c.byName[name] != o || c.closed {
 		return
 	}
+	delete(c.byName, name)
+	done := make(chan struct{})
+	if c.closes == nil {
+		c.closes = make(map[string]chan struct{})
+	}
+	c.closes[name] = done
+	c.retiring.Add(1)
 	go func() {
 		defer c.retiring.Done()
 		ctx, cancel := context.WithTimeout(context.Background(), lateClose)
 		defer cancel()
-		_ = o.close(ctx) // it holds nothing that could be used
+		_ = o.close(ctx) // what is not given back is free when its window ends
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.closes[name] == done {
+			delete(c.closes, name)
+		}
+		close(done)
 	}()
 }
 
@@ -645,6 +590,9 @@ const lateClose = 2 * time.Second
 func (c *Cluster) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
+	if c.idling != nil {
+		c.idling.Stop()
+	}
 	var open []*opening
 	for _, o := range c.byName {
 		select {

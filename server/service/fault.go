@@ -11,6 +11,7 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/auth"
 )
 
 // ErrTooManyNames is what a Backend's error matches that has no room for
@@ -76,8 +77,15 @@ func knownKind(err error) (Kind, bool) {
 		none  *grant.ExhaustedError
 		peer  *PeerError
 		clock *firn.ClockError
+		made  *CreateError
 	)
 	switch {
+	case errors.As(err, &made) && made.Wait > 0:
+		return Busy, true
+	case errors.As(err, &made) && errors.Is(err, auth.ErrUnauthorized):
+		return Unauthorized, true
+	case errors.As(err, &made):
+		return Forbidden, true
 	case errors.Is(err, context.Canceled):
 		return Cancelled, true
 	case errors.As(err, &none) && none.Ahead:
@@ -131,7 +139,10 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 		ahead *grant.ClockAheadError
 		peer  *PeerError
 	)
+	var made *CreateError
 	switch {
+	case errors.As(err, &made):
+		f.Retry = made.Wait
 	case errors.As(err, &peer) && f.Kind != Internal:
 		f.Retry = peer.Retry
 	case f.Kind == NotYet && errors.As(err, &none):

@@ -74,12 +74,12 @@ func (s *Static) make() (Sequencer, error) {
 }
 
 // Sequencer returns the sequencer of a name, which it makes at the first call.
-func (s *Static) Sequencer(_ context.Context, name string) (Sequencer, error) {
-	s.mu.RLock()
-	q, ok := s.byName[name]
-	s.mu.RUnlock()
-	if ok {
+func (s *Static) Sequencer(ctx context.Context, name string) (Sequencer, error) {
+	if q, ok := s.Opened(name); ok {
 		return q, nil
+	}
+	if err := mayCreate(ctx, name); err != nil {
+		return Sequencer{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,10 +97,12 @@ func (s *Static) Sequencer(_ context.Context, name string) (Sequencer, error) {
 	return q, nil
 }
 
-// Opened returns the sequencer of a name: it always is there without a wait.
+// Opened returns the sequencer of a name that was used before.
 func (s *Static) Opened(name string) (Sequencer, bool) {
-	q, err := s.Sequencer(context.Background(), name)
-	return q, err == nil
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	q, ok := s.byName[name]
+	return q, ok
 }
 
 // Ready returns nil: a Static needs nobody else.

@@ -50,7 +50,7 @@ func openKubernetes(ctx context.Context, u *parsed, o Options) (grant.Store, err
 	case errors.Is(err, kubestore.ErrOptions):
 		return nil, &Error{Err: err, URL: true}
 	}
-	return nil, &Error{Err: err}
+	return nil, &Error{Err: err, Unreachable: errors.Is(err, kubestore.ErrUnreachable)}
 }
 
 // serviceAccount is where a pod finds its own.

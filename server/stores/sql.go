@@ -93,7 +93,7 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 		case pg.Code == "42P05", pg.Code == "26000":
 			return nil, fault("behind a pooler such as PgBouncer in transaction mode, add default_query_exec_mode=exec to the URL", "%s: %s", where, pg.Message)
 		case pg.Code == "57P03":
-			return nil, fault("try again in a moment", "%s: %s", where, pg.Message)
+			return nil, away(fault("try again in a moment", "%s: %s", where, pg.Message))
 		}
 	}
 	var e *Error
@@ -101,9 +101,12 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 		return nil, err
 	}
 	if pg != nil { // what was tried before it, such as TLS, matters less
-		return nil, fault("", "%s: %w", where, pg)
+		e = fault("", "%s: %w", where, pg)
+		// It shuts down, has too many connections, or lost this one.
+		e.Unreachable = pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "53300" || strings.HasPrefix(pg.Code, "08")
+		return nil, e
 	}
-	return nil, fault(networkHint(err), "%s: %w", where, innermost(err))
+	return nil, networkFault(where, err)
 }
 
 // warningsKey is where a connection of pgx keeps what the server has warned of. The data of
@@ -211,7 +214,13 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 	if errors.As(err, &e) {
 		return nil, err
 	}
-	return nil, fault(networkHint(err), "%s: %w", where, innermost(err))
+	e = networkFault(where, err)
+	switch number(err) {
+	case 1040, 1053, 1077, 1203: // too many connections, or a shutdown
+		e.Unreachable = true
+	}
+	e.Unreachable = e.Unreachable || errors.Is(err, mysql.ErrInvalidConn) // it hung up
+	return nil, e
 }
 
 // tableOptions takes what all tables have.
@@ -275,6 +284,19 @@ func innermost(err error) error {
 		}
 		err = next
 	}
+}
+
+// networkFault is an error of a server that was not reached, or of which more is not known.
+func networkFault(where string, err error) *Error {
+	e := fault(networkHint(err), "%s: %w", where, innermost(err))
+	e.Unreachable = isNetwork(err)
+	return e
+}
+
+// away marks an error as one that may be over later.
+func away(e *Error) *Error {
+	e.Unreachable = true
+	return e
 }
 
 // networkHint says what to do when a server is not reached.

@@ -46,6 +46,9 @@ type Error struct {
 	Hint string // what to do about it; may be empty
 	URL  bool   // the URL is wrong, whatever is there
 	Dir  bool   // the store is a directory, and Err one of dirstore
+
+	// Unreachable: the store did not answer. It may, later, with the same URL.
+	Unreachable bool
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -136,6 +139,7 @@ func (u *parsed) hide(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		e = fault("", "%s: %w", u.scheme, err)
+		e.Unreachable = isNetwork(err)
 	}
 	if u.password != "" && strings.Contains(e.Err.Error(), u.password) {
 		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), u.password, redacted))
@@ -421,5 +425,5 @@ func openEtcd(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
 	case errors.Is(err, etcdstore.ErrOptions):
 		return nil, &Error{Err: err, URL: true}
 	}
-	return nil, &Error{Err: err}
+	return nil, &Error{Err: err, Unreachable: errors.Is(err, etcdstore.ErrUnreachable) && !errors.Is(err, etcdstore.ErrTLS)}
 }

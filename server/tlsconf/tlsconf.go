@@ -26,6 +26,11 @@ type Files struct {
 
 	// Require refuses clients without a certificate. It needs ClientCA.
 	Require bool
+
+	// MemberCA has the authorities of other servers of the store. Empty means those of
+	// ClientCA, and none without it: an authority that the system trusts vouches for any
+	// server of the world.
+	MemberCA string
 }
 
 // A Loader is a TLS configuration whose files are read again when they have changed. It
@@ -33,12 +38,18 @@ type Files struct {
 type Loader struct {
 	files Files
 	warn  func(string)
-	now   atomic.Pointer[tls.Config]
-	roots *x509.CertPool // of other servers: the system's and those of ClientCA; nil for the system's alone
+	now   atomic.Pointer[state]
 
 	mu     sync.Mutex // guards what follows
-	stamps [3]stamp
+	stamps [4]stamp
 	gone   bool // it was said that a file cannot be looked at
+}
+
+// A state is what the files say.
+type state struct {
+	server  *tls.Config
+	clients map[string]struct{} // the authorities of clients, as they are encoded
+	members *x509.CertPool      // the authorities of other servers
 }
 
 // A stamp is what tells that a file has changed.
@@ -67,18 +78,43 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 	return l, nil
 }
 
-// Client is the configuration for connections to servers with certificates of the
-// authorities in ClientCA, or of those that the system trusts. It shows the certificate
-// that was read last; the authorities are those that were there at Load.
+// Client is the configuration for connections to other servers of the store, which have
+// certificates of the authorities in MemberCA or ClientCA. Each connection takes the
+// authorities, and shows the certificate, that were read last.
 func (l *Loader) Client() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		RootCAs:    l.roots,
+		// VerifyConnection does what is skipped here, with the authorities of the moment.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(c tls.ConnectionState) error {
+			o := x509.VerifyOptions{Roots: l.now.Load().members, DNSName: c.ServerName, Intermediates: x509.NewCertPool()}
+			for _, between := range c.PeerCertificates[1:] {
+				o.Intermediates.AddCert(between)
+			}
+			_, err := c.PeerCertificates[0].Verify(o)
+			if err != nil {
+				return fmt.Errorf("%w: other servers need a certificate of --member-ca, or else of --client-ca", &tls.CertificateVerificationError{UnverifiedCertificates: c.PeerCertificates, Err: err})
+			}
+			return nil
+		},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return &l.now.Load().Certificates[0], nil
+			return &l.now.Load().server.Certificates[0], nil
 		},
 	}
 }
+
+// Trusts reports whether an authority signs certificates of clients, as the files were read
+// last.
+func (l *Loader) Trusts(authority *x509.Certificate) bool {
+	_, ok := l.now.Load().clients[string(authority.Raw)]
+	return ok
+}
+
+// Requires reports whether clients without a certificate are refused.
+func (l *Loader) Requires() bool { return l.files.Require }
+
+// KnowsMembers reports whether there are authorities of other servers.
+func (l *Loader) KnowsMembers() bool { return l.files.MemberCA != "" || l.files.ClientCA != "" }
 
 // judge warns of what is dangerous and can be used. Windows has no modes of files.
 func (l *Loader) judge(leaf *x509.Certificate) {
@@ -99,7 +135,7 @@ func (l *Loader) judge(leaf *x509.Certificate) {
 }
 
 // Reload reads the files again if one has changed, and reports whether one has. New
-// connections have what is new; those that are there stay as they are. After an error all
+// connections have what is new; of those that are there, see Trusts. After an error all
 // is as it was; changed is then true once for each change, and once where a file is gone.
 func (l *Loader) Reload() (changed bool, err error) {
 	leaf, changed, err := l.reload()
@@ -114,7 +150,7 @@ func (l *Loader) reload() (leaf *x509.Certificate, changed bool, err error) {
 	defer l.mu.Unlock()
 	stamps, err := l.readStamps()
 	if err != nil {
-		changed, l.gone, l.stamps = !l.gone, true, [3]stamp{}
+		changed, l.gone, l.stamps = !l.gone, true, [4]stamp{}
 		return nil, changed, err
 	}
 	l.gone = false
@@ -125,8 +161,8 @@ func (l *Loader) reload() (leaf *x509.Certificate, changed bool, err error) {
 	return leaf, true, err
 }
 
-func (l *Loader) readStamps() (stamps [3]stamp, err error) {
-	for i, path := range []string{l.files.Cert, l.files.Key, l.files.ClientCA} {
+func (l *Loader) readStamps() (stamps [4]stamp, err error) {
+	for i, path := range []string{l.files.Cert, l.files.Key, l.files.ClientCA, l.files.MemberCA} {
 		if path == "" {
 			continue
 		}
@@ -154,52 +190,66 @@ func (l *Loader) read() (leaf *x509.Certificate, err error) {
 		return nil, fmt.Errorf("%s: %w", l.files.Cert, err)
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	next := &state{server: c, clients: make(map[string]struct{}), members: x509.NewCertPool()}
 	if l.files.ClientCA != "" {
-		text, err := os.ReadFile(l.files.ClientCA)
+		all, err := authorities(l.files.ClientCA)
 		if err != nil {
 			return nil, err
 		}
-		if c.ClientCAs, err = authorities(text); err != nil {
-			return nil, fmt.Errorf("%s: %w", l.files.ClientCA, err)
+		c.ClientCAs = poolOf(all)
+		for _, one := range all {
+			next.clients[string(one.Raw)] = struct{}{}
 		}
-		if l.roots == nil {
-			if l.roots, err = x509.SystemCertPool(); err != nil {
-				l.roots = x509.NewCertPool() // the system has none that can be read
-			}
-			l.roots.AppendCertsFromPEM(text)
-		}
+		next.members = c.ClientCAs
 		c.ClientAuth = tls.VerifyClientCertIfGiven
 		if l.files.Require {
 			c.ClientAuth = tls.RequireAndVerifyClientCert
 		}
 	}
-	l.now.Store(c)
+	if l.files.MemberCA != "" {
+		all, err := authorities(l.files.MemberCA)
+		if err != nil {
+			return nil, err
+		}
+		next.members = poolOf(all)
+	}
+	l.now.Store(next)
 	return leaf, nil
 }
 
-// authorities reads certificates in PEM. Unlike AppendCertsFromPEM it does not pass over
-// one that is broken: its clients would be refused, and nobody told why.
-func authorities(text []byte) (*x509.CertPool, error) {
-	pool, n := x509.NewCertPool(), 0
+func poolOf(all []*x509.Certificate) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, c := range all {
+		pool.AddCert(c)
+	}
+	return pool
+}
+
+// authorities reads a file of certificates in PEM. Unlike AppendCertsFromPEM it does not
+// pass over one that is broken: its clients would be refused, and no one would learn why.
+func authorities(path string) (all []*x509.Certificate, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		var block *pem.Block
 		if block, text = pem.Decode(text); block == nil {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("there is a %s in it: it has certificates of authorities only", block.Type)
+			return nil, fmt.Errorf("%s: there is a %s in it: it has certificates of authorities only", path, block.Type)
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("certificate %d: %w", n+1, err)
+			return nil, fmt.Errorf("%s: certificate %d: %w", path, len(all)+1, err)
 		}
-		pool.AddCert(c)
-		n++
+		all = append(all, c)
 	}
-	if n == 0 {
-		return nil, errors.New("there is no certificate in it")
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: there is no certificate in it", path)
 	}
-	return pool, nil
+	return all, nil
 }
 
 // Config is the configuration for a listener. With each connection it takes what was
@@ -213,7 +263,7 @@ func (l *Loader) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			c := l.now.Load().Clone()
+			c := l.now.Load().server.Clone()
 			switch {
 			case slices.Contains(hello.SupportedProtos, "http/1.1"):
 				c.NextProtos = []string{"http/1.1"}

@@ -31,6 +31,7 @@ var configKeys = []struct{ key, flag string }{
 	{"listen-resp", "listen-resp"},
 	{"advertise", "advertise"},
 	{"store", "store"},
+	{"wait-for-store", "wait-for-store"},
 	{"node", "node"},
 	{"nodes", "nodes"},
 	{"layout", "layout"},
@@ -42,6 +43,7 @@ var configKeys = []struct{ key, flag string }{
 	{"tls.key", "tls-key"},
 	{"tls.client-ca", "client-ca"},
 	{"tls.require-client-cert", "require-client-cert"},
+	{"tls.member-ca", "member-ca"},
 	{"tokens", "tokens"},
 	{"forward", "forward"},
 	{"member-token", "member-token"},
@@ -56,6 +58,7 @@ var configKeys = []struct{ key, flag string }{
 	{"limits.write-timeout", "write-timeout"},
 	{"limits.idle-timeout", "idle-timeout"},
 	{"limits.resp-idle-timeout", "resp-idle-timeout"},
+	{"resp.integers", "resp-integers"},
 	{"drain.delay", "drain-delay"},
 	{"drain.timeout", "drain-timeout"},
 	{"log.format", "log-format"},
@@ -460,8 +463,10 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 				set.text = stores.Redact(set.text)
 			}
 			fmt.Fprintf(w, "%s%s: %q # %s\n", indent, name, set.text, set.where)
+		} else if byDefault := strings.Trim(flag.DefValue, `"[]`); byDefault != "" {
+			fmt.Fprintf(w, "%s# %s: %q\n", indent, name, byDefault)
 		} else {
-			fmt.Fprintf(w, "%s# %s: %q\n", indent, name, strings.Trim(flag.DefValue, `"[]`))
+			fmt.Fprintf(w, "%s# %s:\n", indent, name)
 		}
 	}
 	fmt.Fprint(w, "\n# How sequencers are created at their first use: by name, by pattern, or else default.\n")

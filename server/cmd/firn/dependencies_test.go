@@ -24,11 +24,11 @@ func TestDependencies(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed := make(map[string]string)
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z]+)` \\| `([^`]+)`[^|]* \\| (v[0-9a-f.-]+)[ ,|]").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\| `([^`]+)`[^|]* \\| (v[0-9a-f.-]+)[ ,|]").FindAllStringSubmatch(string(page), -1) {
 		listed[m[1]+" "+m[2]] = m[3]
 	}
 	required := make(map[string]string)
-	for _, module := range []string{"server", "etcdstore", "kubestore", "tools", "bench"} {
+	for _, module := range []string{"server", "etcdstore", "kubestore", "tools", "bench", "tools/release", "tools/deploy"} {
 		out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join(root, module, "go.mod")).Output()
 		if err != nil {
 			t.Fatal(err)

@@ -51,7 +51,7 @@ func (a *app) openOwn(news storeNews) (grant.Store, error) {
 			return nil, misuse(fmt.Sprintf(podHint, namespace, manifest),
 				"this is a pod (%s), and neither --store nor --node is given: with a directory of its own each replica would make the same IDs as the others", why)
 		}
-		return nil, misuse("share one store between all replicas: --store URL; or give each a node ID of its own: --node N. For a trial, --store 'dir:/tmp/firn?create=true&volatile=true'",
+		return nil, misuse("share one store between all replicas: --store URL (FIRN_STORE); or give each a node ID of its own: --node N. For a trial, --store 'dir:/tmp/firn?create=true&volatile=true'",
 			"this is a container (%s), and neither --store nor --node is given: with a directory of its own each replica would make the same IDs as the others", why)
 	}
 	path, err := a.ownPath()
@@ -110,6 +110,10 @@ func (a *app) ownPath() (string, error) {
 			return filepath.Join(dir, "firn"), nil
 		}
 		return "", errors.New("LOCALAPPDATA is not set, so there is no directory for the state")
+	}
+	// Of a service with StateDirectory=, the first one.
+	if dir, _, _ := strings.Cut(a.getenv("STATE_DIRECTORY"), ":"); filepath.IsAbs(dir) {
+		return filepath.Clean(dir), nil
 	}
 	if dir := a.getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "firn"), nil

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -18,7 +19,8 @@ type endpoint struct {
 	text     string // as it was given
 	flag     string
 	address  *net.TCPAddr
-	path     string // of a socket in the file system, where there is no address
+	path     string      // of a socket in the file system, where there is no address
+	mode     fs.FileMode // of it
 	only     []listen.Protocol
 	listener net.Listener
 }
@@ -59,7 +61,10 @@ func (p *endpoint) resolve(s *serving) error {
 		if path == "" {
 			return misuse("it is unix:PATH, such as unix:/run/firn/socket", "--%s %s: there is no path", p.flag, p.text)
 		}
-		p.path = path
+		var err error
+		if p.path, p.mode, err = cutMode(path); err != nil {
+			return misuse("write it as in unix:/run/firn/socket?mode=0660", "--%s %s: %w", p.flag, p.text, err)
+		}
 		return nil
 	}
 	address, err := net.ResolveTCPAddr("tcp", p.text)
@@ -100,7 +105,7 @@ func (p *endpoint) open() error {
 	if p.address != nil {
 		p.listener, err = net.ListenTCP("tcp", p.address)
 	} else {
-		p.listener, err = listenUnix(p.path)
+		p.listener, err = listenUnix(p.path, p.mode)
 	}
 	if err == nil {
 		return nil
@@ -120,10 +125,11 @@ func (p *endpoint) open() error {
 	return failed(hint, "listen on %s: %w", at, cause(err))
 }
 
-// listenUnix listens on a socket in the file system. One that a process has left that
-// was killed is removed; one that somebody listens on is not.
-func listenUnix(path string) (net.Listener, error) {
-	l, err := net.Listen("unix", path)
+// listenUnix listens on a socket in the file system, which has the mode from the beginning.
+// One that a process has left that was killed is removed; one that another process listens
+// on is not.
+func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
+	l, err := listenWithMode(path, mode)
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return l, err
 	}
@@ -138,7 +144,23 @@ func listenUnix(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil {
 		return nil, err
 	}
-	return net.Listen("unix", path)
+	return listenWithMode(path, mode)
+}
+
+// socketMode is that of a socket unless its address says another one: its owner's.
+const socketMode fs.FileMode = 0o600
+
+// cutMode takes a mode off the path of a socket, which ends with ?mode=0660 then.
+func cutMode(text string) (path string, mode fs.FileMode, err error) {
+	path, octal, given := strings.Cut(text, "?mode=")
+	if !given {
+		return text, socketMode, nil
+	}
+	n, err := strconv.ParseUint(octal, 8, 32)
+	if err != nil || n > 0o777 {
+		return path, 0, fmt.Errorf("mode %q: it is octal, 0600 to 0777", octal)
+	}
+	return path, fs.FileMode(n), nil
 }
 
 // close ends listening, if that has begun.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -163,18 +164,24 @@ func TestForwardGuarded(t *testing.T) {
 	token, hash := auth.NewToken()
 	stranger, _ := auth.NewToken()
 	secure := []string{"--tls-cert", filepath.Join(dir, "server.crt"), "--tls-key", filepath.Join(dir, "server.key"), "--client-ca", filepath.Join(dir, "ca.crt")}
-	mutual := append(secure, "--require-client-cert")
-	tokens := append(secure, "--tokens", file("tokens.yaml", "tokens:\n- {name: all, role: admin, sha256: "+hash+"}\n"))
+	entry := "tokens:\n- {name: all, role: admin, sha256: " + hash + "}\n"
+	mutual := append(slices.Clip(secure), "--require-client-cert", "--tokens", file("mutual.yaml", entry+"- {name: members, role: generate, cn: server.example}\n"))
+	tokens := append(slices.Clip(secure), "--tokens", file("tokens.yaml", entry))
+	// An authority that the members do not know may vouch for an address, as those of the
+	// system do: whoever writes that address into the store gets no token.
+	unknown := append(slices.Clip(tokens), "--member-ca", file("other.crt", string(nettest.NewAuthority(t).PEM(t))))
 	for _, row := range []struct {
 		what   string
 		args   []string
 		asks   []string
 		result string
+		says   string
 	}{
-		{"certificates", mutual, nil, "ok"},
-		{"a token", tokens, []string{"--member-token", file("member", token)}, "ok"},
-		{"no token", tokens, nil, "unauthorized"},
-		{"an unknown token", tokens, []string{"--member-token", file("stranger", stranger)}, "unauthorized"},
+		{"certificates", mutual, nil, "ok", ""},
+		{"a token", tokens, []string{"--member-token", file("member", token)}, "ok", ""},
+		{"no token", tokens, nil, "unauthorized", "1 did not let this server in"},
+		{"an authority that is not the members'", unknown, []string{"--member-token", file("member", token)}, "unreachable", "1 did not answer"},
+		{"an unknown token", tokens, []string{"--member-token", file("stranger", stranger)}, "unauthorized", "1 did not let this server in"},
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			web := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}, Timeout: 20 * time.Second}
@@ -200,7 +207,7 @@ func TestForwardGuarded(t *testing.T) {
 			}
 			asks := startServe(t, nil, append(args, row.asks...)...)
 			status, body := do(asks, "POST", "/v1/sequencers/orders/next")
-			if row.result == "ok" && status != 200 || row.result != "ok" && (status != 503 || !strings.Contains(body, "1 did not let this server in")) {
+			if row.result == "ok" && status != 200 || row.result != "ok" && (status != 503 || !strings.Contains(body, row.says)) {
 				t.Errorf("%d %s, want %s", status, body, row.result)
 			}
 			if _, text := do(asks, "GET", "/metrics"); !strings.Contains(text, `firn_forwards_total{result="`+row.result+`"} 1`+"\n") {

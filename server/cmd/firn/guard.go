@@ -33,10 +33,12 @@ func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
 				flag = "tls-key"
 			case s.tls.ClientCA != "":
 				flag = "client-ca"
+			case s.tls.MemberCA != "":
+				flag = "member-ca"
 			default:
 				flag = "require-client-cert"
 			}
-			all = append(all, fault{flag: flag, err: err, code: exitFailed, hint: "--tls-cert, --tls-key and --client-ca name files in PEM"})
+			all = append(all, fault{flag: flag, err: err, code: exitFailed, hint: "--tls-cert, --tls-key, --client-ca and --member-ca name files in PEM"})
 		}
 	}
 	if s.tokens != "" {

@@ -39,7 +39,7 @@ func TestServeGuarded(t *testing.T) {
 	entry := func(name, role, hash string) string {
 		return fmt.Sprintf("- {name: %s, role: %s, sha256: %s, sequencers: [orders]}\n", name, role, hash)
 	}
-	others := entry("reader", "read", readerHash) + "- {name: mesh, role: admin, certificate: client.example}\n"
+	others := entry("reader", "read", readerHash) + "- {name: mesh, role: admin, cn: client.example}\n"
 	if err := os.WriteFile(tokens, []byte("tokens:\n"+entry("billing", "generate", hash)+others), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestEmptiedTokens(t *testing.T) {
 		if !strings.Contains(stderr.String(), step.want) {
 			t.Errorf("the file is %q, and the log has no %s:\n%s", step.text, step.want, stderr)
 		}
-		if err := g.tokens.Allow(&auth.Credentials{Token: token, Given: true}, auth.Take, "orders"); (err == nil) != step.knows {
+		if err := auth.NewGuard(g.tokens.Set, nil).Allow(&auth.Credentials{Token: token, Given: true}, auth.Take, "orders"); (err == nil) != step.knows {
 			t.Errorf("the file is %q: %v", step.text, err)
 		}
 		if got := strings.Contains(stderr.String(), "no one may do anything"); got == step.knows {

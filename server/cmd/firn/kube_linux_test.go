@@ -247,7 +247,7 @@ func TestRolloutOnKubernetes(t *testing.T) {
 	}
 	c.Namespace(d.namespace)
 	c.Apply(d.namespace, filepath.Join("..", "..", "..", "deploy", "kubernetes", "rbac.yaml"))
-	if out, err := d.command("sequencer create chaos --max-ahead 200ms --layout " + chaosLayout).CombinedOutput(); err != nil {
+	if out, err := d.command("sequencer create chaos --max-ahead 200ms --layout default").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	leases := "/apis/coordination.k8s.io/v1/namespaces/" + d.namespace + "/leases"
@@ -269,7 +269,7 @@ func TestRolloutOnKubernetes(t *testing.T) {
 	for ready := 0; ready < replicas; _, ready = d.probe(client) {
 		time.Sleep(50 * time.Millisecond)
 	}
-	counted := &handedOut{layout: firn.MustParseLayout(chaosLayout), spans: make(map[uint64][]slots)}
+	counted := &handedOut{layout: firn.Default(), spans: make(map[uint64][]slots)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var clients sync.WaitGroup

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -20,13 +21,22 @@ type limiting struct {
 	write      time.Duration
 	idle       time.Duration
 	idleOfRESP time.Duration
+
+	integersOfRESP string // allowIntegers or refuseUnsafe
 }
+
+// What --resp-integers can say.
+const (
+	allowIntegers = "allow"
+	refuseUnsafe  = "refuse-unsafe"
+)
 
 // newLimiting has the defaults.
 func newLimiting() limiting {
 	return limiting{
 		maxCount: service.MaxCount, maxBody: service.DefaultBody, maxHeader: service.DefaultHeader,
 		read: service.DefaultRead, write: service.DefaultWrite, idle: service.DefaultIdle,
+		integersOfRESP: allowIntegers,
 	}
 }
 
@@ -38,8 +48,18 @@ func (l *limiting) flags(cmd *cobra.Command) {
 	sizeVar(cmd, &l.maxHeader, "max-header", "the largest header of HTTP and gRPC, 4KiB to 1MiB")
 	f.DurationVar(&l.read, "read-timeout", l.read, "how long a request, or a connection's first bytes, may take to arrive, 100ms to 10m")
 	f.DurationVar(&l.write, "write-timeout", l.write, "how long a client may take to read an answer, 100ms to 10m")
-	f.DurationVar(&l.idle, "idle-timeout", l.idle, "how long a connection of HTTP is kept between requests, 1s to 24h")
+	f.DurationVar(&l.idle, "idle-timeout", l.idle, "how long a connection of HTTP or gRPC is kept between requests, 1s to 24h")
 	f.DurationVar(&l.idleOfRESP, "resp-idle-timeout", l.idleOfRESP, "how long a connection of RESP is kept between commands, 1s to 24h; 0 is for ever")
+	show := func(s string) string { return s }
+	f.Var(&value[string]{&l.integersOfRESP, parseIntegers, show, "MODE"}, "resp-integers", "INCR of IDs above 2^53, which JavaScript rounds: allow or refuse-unsafe")
+	complete(cmd, "resp-integers", func() []string { return []string{allowIntegers, refuseUnsafe} })
+}
+
+func parseIntegers(s string) (string, error) {
+	if s != allowIntegers && s != refuseUnsafe {
+		return "", errors.New("it is " + allowIntegers + " or " + refuseUnsafe)
+	}
+	return s, nil
 }
 
 // sizeVar adds a flag for a number of bytes.

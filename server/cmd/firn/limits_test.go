@@ -29,6 +29,7 @@ func TestLimitFlags(t *testing.T) {
 		{"read-timeout", "99ms", "from 100ms to 10m"}, {"read-timeout", "11m", "from 100ms to 10m"},
 		{"write-timeout", "0s", "from 100ms to 10m"}, {"idle-timeout", "0s", "from 1s to 24h"},
 		{"idle-timeout", "25h", "from 1s to 24h"}, {"resp-idle-timeout", "1ms", "from 1s to 24h"},
+		{"resp-integers", "some", "allow or refuse-unsafe"},
 		{"max-connections", "0", "from 1 to 1000000"}, {"max-connections", "1000001", "from 1 to 1000000"},
 		{"tracing-sample-ratio", "1.1", "from 0 to 1"}, {"tracing-sample-ratio", "NaN", "from 0 to 1"},
 		{"tracing-protocol", "udp", "grpc or http"}, {"tracing-endpoint", "ftp://x", "is no URL"},

@@ -69,7 +69,7 @@ pins the number: it is had when nobody else holds it.`,
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "the sequencer to make IDs of (default one for the layout)")
-	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
+	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, with --store a pinned one: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &n.nodes)
 	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
 	clockVars(cmd, &n.allow)

@@ -61,8 +61,8 @@ with 0.`,
 		newCheck(a),
 	)
 	add(groupLayout, newLayout(a))
-	add(groupServer, newServe(a), newBench(a), newConfig(a), newSequencer(a), newToken(a), newNode(a))
-	add(groupOther, newVersion(a))
+	add(groupServer, newServe(a), newHealth(a), newDoctor(a), newBench(a), newConfig(a), newSequencer(a), newToken(a), newNode(a))
+	add(groupOther, newMan(a), newVersion(a))
 	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -60,6 +61,7 @@ type serving struct {
 	drainDelay     time.Duration
 	drainTimeout   time.Duration
 	insecure       bool
+	waitForStore   bool
 	logging
 	limiting
 	traced
@@ -78,6 +80,7 @@ func newServing() *serving {
 		limiting:       newLimiting(),
 		traced:         newTraced(),
 		create:         true,
+		waitForStore:   true,
 		forward:        true,
 	}
 }
@@ -113,8 +116,9 @@ also right after a crash, as long as the clock is not set back while none runs
 and --max-ahead is not made smaller. With --store, --node pins the number. It is
 ` + nodeUsage + `.
 
---listen takes HOST:PORT, or unix:PATH for a socket in the file system, and may be
-said several times; --listen-http, --listen-grpc and --listen-resp are for one protocol
+--listen takes HOST:PORT, or unix:PATH for a socket in the file system that only its
+owner can connect to (unix:PATH?mode=0660 lets a group, too), and may be said several
+times; --listen-http, --listen-grpc and --listen-resp are for one protocol
 alone. With one of these there is no port for all protocols, unless --listen says it.
 
 Without more, serve listens on loopback and in the file system only, and answers HTTP
@@ -157,19 +161,21 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.StringVar(&s.tls.Key, "tls-key", "", "`FILE` with its key")
 	f.StringVar(&s.tls.ClientCA, "client-ca", "", "`FILE` with the authorities of clients' certificates")
 	f.BoolVar(&s.tls.Require, "require-client-cert", false, "refuse clients without a certificate of --client-ca")
+	f.StringVar(&s.tls.MemberCA, "member-ca", "", "`FILE` with the authorities of other servers of the store (default those of --client-ca)")
 	f.StringVar(&s.tokens, "tokens", "", "`FILE` of tokens, and of names in certificates, that may do what")
 	f.StringVar(&s.advertise, "advertise", "", "`ADDRESS` at which other servers reach this one, and no other (default the host's name and port)")
 	numberVar(cmd, &s.maxConns, "max-connections", "", "N", "how many connections there can be at an address")
 	layoutVar(cmd, &s.layout, "layout of the IDs")
 	storeVar(cmd, &s.store)
-	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "a static number, or with --store a pinned one, see above")
+	f.Var(&value[string]{&s.node, notEmpty, nil, "NODE"}, "node", "static node ID, with --store a pinned one: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &s.nodes)
 	f.BoolVar(&s.allowLocal, "allow-local-mac", false, "let --node if:NAME take an address that software made up")
 	clockVars(cmd, &s.allowClock)
-	f.DurationVar(&s.maxAhead, "max-ahead", s.maxAhead, "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
+	// Its zero value is no default: 0s is another setting.
+	f.Var(&value[time.Duration]{&s.maxAhead, time.ParseDuration, nil, "DURATION"}, "max-ahead", "how far IDs may run ahead of the clock in a burst (default the layout's; 5ms with a static node)")
 	numberVar(cmd, &s.maxNames, "max-sequencers", "", "N", "how many names there can be")
 	f.DurationVar(&s.requestTimeout, "request-timeout", s.requestTimeout, "how long a request may wait for its IDs")
-	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to go on after SIGINT or SIGTERM, while /readyz says 503")
+	f.DurationVar(&s.drainDelay, "drain-delay", s.drainDelay, "how long to serve after SIGINT or SIGTERM, while /readyz says 503 and clients are sent away")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", s.drainTimeout, "how long requests may take to finish when the server stops")
 	s.limiting.flags(cmd)
 	s.logging.flags(cmd)
@@ -177,6 +183,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, also without TLS or tokens")
 	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store where this one has no node number")
 	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with the token that other servers of the store let this one in with")
+	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "start while the store is unreachable, unready, and keep trying; otherwise exit")
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; else it must exist")
 }
 
@@ -206,7 +213,9 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 		return err
 	}
 	defer endTraces()
-	c, err := s.server(ctx, a, log, guard)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	c, err := s.server(ctx, a, log, guard, fail)
 	if err != nil {
 		return err
 	}
@@ -232,6 +241,10 @@ func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 	defer reset()
 	if err := s.serve(ctx, a, log, srv, guard.tls != nil, endpoints, hup); err != nil {
 		return err
+	}
+	var refused *exitError // of a store that was waited for
+	if errors.As(context.Cause(ctx), &refused) {
+		return refused
 	}
 	log.Info("stopped")
 	return nil
@@ -271,11 +284,11 @@ func (s *serving) usual(node uint64) sequencer.Config {
 }
 
 // server is what the server is made with, of values that check has found right. Its Store
-// is open.
-func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *guard) (c server.Config, err error) {
+// is open, or is being waited for; fail ends the server if it turns out to be a wrong one.
+func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *guard, fail func(error)) (c server.Config, err error) {
 	c = server.Config{
 		Advertise: s.advertise, Tokens: guard.tokens, TLS: guard.tls, AnyHost: s.insecure || s.tls.Require,
-		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, MaxConns: int(s.maxConns),
+		Limit: s.requestTimeout, Limits: s.limits(), RESPIdle: s.idleOfRESP, RESPRefuseUnsafe: s.integersOfRESP == refuseUnsafe, MaxConns: int(s.maxConns),
 		Version: version, Log: log,
 	}
 	node := uint64(0)
@@ -298,6 +311,8 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 		switch {
 		case s.memberToken != "" && guard.tls == nil && !s.insecure:
 			log.Warn("--member-token is not sent to servers without TLS", "hint", "give them certificates (--tls-cert, --tls-key), or --insecure where nobody can listen")
+		case guard.tls != nil && !guard.tls.KnowsMembers():
+			log.Warn("other servers of the store are not asked: no authority is known for their certificates", "hint", "--member-ca names the file of it; --forward=false leaves this out")
 		case s.memberToken == "" && guard.tokens != nil && guard.tls == nil:
 			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
@@ -306,7 +321,18 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 			c.Forward.Token = guard.memberToken.token
 		}
 	}
-	c.Store, err = a.openStore(ctx, s.store, false, newsOf(log))
+	open := func(ctx context.Context) (grant.Store, error) {
+		return a.openStore(ctx, s.store, false, newsOf(log))
+	}
+	if s.waitForStore {
+		c.Store, err = stores.OpenOrWait(ctx, open, log, fail)
+	} else {
+		c.Store, err = open(ctx)
+	}
+	var e *exitError
+	if errors.As(err, &e) && s.store == "" && slices.Equal(s.listen, []string{defaultListen}) && a.container() != "" {
+		e.hint += "; and let other machines in: --listen :3476 (FIRN_LISTEN) with TLS and tokens, or with --insecure on a private network"
+	}
 	return c, err
 }
 
@@ -449,6 +475,13 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(listeners...) }()
 	s.greet(a, log, secure, endpoints)
+	manager := a.supervisor(log)
+	manager.ready(endpoints[0].url(scheme(secure)))
+	alive, dead := context.WithCancel(context.WithoutCancel(ctx))
+	var watching sync.WaitGroup
+	watching.Go(func() { manager.watch(alive) })
+	defer watching.Wait()
+	defer dead()
 
 	over := make(chan struct{})
 	var reloading sync.WaitGroup
@@ -463,6 +496,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 		ended = true
 	case <-ctx.Done():
 	}
+	manager.stopping(s.drainDelay + s.drainTimeout + closingTime)
 	srv.Drain()
 	var again []any // the first line after a signal says what a second one does
 	if ctx.Err() != nil {
@@ -488,13 +522,22 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	return s.result(failure, err)
 }
 
-// reloadAt reloads files at each signal of hup, also while the server drains.
+// hupEvery is the time between two reloads that signals ask for: each can be a line of the
+// log. Of signals that come sooner, one is heeded later.
+const hupEvery = time.Second
+
+// reloadAt reloads files at signals of hup, also while the server drains.
 func (s *serving) reloadAt(hup <-chan os.Signal, over <-chan struct{}, log *slog.Logger, srv *server.Server) {
 	for {
 		select {
 		case <-hup:
 			s.reloadAll(log)
 			srv.Reload()
+		case <-over:
+			return
+		}
+		select {
+		case <-time.After(hupEvery):
 		case <-over:
 			return
 		}
@@ -514,19 +557,27 @@ func (s *serving) result(failure, end error) error {
 	return nil
 }
 
+// closingTime is how long giving node IDs back may take when requests have finished.
+const closingTime = 5 * time.Second
+
+// scheme is that of URLs of the server.
+func scheme(secure bool) string {
+	if secure {
+		return "https"
+	}
+	return "http"
+}
+
 // greet says where the server listens.
 func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endpoint) {
 	if s.insecure {
 		log.Warn("insecure: whoever reaches this address can take IDs, and sees those of others")
 	}
-	scheme := "http"
-	if secure {
-		scheme = "https"
-	}
 	for _, p := range endpoints {
-		log.Info("serving", "url", p.url(scheme), "layout", s.layout.String(), "nodes", s.numbers(a))
+		source, name := s.numbers(a)
+		log.Info("serving", "url", p.url(scheme(secure)), "layout", s.layout.String(), source, name)
 	}
-	url := endpoints[0].url(scheme)
+	url := endpoints[0].url(scheme(secure))
 	if !a.lookOf(a.stderr).terminal || !strings.HasPrefix(url, "http") {
 		return
 	}
@@ -538,15 +589,15 @@ func (s *serving) greet(a *app, log *slog.Logger, secure bool, endpoints []*endp
 	fmt.Fprintf(a.stderr, "\n  Firn serves %s. Try this in another terminal:\n\n  curl -s %s/v1/sequencers/orders/next\n  %s NEXT orders 3\n\n", url, url, redis)
 }
 
-// numbers says where node numbers come from.
-func (s *serving) numbers(a *app) string {
+// numbers says where node IDs come from: from a static node, or from a store.
+func (s *serving) numbers(a *app) (source, name string) {
 	switch {
 	case s.store == "" && s.node != "":
-		return "static " + s.node
+		return "node", s.node
 	case s.store != "":
-		return a.storeName(s.store)
+		return "store", a.storeName(s.store)
 	}
-	return a.storeName(a.getenv(storeEnv))
+	return "store", a.storeName(a.getenv(storeEnv))
 }
 
 // storeName is the store that a URL names, for people.

@@ -151,7 +151,7 @@ func TestServeDrain(t *testing.T) {
 				maxConns:       10,
 			}
 			log := s.logger(a)
-			c, err := s.server(t.Context(), a, log, new(guard))
+			c, err := s.server(t.Context(), a, log, new(guard), func(error) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +206,7 @@ func TestServeDrainDelay(t *testing.T) {
 			maxConns:       10,
 		}
 		log := s.logger(a)
-		c, err := s.server(t.Context(), a, log, new(guard))
+		c, err := s.server(t.Context(), a, log, new(guard), func(error) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,6 +272,7 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--listen", "127.0.0.1:99999"}, exitMisuse, []string{"invalid port"}},
 		{[]string{"--listen", ""}, exitMisuse, []string{"--listen", "it is empty"}},
 		{[]string{"--listen", "unix:"}, exitMisuse, []string{"there is no path"}},
+		{[]string{"--listen", "unix:/x?mode=999"}, exitMisuse, []string{`mode "999"`, "?mode=0660"}},
 		{[]string{"--listen-resp", ":6379"}, exitMisuse, []string{"--listen-resp", "every address"}},
 		{[]string{"--tls-cert", "x"}, exitFailed, []string{"one of them is missing"}},
 		{[]string{"--tls-cert", "x", "--tls-key", "y"}, exitFailed, []string{"no such file"}},

@@ -27,8 +27,8 @@ const storeHelp = `Node IDs are kept in a store. Processes that share a store ne
 ID of a sequencer; processes with different stores can.
 
 Without --store and FIRN_STORE the store is a directory of the user who runs firn:
-$XDG_STATE_HOME/firn, ~/.local/state/firn, or /var/lib/firn for root; on Windows
-%LOCALAPPDATA%\firn. The commands of one user share it. Those of another user, under
+$STATE_DIRECTORY, which systemd sets, $XDG_STATE_HOME/firn, ~/.local/state/firn, or
+/var/lib/firn for root; on Windows %LOCALAPPDATA%\firn. The commands of one user share it. Those of another user, under
 sudo or in a service do not: give them all the same --store or FIRN_STORE.
 
   machine                  the directory /var/lib/firn (Windows: %ProgramData%\firn), for

@@ -22,15 +22,23 @@ found, and is read again when it changes:
       sha256: 5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5
       role: generate
       sequencers: ["orders", "invoices-*"]   # all, if it is left out
+      create: 20                             # see below; 1000, if it is left out
       expires: 2027-01-01T00:00:00Z          # never, if it is left out
     - name: ops
-      certificate: ops.example.com           # a name in a client's certificate
+      dns: ops.example.com                   # a name in a client's certificate
       role: admin
 
 Roles: generate takes IDs, and sees nothing of the fleet; read sees sequencers, members
 and metrics, and takes none; admin does everything. All may ask what an ID says. With
 sequencers: [...], an entry takes, sees and changes these alone, lists have no others,
 and metrics, which have the names of all, are not shown.
+
+Of a client's certificate, uri, dns and cn name one kind of name each: a URI, a DNS
+name, or the common name. An entry for one is not matched by another.
+
+create is how many sequencers an entry may create by taking IDs of names that do not
+exist, counted by each server since it was started; after 50 at once, one a second.
+With 0 the entry takes IDs only of sequencers that exist.
 
 Over HTTP a token is sent as Authorization: Bearer firn_…, over RESP as AUTH firn_….`
 

@@ -1,13 +1,20 @@
 package main
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
+
+// licenses are those of all that the program contains: make licenses writes the file.
+//
+//go:embed licenses.txt
+var licenses string
 
 // A build is what is known of this program's making. What is not known is left
 // out: make builds without the Go command's notes of the commit and the tree, and
@@ -52,13 +59,17 @@ func (b build) text() string {
 }
 
 func newVersion(a *app) *cobra.Command {
-	var asJSON bool
+	var asJSON, asLicenses bool
 	cmd := &cobra.Command{
-		Use:     "version [--json]",
-		Short:   "Print the version",
-		Example: "  firn version\n  firn version --json",
+		Use:     "version [--json | --licenses]",
+		Short:   "Print the version, or the licenses of what firn is made of",
+		Example: "  firn version\n  firn version --json\n  firn version --licenses | less",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
+			if asLicenses {
+				_, err := io.WriteString(a.stdout, licenses)
+				return err
+			}
 			b := buildOf()
 			if asJSON {
 				text, err := json.Marshal(b)
@@ -73,5 +84,7 @@ func newVersion(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().BoolVar(&asLicenses, "licenses", false, "print the licenses of all that this program contains")
+	cmd.MarkFlagsMutuallyExclusive("json", "licenses")
 	return cmd
 }

@@ -79,7 +79,7 @@ func start(t *testing.T, o options) *server {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Tokens = func() *auth.Set { return set }
+		c.Guard = auth.NewGuard(func() *auth.Set { return set }, nil)
 	}
 	var err error
 	if s.pages, err = console.New(c); err != nil {

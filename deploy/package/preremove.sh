@@ -1,0 +1,11 @@
+#!/bin/sh
+# Stops the service before its files go. deb: $1 is remove, upgrade or deconfigure.
+# rpm: $1 is how many versions stay installed.
+set -e
+case "$1" in
+remove | deconfigure | 0)
+	if [ -z "${DPKG_ROOT:-}" ] && [ -d /run/systemd/system ]; then
+		systemctl disable --now firn.service
+	fi
+	;;
+esac

@@ -1,0 +1,41 @@
+package firn
+
+import (
+	"fmt"
+	"math/big"
+)
+
+// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number with
+// the flags of integers, and %v, %s and %q the text of String.
+func (id ID) Format(f fmt.State, verb rune) {
+	switch {
+	case isNumber(f, verb):
+		fmt.Fprintf(f, fmt.FormatString(f, verb), uint64(id))
+	default:
+		fmt.Fprintf(f, fmt.FormatString(f, verb), id.String())
+	}
+}
+
+// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number with
+// the flags of integers, and %v, %s and %q the text of String.
+func (id ID128) Format(f fmt.State, verb rune) {
+	switch {
+	case verb == 'v' && f.Flag('#'):
+		fmt.Fprintf(f, "%#v", [16]byte(id))
+	case isNumber(f, verb):
+		fmt.Fprintf(f, fmt.FormatString(f, verb), new(big.Int).SetBytes(id[:]))
+	default:
+		fmt.Fprintf(f, fmt.FormatString(f, verb), id.String())
+	}
+}
+
+// isNumber reports whether a verb prints the number and not the text.
+func isNumber(f fmt.State, verb rune) bool {
+	switch verb {
+	case 'd', 'b', 'o', 'O', 'x', 'X':
+		return true
+	case 'v':
+		return f.Flag('#') // as a number in Go
+	}
+	return false
+}

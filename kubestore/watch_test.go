@@ -1,0 +1,47 @@
+//go:build unix
+
+package kubestore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestWatch sees what the contract leaves open: a watch tells of each change
+// soon, and continues after its connection was cut.
+func TestWatch(t *testing.T) {
+	c := sharedCluster(t)
+	link := c.NewLink(t)
+	namespace := newNamespace(t, c)
+	s := open(t, Options{Kubeconfig: c.Kubeconfig("https://"+link.Address, namespace, "")})
+	other := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
+	told := s.Watch(t.Context(), "v1/a/config")
+	wait := func(what string) {
+		t.Helper()
+		select {
+		case _, open := <-told:
+			if !open {
+				t.Fatalf("%s: the channel is closed", what)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%s: nothing is told", what)
+		}
+	}
+	wait("at the beginning")
+	var old []byte
+	for i := range 3 {
+		next := fmt.Appendf(nil, "%d", i)
+		mustCAS(t, other, "v1/a/config", old, next)
+		wait(fmt.Sprintf("after change %d", i))
+		old = next
+		link.Cut(true)
+		link.Cut(false)
+		wait(fmt.Sprintf("after cut %d", i))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range told { // it ends
+	}
+}

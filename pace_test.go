@@ -1,0 +1,104 @@
+package firn_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firnid/firn"
+)
+
+// A pacedSource takes a round trip, and then so long for every ID; one fetch after the other.
+type pacedSource struct {
+	trip, each time.Duration
+	free       time.Time // it is busy until then
+	next       uint64
+	largest    int
+}
+
+func (s *pacedSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
+	s.largest = max(s.largest, n)
+	time.Sleep(s.trip)
+	if now := time.Now(); s.free.Before(now) {
+		s.free = now
+	}
+	s.free = s.free.Add(time.Duration(n) * s.each)
+	time.Sleep(time.Until(s.free))
+	first := s.next + 1
+	s.next += uint64(n)
+	return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
+}
+
+// drainPaced takes n IDs as fast as they come, and returns how long it took and the longest
+// wait for one after the first tenth.
+func drainPaced(t *testing.T, p *firn.Prefetcher, n int) (took, longest time.Duration) {
+	t.Helper()
+	begin := time.Now()
+	for i := range n {
+		start := time.Now()
+		if _, err := p.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if wait := time.Since(start); i > n/10 {
+			longest = max(longest, wait)
+		}
+	}
+	return time.Since(begin), longest
+}
+
+// A prefetcher grows while that brings more IDs, and not against a source with a rate:
+// there nobody waits much longer than for a batch of a fixed size.
+func TestPrefetcherGrowth(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		trip, each time.Duration
+		largest    int           // batch at the end, at least
+		atMost     int           // batch ever
+		wait       time.Duration // the longest
+	}{
+		{"capped", time.Millisecond, 400 * time.Microsecond, 100, 200, 85 * time.Millisecond},
+		{"a low cap", 5 * time.Millisecond, 10 * time.Millisecond, 100, 200, 2100 * time.Millisecond},
+		{"far away", 50 * time.Millisecond, 0, 10_000, 10_000, 50 * time.Millisecond},
+		{"far away and fast", 50 * time.Millisecond, time.Microsecond, 10_000, 10_000, 60 * time.Millisecond},
+		{"near", time.Millisecond, time.Microsecond, 800, 3200, 5 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &pacedSource{trip: tt.trip, each: tt.each}
+				p := firn.StartPrefetcher(s, nil)
+				defer p.Close(t.Context())
+				took, longest := drainPaced(t, p, 200_000)
+				if s.largest < tt.largest || s.largest > tt.atMost || longest > tt.wait {
+					t.Errorf("the largest batch had %d IDs, want %d to %d; the longest wait was %v, want at most %v", s.largest, tt.largest, tt.atMost, longest, tt.wait)
+				}
+				// A fixed prefetcher of the same source is not much faster.
+				fixed := firn.StartPrefetcher(&pacedSource{trip: tt.trip, each: tt.each}, &firn.PrefetchOptions{Count: 100, MaxCount: 100})
+				defer fixed.Close(t.Context())
+				tookFixed, longestFixed := drainPaced(t, fixed, 200_000)
+				t.Logf("report: growing prefetcher, %s: %v for 200,000 IDs, waits up to %v; fixed: %v, up to %v", tt.name, took, longest, tookFixed, longestFixed)
+				if took > tookFixed+tookFixed/20 {
+					t.Errorf("it took %v, and with a fixed count %v", took, tookFixed)
+				}
+			})
+		})
+	}
+}
+
+// A source that had a rate for a while, and has none any more, gets larger fetches again.
+func TestPrefetcherGrowsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &pacedSource{trip: time.Millisecond, each: time.Millisecond}
+		p := firn.StartPrefetcher(s, nil)
+		defer p.Close(t.Context())
+		drainPaced(t, p, 10_000)
+		if s.largest > 200 {
+			t.Fatalf("the largest batch had %d IDs", s.largest)
+		}
+		s.each = 0
+		drainPaced(t, p, 300_000)
+		if s.largest < 10_000 {
+			t.Errorf("without the rate the largest batch had %d IDs, want 10000", s.largest)
+		}
+	})
+}

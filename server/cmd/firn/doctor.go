@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/server/doctor"
+)
+
+func newDoctor(a *app) *cobra.Command {
+	var configFile, store string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [--config FILE] [--store URL] [--json]",
+		Short: "Look for problems of a server's clock, store, limits, addresses and certificates",
+		Long: `Doctor looks for what would keep a server on this machine from handing out IDs, or make
+their times wrong:
+
+  clock        whether it is synchronized, is being set, and agrees with the store's and
+               with those of other servers
+  store        whether it answers, how fast, and what its settings endanger
+  members      the versions of the servers of the store
+  file system  the free space of a store that is a directory
+  limits       how many files a process may open
+  address      whether the server can listen, or does
+  TLS          when its certificates expire
+
+Run it as the user of the server, with the same FIRN_… variables and --config: it takes
+what "firn serve" would. It changes nothing. Where something needs fixing, it says what to
+do, and exits with 1.`,
+		Example: `  firn doctor
+  sudo -u firn firn doctor --config /etc/firn/firn.yaml
+  firn doctor --json | jq '.[] | select(.level == "fix")'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, flags := servingFlags()
+			s.config = configFile
+			if store != "" {
+				if err := flags.Set("store", store); err != nil {
+					return misuse("", "--store: %w", err)
+				}
+			}
+			wrong, err := s.load(a, flags)
+			if err == nil {
+				err = wrong.error(s.from)
+			}
+			if err != nil {
+				return err
+			}
+			return a.doctor(cmd.Context(), s, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&configFile, "config", "", "`FILE` of the server's configuration (default $"+configEnv+")")
+	storeVar(cmd, &store)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+// examination bounds how long the checks may take.
+const examination = time.Minute
+
+// doctor makes the checks of a server and prints what was found.
+func (a *app) doctor(ctx context.Context, s *serving, asJSON bool) error {
+	ctx, cancel := context.WithTimeout(ctx, examination)
+	defer cancel()
+	c := doctor.Config{Version: buildOf().Version, Listen: s.listen, Connections: s.maxConns, Now: a.now}
+	for _, more := range s.listenOf {
+		if more != "" {
+			c.Listen = append(c.Listen, more)
+		}
+	}
+	for _, file := range []string{s.tls.Cert, s.tls.ClientCA} {
+		if file != "" {
+			c.Certificates = append(c.Certificates, file)
+		}
+	}
+	if s.node == "" || s.store != "" {
+		var makes bool
+		c.Directory, makes = a.directoryOf(s.store)
+		if _, err := os.Lstat(filepath.Join(c.Directory, "firn-store")); makes && errors.Is(err, fs.ErrNotExist) {
+			c.Missing = true
+		}
+	}
+	if (s.node == "" || s.store != "") && !c.Missing {
+		c.Store, c.StoreError = a.openStore(ctx, s.store, false, storeNews{
+			warn:    func(text string) { c.Warnings = append(c.Warnings, text) },
+			created: func(string) {},
+			another: func(string, string) {},
+		})
+		var e *exitError
+		if errors.As(c.StoreError, &e) {
+			c.StoreHint = e.hint
+		}
+		if c.Store != nil {
+			defer c.Store.Close()
+		}
+	}
+	found := doctor.Run(ctx, c)
+	if err := a.printFindings(found, asJSON); err != nil {
+		return err
+	}
+	for _, f := range found {
+		if f.Level == doctor.Fix {
+			return answerNo()
+		}
+	}
+	return nil
+}
+
+// printFindings prints each on a line, and what to do below it.
+func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
+	if asJSON {
+		text, err := json.MarshalIndent(found, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.stdout, "%s\n", text)
+		return err
+	}
+	var b strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&b, "%-7s  %-11s  %s\n", f.Level, f.Check, f.Text)
+		if f.Fix != "" {
+			fmt.Fprintf(&b, "%-7s  %-11s  → %s\n", "", "", f.Fix)
+		}
+	}
+	_, err := fmt.Fprint(a.stdout, b.String())
+	return err
+}
+
+// directoryOf is the directory of a store, or "" if it is not one, and whether serve makes a
+// store in it where there is none.
+func (a *app) directoryOf(url string) (path string, makes bool) {
+	if url == "" {
+		url = a.getenv(storeEnv)
+	}
+	switch rest, isDir := strings.CutPrefix(url, "dir:"); {
+	case isDir:
+		path, query, _ := strings.Cut(rest, "?")
+		return path, strings.Contains(query, "create=true")
+	case url == "" && a.container() == "":
+		path, err := a.ownPath()
+		return path, err == nil
+	case url == machineStore:
+		path, _ = a.machinePath() // which an administrator makes
+	}
+	return path, false
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/server/listen"
+)
+
+func newHealth(a *app) *cobra.Command {
+	var live bool
+	var configFile string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "health [ADDRESS]",
+		Short: "Check that a server on this machine is ready",
+		Long: `Health asks a server for /readyz, and exits with 0 if it is ready, 1 if it answers that it
+is not, and 3 if it does not answer. Containers and scripts use it where there is no curl.
+
+  firn health && echo ready
+
+ADDRESS is HOST:PORT or unix:PATH. Without it, health asks the server that "firn serve" with
+the same FIRN_… variables and the same --config would be: the first address that speaks
+HTTP. It does not verify the server's certificate, and sends no token.`,
+		Example: `  firn health
+  firn health --live
+  firn health 127.0.0.1:3476`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			address := ""
+			if len(args) > 0 {
+				address = args[0]
+			} else {
+				s, flags := servingFlags()
+				s.config = configFile
+				wrong, err := s.load(a, flags)
+				if err == nil {
+					err = wrong.error(s.from)
+				}
+				if err != nil {
+					return err
+				}
+				if address, err = s.healthAddress(); err != nil {
+					return err
+				}
+			}
+			path := "/readyz"
+			if live {
+				path = "/healthz"
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			return a.askHealth(ctx, address, path)
+		},
+	}
+	cmd.Flags().BoolVar(&live, "live", false, "ask only whether the server answers (/healthz), ready or not")
+	cmd.Flags().StringVar(&configFile, "config", "", "`FILE` of the server's configuration (default $"+configEnv+")")
+	cmd.Flags().DurationVar(&timeout, "timeout", 4*time.Second, "how long the server may take")
+	return cmd
+}
+
+// healthAddress is where the server speaks HTTP to programs on its machine.
+func (s *serving) healthAddress() (string, error) {
+	endpoints, wrong := s.endpoints()
+	if err := wrong.error(s.from); err != nil {
+		return "", err
+	}
+	for _, p := range endpoints {
+		switch {
+		case p.only != nil && !slices.Contains(p.only, listen.HTTP):
+		case p.address == nil:
+			return p.text, nil
+		case p.address.Port == 0:
+			return "", misuse("name the address: firn health HOST:PORT", "--%s %s: the server takes a free port, which only its log says", p.flag, p.text)
+		case p.address.IP == nil || p.address.IP.IsUnspecified(): // there may be no file that knows localhost
+			return fmt.Sprintf("127.0.0.1:%d", p.address.Port), nil
+		default:
+			return p.address.String(), nil
+		}
+	}
+	return "", misuse("", "the server has no address for HTTP: see --listen-http")
+}
+
+// askHealth gets a path from the server at an address, which may speak TLS.
+func (a *app) askHealth(ctx context.Context, address, path string) error {
+	network, at := "tcp", address
+	if socket, ok := strings.CutPrefix(address, "unix:"); ok {
+		network, at = "unix", socket
+	} else if !isHostPort(address) {
+		return misuse("it is HOST:PORT, such as "+defaultListen+", or unix:PATH", "%q is not an address", address)
+	}
+	client := http.Client{
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, network, at)
+			},
+			// Whoever has the address could lie about a state, no more.
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+			DisableKeepAlives: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	get := func(scheme string) (*http.Response, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://localhost"+path, nil)
+		if err != nil {
+			return nil, err
+		}
+		return client.Do(request)
+	}
+	answer, err := get("http")
+	if err == nil && answer.StatusCode == http.StatusBadRequest || err != nil && ctx.Err() == nil && !isRefused(err) {
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		answer, err = get("https")
+	}
+	if err != nil {
+		return failed("is the server running, and does it listen there? If it wants certificates from clients, let it listen on a socket too: --listen unix:PATH",
+			"the server at %s does not answer: %w", address, cause(err))
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
+	if err != nil {
+		return failed("", "the server at %s does not answer: %w", address, cause(err))
+	}
+	if answer.StatusCode == http.StatusOK {
+		_, err := fmt.Fprintln(a.stdout, strings.TrimSpace(string(body)))
+		return err
+	}
+	var problem struct{ Title, Detail string }
+	if json.Unmarshal(body, &problem) != nil || problem.Title == "" {
+		problem.Title, problem.Detail = answer.Status, "the answer is not one of Firn"
+	}
+	return &exitError{code: exitNo, err: fmt.Errorf("the server at %s is not ready: %s: %s", address, problem.Title, problem.Detail)}
+}
+
+// isRefused reports whether a connection was not made at all.
+func isRefused(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}

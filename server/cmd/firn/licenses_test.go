@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestLicenses: firn version --licenses has a license of every module that the program
+// contains, of Go, and of what the console has of others.
+func TestLicenses(t *testing.T) {
+	a, stdout, _ := serveApp(t)
+	if code := run(t.Context(), a, []string{"version", "--licenses"}); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	lines := make(map[string]bool)
+	for line := range strings.Lines(stdout.String()) {
+		lines[strings.TrimSpace(line)] = true
+	}
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".")
+	cmd.Env, cmd.Stderr = append(os.Environ(), "GOWORK=off"), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for module := range strings.Lines(string(out)) {
+		module = strings.TrimSpace(module)
+		if module == "" || strings.HasPrefix(module, "github.com/firnid/firn") {
+			continue
+		}
+		n++
+		if !lines[module] {
+			t.Errorf("licenses.txt has no license of %s: make licenses", module)
+		}
+	}
+	if n < 10 {
+		t.Errorf("%d modules are listed: the test does not see all", n)
+	}
+	for _, name := range []string{"Firn", "Go, its runtime and standard library", "htmx-2.0.11, of the console"} {
+		if !lines[name] {
+			t.Errorf("licenses.txt has no license of %s", name)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func newMan(a *app) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "man [COMMAND]",
+		Short: "Print a manual page",
+		Long: `Man prints the manual page of a command, or that of firn, for the program man. It has
+what --help shows. Packages of Firn install the pages.`,
+		Example: `  firn man serve | man -l -
+  firn man --dir ~/.local/share/man/man1`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			switch {
+			case err != nil:
+				return misuse("firn help lists the commands", "%w", err)
+			case len(rest) > 0:
+				return noCommand(of, rest[0])
+			case dir == "":
+				return writePage(a.stdout, of)
+			case len(args) > 0:
+				return misuse("--dir writes the pages of all commands", "--dir and %q exclude each other", args[0])
+			}
+			return writePages(dir, cmd.Root())
+		},
+	}
+	cmd.Flags().Var(&value[string]{&dir, notEmpty, nil, "DIR"}, "dir", "write the pages of all commands to files in `DIR`")
+	return cmd
+}
+
+// writePages writes the page of a command and those below it to files of a directory.
+func writePages(dir string, cmd *cobra.Command) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return failed("", "%w", err)
+	}
+	var page strings.Builder
+	if err := writePage(&page, cmd); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, pageName(cmd)+".1"), []byte(page.String()), 0o644); err != nil {
+		return failed("", "%w", err)
+	}
+	for _, sub := range subcommands(cmd) {
+		if err := writePages(dir, sub); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pageName is firn-node-list for firn node list.
+func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+// subcommands are those that have a page.
+func subcommands(cmd *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() || c.Name() == "help" })
+}
+
+// writePage writes the manual page of one command in the language of man(7). It has no
+// date, so that a version's page is always the same. The text of a command's help is
+// plain, not Markdown, which is what the generators that come with cobra read.
+func writePage(w io.Writer, cmd *cobra.Command) error {
+	p := &page{}
+	cmd.InitDefaultHelpFlag()
+	p.line(`.TH "%s" 1 "" "firn %s" "Firn"`, roff(strings.ToUpper(pageName(cmd))), roff(buildOf().Version))
+	p.line(".SH NAME")
+	p.line(`%s \- %s`, roff(pageName(cmd)), roff(cmd.Short))
+	p.line(".SH SYNOPSIS")
+	p.line(`\fB%s\fR`, roff(cmd.UseLine()))
+	p.line(".SH DESCRIPTION")
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short + "."
+	}
+	p.text(long)
+	subs := subcommands(cmd)
+	if len(subs) > 0 {
+		p.line(".SH COMMANDS")
+		for _, sub := range subs {
+			p.line(".TP\n\\fB%s\\fR(1)", roff(pageName(sub)))
+			p.line("%s", roff(sub.Short))
+		}
+	}
+	if cmd.HasAvailableFlags() {
+		p.line(".SH OPTIONS")
+		cmd.Flags().VisitAll(p.flag)
+	}
+	if cmd.Example != "" {
+		p.line(".SH EXAMPLES")
+		p.text(cmd.Example)
+	}
+	if cmd.HasParent() {
+		p.line(".SH SEE ALSO")
+		p.line(`\fB%s\fR(1)`, roff(pageName(cmd.Parent())))
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// A page is a manual page that is being written.
+type page struct{ strings.Builder }
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// text writes paragraphs. Lines that are indented stay as they are.
+func (p *page) text(text string) {
+	verbatim := false
+	set := func(to bool) {
+		switch {
+		case to && !verbatim:
+			p.line(".PP\n.RS 4\n.nf")
+		case !to && verbatim:
+			p.line(".fi\n.RE")
+		}
+		verbatim = to
+	}
+	blank := true
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" {
+			blank = true
+			continue
+		}
+		was := verbatim
+		set(strings.HasPrefix(line, "  "))
+		switch {
+		case blank && verbatim && was:
+			p.line("")
+		case blank && !verbatim, was && !verbatim:
+			p.line(".PP")
+		}
+		blank = false
+		p.line("%s", roff(strings.TrimPrefix(line, "  ")))
+	}
+	set(false)
+}
+
+// flag writes what --help shows of a flag.
+func (p *page) flag(f *pflag.Flag) {
+	if f.Hidden {
+		return
+	}
+	kind, usage := pflag.UnquoteUsage(f)
+	name := `\fB\-\-` + roff(f.Name) + `\fR`
+	if f.Shorthand != "" {
+		name = `\fB\-` + roff(f.Shorthand) + `\fR, ` + name
+	}
+	if kind != "" {
+		name += ` \fI` + roff(kind) + `\fR`
+	}
+	switch f.DefValue {
+	case "", "0", "0s", "false", "[]":
+	default:
+		usage += " (default " + f.DefValue + ")"
+	}
+	p.line(".TP\n%s", name)
+	p.line("%s", roff(usage))
+}
+
+// roffSpecial are the characters that mean something else to man, or that it replaces
+// by others that a shell does not know.
+var roffSpecial = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)
+
+// roff is a line of plain text.
+func roff(line string) string {
+	line = roffSpecial.Replace(line)
+	if strings.HasPrefix(line, ".") {
+		line = `\&` + line
+	}
+	return line
+}

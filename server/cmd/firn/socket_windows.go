@@ -1,0 +1,11 @@
+package main
+
+import (
+	"io/fs"
+	"net"
+)
+
+// listenWithMode listens on a socket. Windows has no modes: the directory has rights.
+func listenWithMode(path string, _ fs.FileMode) (net.Listener, error) {
+	return net.Listen("unix", path)
+}

@@ -1,0 +1,273 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/tlsconf"
+)
+
+// guarded serves with TLS until the test ends, with a file of tokens if there is a text for
+// it. It returns the server, its address, what a client with a certificate needs, and the
+// directory of the files.
+func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, string, *tls.Config, string) {
+	t.Helper()
+	dir := t.TempDir()
+	client := nettest.Certificates(t, dir)
+	files := tlsconf.Files{Cert: filepath.Join(dir, "server.crt"), Key: filepath.Join(dir, "server.key"), ClientCA: filepath.Join(dir, "ca.crt")}
+	if f != nil {
+		f(&files)
+	}
+	c := Config{Static: new(service.StaticConfig)}
+	var err error
+	if c.TLS, err = tlsconf.Load(files, nil); err != nil {
+		t.Fatal(err)
+	}
+	if tokens != "" {
+		path := filepath.Join(dir, "tokens.yaml")
+		if err := os.WriteFile(path, []byte(tokens), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c.Tokens, err = auth.Open(path, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := nettest.Listen(t)
+	go s.Serve(Listener{Listener: l})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.Shutdown(ctx)
+	})
+	return s, l.Addr().String(), client, dir
+}
+
+// asking are the ways to ask for an ID, or for what an administrator sees, with some values
+// of Authorization. Each keeps its connection, and returns whether it was let in.
+func asking(t *testing.T, address string, c *tls.Config) map[string]func(values ...string) bool {
+	t.Helper()
+	get := func(method, path, accept string) func(...string) bool {
+		// One connection for each, as one that is refused may not be used again.
+		web := &http.Client{Transport: &http.Transport{TLSClientConfig: c.Clone()}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		t.Cleanup(web.CloseIdleConnections)
+		return func(values ...string) bool {
+			r, err := http.NewRequest(method, "https://"+address+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header["Authorization"] = values
+			r.Header.Set("Accept", accept)
+			resp, err := web.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body) // or the connection is not used again
+			resp.Body.Close()
+			return resp.StatusCode == 200
+		}
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(credentials.NewTLS(c.Clone())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	secure, err := tls.Dial("tcp", address, c.Clone())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = secure.Close() })
+	in := bufio.NewReader(secure)
+	command := func(text string) string {
+		_ = secure.SetDeadline(time.Now().Add(20 * time.Second))
+		fmt.Fprint(secure, text+"\r\n")
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return err.Error()
+		}
+		if strings.HasPrefix(line, "$") {
+			_, _ = in.ReadString('\n')
+		}
+		return line
+	}
+	return map[string]func(values ...string) bool{
+		"HTTP":    get("POST", "/v1/sequencers/orders/next", "*/*"),
+		"console": get("GET", "/inspect", "text/html"),
+		"gRPC": func(values ...string) bool {
+			ctx := t.Context()
+			for _, v := range values {
+				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", v)
+			}
+			_, err := firnv1.NewIDsClient(conn).Next(ctx, &firnv1.NextRequest{Sequencer: "orders"})
+			if err != nil && status.Code(err) != codes.Unauthenticated {
+				t.Errorf("gRPC: %v", err)
+			}
+			return err == nil
+		},
+		"RESP": func(values ...string) bool {
+			for _, v := range values {
+				if got := command("AUTH " + strings.TrimPrefix(v, "Bearer ")); !strings.HasPrefix(got, "+OK") {
+					return false
+				}
+			}
+			return strings.HasPrefix(command("NEXT orders"), "$")
+		},
+	}
+}
+
+// TestOneRule: what a client shows means the same over each protocol. One that shows a
+// token, whatever is wrong with it, is not let in by its certificate.
+func TestOneRule(t *testing.T) {
+	token, hash := auth.NewToken()
+	_, address, client, _ := guarded(t, "tokens:\n- {name: a, role: generate, sha256: "+hash+"}\n- {name: mesh, role: admin, cn: client.example}\n", nil)
+	ask := asking(t, address, client)
+	for _, row := range []struct {
+		values []string
+		want   bool
+	}{
+		{nil, true},
+		{[]string{"Bearer " + token}, true},
+		{[]string{"Bearer firn_wrong"}, false},
+		{[]string{"Bearer "}, false},
+		{[]string{""}, false},
+		{[]string{"Basic " + token}, false},
+		{[]string{"Bearer " + token, "Bearer " + token}, false},
+	} {
+		for protocol, ask := range ask {
+			if protocol == "RESP" && len(row.values) > 0 && (len(row.values) > 1 || !strings.HasPrefix(row.values[0], "Bearer firn_")) {
+				continue // it has no schemes, and AUTH may be repeated
+			}
+			if protocol == "console" && row.want && len(row.values) > 0 {
+				continue // it wants a token once, and then a session
+			}
+			if got := ask(row.values...); got != row.want {
+				t.Errorf("%s with %q: let in: %t, want %t", protocol, row.values, got, row.want)
+			}
+		}
+	}
+}
+
+// TestOpenConnections: a connection that is open does not keep a certificate whose
+// authority was removed, over any protocol.
+func TestOpenConnections(t *testing.T) {
+	for what, tokens := range map[string]string{"tokens": "tokens:\n- {name: mesh, role: admin, cn: client.example}\n", "certificates alone": ""} {
+		t.Run(what, func(t *testing.T) {
+			s, address, client, dir := guarded(t, tokens, func(f *tlsconf.Files) { f.Require = tokens == "" })
+			ask := asking(t, address, client)
+			for protocol, ask := range ask {
+				if !ask() {
+					t.Errorf("%s: not let in", protocol)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(dir, "ca.crt"), nettest.NewAuthority(t).PEM(t), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(filepath.Join(dir, "ca.crt"), time.Time{}, time.Now().Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			s.Reload()
+			for protocol, ask := range ask {
+				if ask() {
+					t.Errorf("%s: let in with a certificate of an authority that was removed", protocol)
+				}
+			}
+		})
+	}
+}
+
+// TestCertificateOnly: without a file of tokens, a certificate takes IDs, and sees and
+// changes nothing.
+func TestCertificateOnly(t *testing.T) {
+	_, address, client, _ := guarded(t, "", func(f *tlsconf.Files) { f.Require = true })
+	for protocol, ask := range asking(t, address, client) {
+		if !ask() {
+			t.Errorf("%s: not let in", protocol)
+		}
+	}
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: client}}
+	defer web.CloseIdleConnections()
+	for _, row := range []struct{ method, path string }{
+		{"GET", "/metrics"}, {"GET", "/v1/sequencers"}, {"GET", "/v1/members"}, {"PUT", "/v1/sequencers/x"}, {"DELETE", "/v1/sequencers/orders"},
+	} {
+		r, err := http.NewRequest(row.method, "https://"+address+row.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := web.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusForbidden {
+			t.Errorf("%s %s: %s, want 403", row.method, row.path, resp.Status)
+		}
+	}
+}
+
+// TestFewFiles: connections that the system does not give are logged once, and others
+// after them are served.
+func TestFewFiles(t *testing.T) {
+	var log strings.Builder
+	l := &exhausted{Listener: nettest.Listen(t), fails: 20}
+	s, err := New(Config{Static: new(service.StaticConfig), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(Listener{Listener: l}) }()
+	resp, err := http.Get("http://" + l.Addr().String() + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-served
+	if n := strings.Count(log.String(), "no connection accepted"); n != 1 {
+		t.Errorf("%d lines of %d connections that were not accepted, want 1:\n%s", n, 20, log.String())
+	}
+}
+
+// An exhausted listener fails some times as one does whose process has too many files open.
+type exhausted struct {
+	net.Listener
+	fails int
+}
+
+func (l *exhausted) Accept() (net.Conn, error) {
+	if l.fails--; l.fails >= 0 {
+		return nil, tooManyFiles{}
+	}
+	return l.Listener.Accept()
+}
+
+type tooManyFiles struct{}
+
+func (tooManyFiles) Error() string   { return "accept: too many open files" }
+func (tooManyFiles) Temporary() bool { return true }
+func (tooManyFiles) Timeout() bool   { return false }

@@ -1,0 +1,22 @@
+//go:build linux || darwin
+
+package doctor
+
+import "syscall"
+
+// freeBytes is how much a user other than root may still write.
+func freeBytes(dir string) (uint64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return uint64(s.Bavail) * uint64(s.Bsize), nil
+}
+
+// openFiles is how many files a process may open. Go raises the soft limit to the hard
+// one when it starts.
+func openFiles() (uint64, error) {
+	var l syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l)
+	return uint64(l.Cur), err
+}

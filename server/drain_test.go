@@ -1,0 +1,113 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
+)
+
+// TestDrainLosesNothing: clients behind a balancer, which heeds /readyz for new connections
+// alone, lose no request when a server drains and stops, over HTTP and gRPC, although all
+// of them keep their connections.
+func TestDrainLosesNothing(t *testing.T) {
+	const clients = 20
+	begin := func() (*Server, string) {
+		s, err := New(Config{Static: new(service.StaticConfig)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := nettest.Listen(t)
+		go s.Serve(Listener{Listener: l})
+		t.Cleanup(func() { _ = s.Shutdown(context.Background()) })
+		return s, l.Addr().String()
+	}
+	first, firstAt := begin()
+	_, secondAt := begin()
+	balance := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		to := firstAt
+		if r, err := http.Get("http://" + firstAt + "/readyz"); err != nil {
+			to = secondAt
+		} else {
+			if r.StatusCode != 200 {
+				to = secondAt
+			}
+			r.Body.Close()
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", to)
+	}
+	var all sync.WaitGroup
+	var failed, done atomic.Int64
+	stop := make(chan struct{})
+	run := func(ask func() error) {
+		all.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(5 * time.Millisecond):
+				}
+				if err := ask(); err != nil {
+					failed.Add(1)
+					t.Log(err)
+				}
+				done.Add(1)
+			}
+		})
+	}
+	for range clients {
+		web := &http.Client{Transport: &http.Transport{DialContext: balance}}
+		defer web.CloseIdleConnections()
+		run(func() error {
+			// A POST is not sent again by the client itself.
+			r, err := web.Post("http://localhost/v1/sequencers/orders/next", "", nil)
+			if err != nil {
+				return err
+			}
+			defer r.Body.Close()
+			_, err = io.Copy(io.Discard, r.Body)
+			return err
+		})
+		conn, err := grpc.NewClient("passthrough:///localhost", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return balance(ctx, "", "") }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		run(func() error {
+			_, err := firnv1.NewIDsClient(conn).Next(t.Context(), &firnv1.NextRequest{})
+			return err
+		})
+	}
+	for done.Load() < 10*clients {
+		time.Sleep(time.Millisecond)
+	}
+	first.Drain()
+	time.Sleep(time.Second) // the delay that --drain-delay is
+	if err := first.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for after := done.Load() + 10*clients; done.Load() < after; {
+		time.Sleep(time.Millisecond)
+	}
+	close(stop)
+	all.Wait()
+	if n := failed.Load(); n > 0 {
+		t.Errorf("%d of %d requests failed, want 0", n, done.Load())
+	}
+	if _, err := http.Get("http://" + firstAt + "/readyz"); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("the server that has stopped: %v", err)
+	}
+}

@@ -1,0 +1,321 @@
+package rpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/firnid/firn/server/nettest"
+	"github.com/firnid/firn/server/rpcapi/firnv1"
+	"github.com/firnid/firn/server/service"
+)
+
+// A counted listener counts its connections that the server has not closed.
+type counted struct {
+	net.Listener
+	open atomic.Int64
+}
+
+func (l *counted) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.open.Add(1)
+		_ = conn.(*net.TCPConn).SetWriteBuffer(64 << 10) // or the system takes MiBs of what is not read
+		conn = &countedConn{Conn: conn, l: l}
+	}
+	return conn, err
+}
+
+type countedConn struct {
+	net.Conn
+	l    *counted
+	once sync.Once
+}
+
+func (c *countedConn) Close() error {
+	c.once.Do(func() { c.l.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// listening serves until the test ends.
+func listening(t *testing.T, c Config) *counted {
+	t.Helper()
+	l, s := &counted{Listener: nettest.Listen(t)}, NewServer(c)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.Shutdown(ctx) // an attacker's calls may be cut off
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// A raw is a client that speaks HTTP/2 as no library would.
+type raw struct {
+	t    *testing.T
+	conn net.Conn
+	next uint32
+}
+
+// frameOf is a frame of HTTP/2.
+func frameOf(kind, flags byte, stream uint32, payload []byte) []byte {
+	b := frame(kind, flags, stream, len(payload))
+	copy(b[frameHeaderLen:], payload)
+	return b
+}
+
+// dialRaw connects. The windows of the client are as large as they can be, so that only the
+// server's own limits hold it back.
+func dialRaw(t *testing.T, l *counted) *raw {
+	t.Helper()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	r := &raw{t, conn, 1}
+	hello := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" +
+		string(frameOf(4, 0, 0, []byte{0, 4, 0x7f, 0xff, 0xff, 0xff})) + // SETTINGS_INITIAL_WINDOW_SIZE
+		string(frameOf(8, 0, 0, []byte{0x40, 0, 0, 0})) // WINDOW_UPDATE of the connection
+	if _, err := io.WriteString(conn, hello); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// call sends the head of a call, and its message if there is one.
+func (r *raw) call(method string, m proto.Message, headers ...string) (stream uint32, err error) {
+	var block []byte
+	all := append([]string{":method", "POST", ":scheme", "http", ":path", method, ":authority", "localhost", "content-type", "application/grpc", "te", "trailers"}, headers...)
+	for _, pair := range slices.Collect(slices.Chunk(all, 2)) {
+		block = append(block, 0) // a literal that is not kept
+		for _, text := range pair {
+			block = append(append(block, byte(len(text))), text...)
+		}
+	}
+	stream = r.next
+	r.next += 2
+	out := frameOf(frameHeaders, 4, stream, block) // END_HEADERS
+	if m != nil {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		out = append(out, frameOf(frameData, 0, stream, append([]byte{0, 0, 0, 0, byte(len(b))}, b...))...)
+	}
+	_, err = r.conn.Write(out)
+	return stream, err
+}
+
+// closedWithin reports whether the server closes the connection in so long. Frames that
+// come meanwhile are read and not answered.
+func (r *raw) closedWithin(d time.Duration) bool {
+	_ = r.conn.SetReadDeadline(time.Now().Add(d))
+	_, err := io.Copy(io.Discard, r.conn)
+	return !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// heap is how many bytes are in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+// TestStreamsNotRead: ten connections with as many streams as there can be, whose clients
+// give all credit and read nothing, cost little, whatever size their messages have; and the
+// connections end.
+func TestStreamsNotRead(t *testing.T) {
+	const most = 100 << 20
+	const write = time.Second
+	for _, batch := range []uint32{1, maxBatch} {
+		t.Run(fmt.Sprint(batch), func(t *testing.T) {
+			s := &slow{free: make(chan struct{})}
+			close(s.free)
+			l := listening(t, Config{Backend: s, Limits: service.Limits{Write: write}})
+			before := heap()
+			for range 10 {
+				r := dialRaw(t, l)
+				for range maxStreams {
+					if _, err := r.call("/firn.v1.IDs/Stream", &firnv1.StreamRequest{Credit: maxCredit, Batch: batch}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			used := uint64(0)
+			for begin := time.Now(); l.open.Load() > 0 || s.given.Load() == 0; time.Sleep(write / 10) {
+				if time.Since(begin) > 30*write {
+					t.Fatalf("%d connections are open that have not been read for %v; %d IDs were made", l.open.Load(), 30*write, s.given.Load())
+				}
+				now := heap()
+				used = max(used, now-min(before, now))
+			}
+			if used > most {
+				t.Errorf("10 connections that are not read cost %d MiB, want %d at most", used>>20, most>>20)
+			}
+			t.Logf("report: batches of %d: 10 connections of 100 streams that are not read cost %d MiB", batch, used>>20)
+		})
+	}
+}
+
+// TestStreamNotRead: a stream that is not read ends at the write timeout, and the others of
+// its connection continue.
+func TestStreamNotRead(t *testing.T) {
+	s := &slow{free: make(chan struct{})}
+	close(s.free)
+	l := listening(t, Config{Backend: s, Limits: service.Limits{Write: time.Second}})
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ids := firnv1.NewIDsClient(conn)
+	unread, err := ids.Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unread.Send(&firnv1.StreamRequest{Credit: maxCredit, Batch: maxBatch})
+	other, err := ids.Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Send(&firnv1.StreamRequest{Credit: 1})
+	for begin := time.Now(); time.Since(begin) < 4*time.Second; time.Sleep(50 * time.Millisecond) {
+		if _, err := other.Recv(); err != nil {
+			t.Fatalf("a stream that is read has ended after %v: %v", time.Since(begin), err)
+		}
+		_ = other.Send(&firnv1.StreamRequest{Credit: 1})
+	}
+	for err == nil {
+		_, err = unread.Recv()
+	}
+	wantCode(t, "unread", err, codes.Unavailable, "busy")
+}
+
+// TestStrangers: a client that is not known has few calls at once, and its connection ends
+// soon, whatever it leaves unsaid; one that is known is not held back by that.
+func TestStrangers(t *testing.T) {
+	const read = time.Second
+	l := listening(t, Config{Backend: static(t, "default"), Auth: needs{}, Limits: service.Limits{Read: read}})
+	for what, do := range map[string]func(r *raw) error{
+		"it says nothing": func(*raw) error { return nil },
+		"calls without a message": func(r *raw) (err error) {
+			for range maxStreams {
+				if _, err = r.call("/firn.v1.IDs/Next", nil); err != nil {
+					return err
+				}
+			}
+			return err
+		},
+		"health checks without a message": func(r *raw) (err error) {
+			for range maxStreams {
+				if _, err = r.call("/grpc.health.v1.Health/Check", nil); err != nil {
+					return err
+				}
+			}
+			return err
+		},
+		"a watch": func(r *raw) error {
+			_, err := r.call("/grpc.health.v1.Health/Watch", &firnv1.GetRequest{})
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			r := dialRaw(t, l)
+			if err := do(r); err != nil {
+				t.Fatal(err)
+			}
+			if !r.closedWithin(10 * read) {
+				t.Error("the connection is open")
+			}
+		})
+	}
+	t.Run("a known client", func(t *testing.T) {
+		t.Parallel()
+		r := dialRaw(t, l)
+		for range maxStreams {
+			if _, err := r.call("/firn.v1.IDs/Next", &firnv1.NextRequest{}, "authorization", "Bearer generate default"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r.closedWithin(3 * read) {
+			t.Error("the connection of a known client was closed")
+		}
+	})
+}
+
+// TestMessageNeverComes: a call whose message does not come ends, also of a client that is
+// known, and its connection continues.
+func TestMessageNeverComes(t *testing.T) {
+	var calls atomic.Int64
+	const read = time.Second
+	l := listening(t, Config{Backend: seeing(func(context.Context) { calls.Add(1) }), Limits: service.Limits{Read: read}})
+	r := dialRaw(t, l)
+	ended := make(map[uint32]bool)
+	for _, method := range []string{"/firn.v1.IDs/Next", "/firn.v1.IDs/Stream"} {
+		stream, err := r.call(method, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended[stream] = false
+	}
+	_ = r.conn.SetReadDeadline(time.Now().Add(20 * read))
+	var in frames
+	for open, buf := len(ended), make([]byte, 4<<10); open > 0; {
+		n, err := r.conn.Read(buf)
+		if err != nil {
+			t.Fatalf("%d calls without a message are open: %v", open, err)
+		}
+		in.parse(buf[:n], func(kind, flags byte, stream uint32) {
+			done, ours := ended[stream]
+			if ours && !done && (kind == frameReset || kind == frameHeaders && flags&flagEndStream != 0) {
+				ended[stream] = true
+				open--
+			}
+		})
+	}
+	if calls.Load() != 0 {
+		t.Errorf("%d calls reached the sequencers", calls.Load())
+	}
+}
+
+// TestRapidReset: a client that begins calls to reset them loses its connection.
+func TestRapidReset(t *testing.T) {
+	l := listening(t, Config{Backend: static(t, "default")})
+	r := dialRaw(t, l)
+	go func() {
+		for range 10 * maxResets {
+			stream, err := r.call("/firn.v1.IDs/Next", &firnv1.NextRequest{})
+			if err != nil {
+				return
+			}
+			if _, err := r.conn.Write(frameOf(frameReset, 0, stream, []byte{0, 0, 0, 8})); err != nil { // CANCEL
+				return
+			}
+		}
+	}()
+	if !r.closedWithin(20 * time.Second) {
+		t.Error("the connection is open")
+	}
+}

@@ -1,0 +1,116 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/sequencer"
+)
+
+// A reopeningSource is the source of a sequencer. One that was closed because it was idle
+// is opened again. When the sequencer was purged and created again with another layout, its
+// error is returned, and the next call for the name opens it as it is now.
+type reopeningSource[I firn.AnyID[I]] struct {
+	member member[I]
+	c      *Cluster
+	name   string
+	o      *opening
+	ask    asking[I]
+}
+
+// A member is a sequencer.Sequencer or a sequencer.Sequencer128.
+type member[I firn.AnyID[I]] interface {
+	firn.SourceOf[I]
+	Trier[I]
+	Layout() firn.Layout
+	Attach(context.Context) error
+	Close(context.Context) error
+	Stats() sequencer.Stats
+	State() sequencer.State
+}
+
+// An asking is the method of Peers for one size of IDs.
+type asking[I firn.AnyID[I]] func(p Peers, ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.BatchOf[I], error)
+
+// sourceOf makes the source of a sequencer that was opened, and notes the rest of it in o.
+func sourceOf[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I], ask asking[I]) *reopeningSource[I] {
+	o.q.Layout, o.attach, o.close, o.stats, o.state = q.Layout(), q.Attach, q.Close, q.Stats, q.State
+	return &reopeningSource[I]{member: q, c: c, name: name, o: o, ask: ask}
+}
+
+// NextBatch takes what is free. Otherwise it waits, for the store no longer than is of
+// use, and asks other servers if this one has lost its node ID.
+func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
+	if err = ctx.Err(); err == nil {
+		b, err = r.TryNextBatch(n)
+	}
+	if err != nil && isWait(err) {
+		err = r.c.patience.during(ctx, need{writes: true, over: r.o.lapsed}, func(ctx context.Context) error {
+			b, err = r.member.NextBatch(ctx, n)
+			return r.seen(err)
+		})
+	}
+	if errors.Is(err, sequencer.ErrClosed) {
+		return r.reopened(ctx, n, err)
+	}
+	if peers := r.c.c.Peers; peers != nil && errors.Is(err, grant.ErrNodesExhausted) && !Forwarded(ctx) {
+		return r.ask(peers, ctx, r.name, r.o.q.Layout, n, err)
+	}
+	return b, err
+}
+
+// reopened takes IDs of the sequencer as it is open now, if another opening has replaced
+// that of r; closed is the error of r.
+func (r *reopeningSource[I]) reopened(ctx context.Context, n int, closed error) (b firn.BatchOf[I], err error) {
+	q, err := r.c.Sequencer(ctx, r.name)
+	if err != nil {
+		return b, err
+	}
+	source, _ := any(q.Source).(firn.SourceOf[I])
+	if q.Source128 != nil {
+		source, _ = any(q.Source128).(firn.SourceOf[I])
+	}
+	switch {
+	case source == firn.SourceOf[I](r), source == nil:
+		return b, closed
+	case q.Layout != r.o.q.Layout:
+		return b, fmt.Errorf("%w: sequencer %s has layout %s now, not %s", grant.ErrMismatch, r.name, q.Layout, r.o.q.Layout)
+	}
+	return source.NextBatch(ctx, n)
+}
+
+// isWait reports whether a call that does not wait has this error where others wait.
+func isWait(err error) bool {
+	return errors.Is(err, firn.ErrExhausted) || errors.Is(err, sequencer.ErrNotYet) || errors.As(err, new(*firn.ClockError)) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// TryNextBatch is that of the sequencer, for IDs that are free.
+func (r *reopeningSource[I]) TryNextBatch(n int) (firn.BatchOf[I], error) {
+	b, err := r.member.TryNextBatch(n)
+	return b, r.seen(err)
+}
+
+// TryNext is that of the sequencer, for one ID that is free.
+func (r *reopeningSource[I]) TryNext() (I, error) {
+	id, err := r.member.TryNext()
+	return id, r.seen(err)
+}
+
+// seen returns the error of a call, and retires a sequencer that was created again.
+func (r *reopeningSource[I]) seen(err error) error {
+	if errors.Is(err, grant.ErrMismatch) {
+		r.c.retire(r.name, r.o)
+	}
+	return err
+}
+
+// lapsed reports whether no window is open.
+func (o *opening) lapsed() bool {
+	s := o.state()
+	return s.Phase != sequencer.Attached && s.Phase != sequencer.Losing || !s.Until.After(time.Now())
+}

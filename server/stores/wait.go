@@ -1,0 +1,225 @@
+package stores
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/firnid/firn/grant"
+)
+
+// isNetwork reports whether err is one of a network that may work later, and not one of
+// settings: a name that is not known yet, a refused connection, a timeout.
+func isNetwork(err error) bool {
+	var (
+		certificate *tls.CertificateVerificationError
+		authority   x509.UnknownAuthorityError
+		hostname    x509.HostnameError
+		alert       tls.AlertError
+		plain       tls.RecordHeaderError
+		network     net.Error
+	)
+	switch {
+	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &alert), errors.As(err, &plain):
+		return false
+	}
+	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn)
+}
+
+// OpenOrWait opens a store as open does. If that says that the store is unreachable, it
+// returns a Store nevertheless, and tries again until Close. Until open has succeeded, calls
+// of that Store fail at once with the last reason, and match grant.ErrNotSent; the log is
+// told at the beginning, at the end and once a minute.
+//
+// If open fails otherwise in the meantime, such as by a refused password, failed is called
+// once and the Store stays unreachable.
+func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, error), log *slog.Logger, failed func(error)) (grant.Store, error) {
+	s, err := open(ctx)
+	var e *Error
+	if err == nil || !errors.As(err, &e) || !e.Unreachable {
+		return s, err
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	w := &waiting{open: open, log: log, failed: failed, end: end, ended: make(chan struct{}), err: err}
+	log.Warn("store unreachable: starting without it, and trying again", "error", err, "hint", e.Hint)
+	go w.run(life)
+	return w, nil
+}
+
+// A waiting is a Store that is opened in the background.
+//
+// It has all optional interfaces. The stores that can be waited for have them too, but for
+// Watcher, whose channel may be closed at once.
+type waiting struct {
+	open   func(context.Context) (grant.Store, error)
+	log    *slog.Logger
+	failed func(error)
+	end    context.CancelFunc
+	ended  chan struct{} // closed when run has returned
+
+	mu    sync.Mutex // guards what follows
+	store grant.Store
+	err   error // why there is none yet
+}
+
+// The first pause between two attempts, the longest, and how often the log hears of them.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+	remindEvery  = time.Minute
+)
+
+func (w *waiting) run(ctx context.Context) {
+	defer close(w.ended)
+	begin := time.Now()
+	reminded, pause := begin, firstPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, longestPause)
+		s, err := w.open(ctx)
+		var e *Error
+		switch {
+		case err == nil:
+			w.set(s)
+			w.log.Info("store reachable", "after", time.Since(begin).Round(time.Millisecond).String())
+			return
+		case ctx.Err() != nil:
+			return
+		case !errors.As(err, &e) || !e.Unreachable:
+			w.note(err)
+			w.failed(err)
+			return
+		}
+		w.note(err)
+		if now := time.Now(); now.Sub(reminded) >= remindEvery {
+			reminded = now
+			w.log.Warn("store still unreachable", "for", now.Sub(begin).Round(time.Second).String(), "error", err, "hint", e.Hint)
+		}
+	}
+}
+
+func (w *waiting) set(s grant.Store) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.store = s
+}
+
+func (w *waiting) note(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.err = err
+}
+
+// get is the store once it is open.
+func (w *waiting) get() (grant.Store, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.store == nil {
+		return nil, fmt.Errorf("%w: not opened yet: %w", grant.ErrNotSent, w.err)
+	}
+	return w.store, nil
+}
+
+// part is the store as one of its optional interfaces.
+func part[T any](w *waiting) (t T, err error) {
+	s, err := w.get()
+	if err != nil {
+		return t, err
+	}
+	t, ok := grant.As[T](s)
+	if !ok {
+		return t, errors.ErrUnsupported
+	}
+	return t, nil
+}
+
+func (w *waiting) Get(ctx context.Context, key string) ([]byte, error) {
+	s, err := w.get()
+	if err != nil {
+		return nil, err
+	}
+	return s.Get(ctx, key)
+}
+
+func (w *waiting) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	s, err := w.get()
+	if err != nil {
+		return false, err
+	}
+	return s.CAS(ctx, key, old, next)
+}
+
+func (w *waiting) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
+	s, err := w.get()
+	if err != nil {
+		return err
+	}
+	return s.List(ctx, prefix, yield)
+}
+
+func (w *waiting) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
+	s, err := part[grant.MultiGetter](w)
+	if err != nil {
+		return nil, err
+	}
+	return s.GetMany(ctx, keys)
+}
+
+func (w *waiting) Watch(ctx context.Context, key string) <-chan struct{} {
+	s, err := part[grant.Watcher](w)
+	if err != nil {
+		nothing := make(chan struct{})
+		close(nothing)
+		return nothing
+	}
+	return s.Watch(ctx, key)
+}
+
+func (w *waiting) Lineage(ctx context.Context) (identity string, revision int64, err error) {
+	s, err := part[grant.Lineage](w)
+	if err != nil {
+		return "", 0, err
+	}
+	return s.Lineage(ctx)
+}
+
+func (w *waiting) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
+	s, err := part[grant.Clock](w)
+	if err != nil {
+		return now, 0, err
+	}
+	return s.Time(ctx)
+}
+
+// Window is the default window of the store.
+func (w *waiting) Window() time.Duration {
+	s, err := w.get()
+	if of, ok := s.(interface{ Window() time.Duration }); err == nil && ok {
+		return of.Window()
+	}
+	return 0
+}
+
+func (w *waiting) Close() error {
+	w.end()
+	<-w.ended
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.store == nil {
+		return nil
+	}
+	return w.store.Close()
+}

@@ -1,0 +1,53 @@
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestAlerts runs promtool on the rules and their tests.
+func TestAlerts(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not here (of the package prometheus)")
+	}
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		cmd := exec.CommandContext(t.Context(), promtool, args...)
+		cmd.Dir = filepath.Join(root, "deploy", "prometheus")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// TestAlertsComplete: every rule has a test in which it fires, and is of metrics that
+// there are.
+func TestAlertsComplete(t *testing.T) {
+	read := func(name string) string {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	rules, tests, metrics := read("deploy/prometheus/alerts.yaml"), read("deploy/prometheus/alerts_test.yaml"), read("docs/metrics.md")
+	names := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(rules, -1)
+	if len(names) < 5 {
+		t.Fatalf("the rules are %v", names)
+	}
+	for _, name := range names {
+		if !regexp.MustCompile(`alertname: ` + name[1] + `\n\s+exp_alerts:\n\s+- exp_labels`).MatchString(tests) {
+			t.Errorf("no test has %s fire", name[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`firn_\w+`).FindAllString(rules, -1) {
+		if !strings.Contains(metrics, "`"+m+"`") {
+			t.Errorf("a rule is of %s, which docs/metrics.md does not have", m)
+		}
+	}
+}

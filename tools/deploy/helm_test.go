@@ -1,0 +1,336 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+// root is the repository.
+const root = "../.."
+
+// chartDir is the chart.
+var chartDir = filepath.Join(root, "deploy", "helm", "firn")
+
+// An object is one of Kubernetes.
+type object map[string]any
+
+// at is what an object has at a path of keys and indices, or nil.
+func at(v any, keys ...any) any {
+	for _, k := range keys {
+		switch k := k.(type) {
+		case string:
+			m, ok := v.(map[string]any)
+			if o, is := v.(object); is {
+				m, ok = o, true
+			}
+			if !ok {
+				return nil
+			}
+			v = m[k]
+		case int:
+			list, ok := v.([]any)
+			if !ok || k >= len(list) {
+				return nil
+			}
+			v = list[k]
+		}
+	}
+	return v
+}
+
+// parse reads a file of YAML documents.
+func parse(t *testing.T, name, text string) (all []object) {
+	t.Helper()
+	for part := range strings.SplitSeq("\n"+text, "\n---") {
+		var o object
+		if err := yaml.UnmarshalStrict([]byte(part), &o); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, part)
+		}
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// render renders the chart as helm install does. The notes are among the files.
+func render(t *testing.T, values string) (objects []object, notes string) {
+	t.Helper()
+	files, err := tryRender(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if path.Base(name) == "NOTES.txt" {
+			notes = files[name]
+			continue
+		}
+		objects = append(objects, parse(t, name, files[name])...)
+	}
+	return objects, notes
+}
+
+func tryRender(values string) (map[string]string, error) {
+	chart, err := loader.Load(chartDir)
+	if err != nil {
+		return nil, err
+	}
+	var v map[string]any
+	if err := yaml.UnmarshalStrict([]byte(values), &v); err != nil {
+		return nil, err
+	}
+	release := common.ReleaseOptions{Name: "firn", Namespace: "ids", Revision: 1, IsInstall: true}
+	all, err := util.ToRenderValues(chart, v, release, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	e := engine.Engine{Strict: true}
+	return e.Render(chart, all)
+}
+
+// one is the only object of a kind.
+func one(t *testing.T, objects []object, kind string) object {
+	t.Helper()
+	var found []object
+	for _, o := range objects {
+		if o["kind"] == kind {
+			found = append(found, o)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d objects of kind %s among %v, want one", len(found), kind, kinds(objects))
+	}
+	return found[0]
+}
+
+func kinds(objects []object) (all []string) {
+	for _, o := range objects {
+		all = append(all, fmt.Sprint(o["kind"]))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// valueSets are settings of the chart that users need.
+var valueSets = map[string]string{
+	"defaults": ``,
+	"etcd":     `store: {url: "etcd://etcd-1:2379,etcd-2:2379/firn"}`,
+	"password": `store: {existingSecret: firn-store}`,
+	"secured": `
+tls: {existingSecret: firn-tls}
+tokens: {existingSecret: firn-tokens}
+serviceMonitor: {enabled: true, tokenSecret: firn-metrics, labels: {release: prometheus}}
+prometheusRule: {enabled: true}`,
+	"much": `
+replicas: 5
+config:
+  drain: {delay: 1m30s, timeout: 2500ms}
+  sequencers: {default: {layout: default}, "orders-*": {layout: hazelcast}}
+podAnnotations: {a: b}
+podLabels: {c: d}
+nodeSelector: {disk: ssd}
+tolerations: [{key: k, operator: Exists}]
+affinity: {nodeAffinity: {}}
+priorityClassName: high
+env: [{name: FIRN_LOG_LEVEL, value: debug}]
+imagePullSecrets: [{name: pull}]
+serviceAccount: {annotations: {x: z}}
+service: {annotations: {x: z}, type: LoadBalancer}`,
+	"little": `
+podDisruptionBudget: {enabled: false}
+rbac: {create: false}
+serviceAccount: {create: false, name: mine}`,
+}
+
+var buildFirn = sync.OnceValues(func() (string, error) {
+	dir, err := filepath.Abs(filepath.Join(root, "build"))
+	if err != nil {
+		return "", err
+	}
+	firn := filepath.Join(dir, "firn-of-deploy")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", firn, "./cmd/firn")
+	cmd.Dir = filepath.Join(root, "server")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("build firn: %w\n%s", err, out)
+	}
+	return firn, err
+})
+
+// checkConfig has firn itself read a configuration. Files of secrets are not here.
+func checkConfig(t *testing.T, text string) {
+	t.Helper()
+	firn, err := buildFirn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	var v map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	if at(v, "tls") != nil {
+		delete(v, "tls")
+		delete(v, "tokens")
+		v["insecure"] = true
+	}
+	data, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines = append(lines, string(data))
+	file := filepath.Join(t.TempDir(), "firn.yaml")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(context.Background(), firn, "config", "check", file).CombinedOutput(); err != nil {
+		t.Errorf("firn config check: %v\n%s\n%s", err, out, data)
+	}
+}
+
+// TestChart renders the chart with settings that users need.
+func TestChart(t *testing.T) {
+	for name, values := range valueSets {
+		t.Run(name, func(t *testing.T) {
+			objects, notes := render(t, values)
+			deployment := one(t, objects, "Deployment")
+			pod := at(deployment, "spec", "template", "spec")
+			config := fmt.Sprint(at(one(t, objects, "ConfigMap"), "data", "firn.yaml"))
+			checkConfig(t, config)
+			leases := strings.Contains(config, "store: kubernetes://ids")
+			if got, want := slices.Contains(kinds(objects), "Role"), leases && name != "little"; got != want {
+				t.Errorf("the chart makes a role: %v, want %v", got, want)
+			}
+			if strings.Contains(notes, "helm uninstall\" keeps") != leases {
+				t.Errorf("with store %q the notes are\n%s", config, notes)
+			}
+			account := fmt.Sprint(at(pod, "serviceAccountName"))
+			if want := map[string]string{"little": "mine"}[name]; account != want && (want != "" || account != "firn") {
+				t.Errorf("the service account is %q", account)
+			}
+			grace := map[string]string{"much": "103"}[name] // 90 + 3 + 10
+			if grace == "" {
+				grace = "35"
+			}
+			if got := fmt.Sprint(at(pod, "terminationGracePeriodSeconds")); got != grace {
+				t.Errorf("the grace period is %s s, want %s, which is longer than the drain", got, grace)
+			}
+			scheme := map[bool]string{true: "HTTPS", false: "HTTP"}[name == "secured"]
+			for _, probe := range []string{"livenessProbe", "readinessProbe"} {
+				if got := at(pod, "containers", 0, probe, "httpGet", "scheme"); got != scheme {
+					t.Errorf("the %s uses %v, want %s", probe, got, scheme)
+				}
+			}
+			if got := strings.Contains(config, "insecure: true"); got != (name != "secured") {
+				t.Errorf("insecure is %v in\n%s", got, config)
+			}
+			selector := at(deployment, "spec", "selector", "matchLabels")
+			for _, s := range []any{at(one(t, objects, "Service"), "spec", "selector"), at(pod, "topologySpreadConstraints", 0, "labelSelector", "matchLabels")} {
+				if !reflect.DeepEqual(s, selector) {
+					t.Errorf("a selector is %v, and that of the deployment %v", s, selector)
+				}
+			}
+		})
+	}
+}
+
+// TestChartRefusals: what would not work is an error of helm.
+func TestChartRefusals(t *testing.T) {
+	for values, want := range map[string]string{
+		`tokens: {existingSecret: x}`:      "needs tls.existingSecret",
+		`config: {drain: {delay: "soon"}}`: "is not a duration",
+	} {
+		if _, err := tryRender(values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("values %s: error %v, want one with %q", values, err, want)
+		}
+	}
+}
+
+// TestLint is helm lint.
+func TestLint(t *testing.T) {
+	for name, values := range valueSets {
+		var v map[string]any
+		if err := yaml.Unmarshal([]byte(values), &v); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range lint.RunAll(chartDir, v, "ids").Messages {
+			if m.Severity > support.InfoSev {
+				t.Errorf("%s: %v", name, m)
+			}
+		}
+	}
+}
+
+// TestAlertsOfChart: the chart has the rules of deploy/prometheus.
+func TestAlertsOfChart(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join(root, "deploy", "prometheus", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := os.ReadFile(filepath.Join(chartDir, "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(file, copied) {
+		t.Error("deploy/helm/firn/alerts.yaml differs from deploy/prometheus/alerts.yaml: copy it")
+	}
+	objects, _ := render(t, "prometheusRule: {enabled: true}")
+	var want map[string]any
+	if err := yaml.Unmarshal(file, &want); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(one(t, objects, "PrometheusRule"), "spec"); !reflect.DeepEqual(got, want) {
+		t.Errorf("the PrometheusRule has\n%v\nwant\n%v", got, want)
+	}
+}
+
+// TestManifests: the plain manifests run the pods that the chart runs.
+func TestManifests(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(root, "deploy", "kubernetes", "firn.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := parse(t, "firn.yaml", string(data))
+	chart, _ := render(t, "")
+	container := func(objects []object) map[string]any {
+		c, ok := at(one(t, objects, "Deployment"), "spec", "template", "spec", "containers", 0).(map[string]any)
+		if !ok {
+			t.Fatal("no container")
+		}
+		c = maps.Clone(c)
+		delete(c, "env") // the store is in the chart's file
+		return c
+	}
+	if got, want := container(plain), container(chart); !reflect.DeepEqual(got, want) {
+		t.Errorf("the container of the manifests is\n%v\nand that of the chart\n%v", got, want)
+	}
+	for _, key := range []string{"terminationGracePeriodSeconds", "securityContext", "enableServiceLinks"} {
+		get := func(objects []object) any {
+			return at(one(t, objects, "Deployment"), "spec", "template", "spec", key)
+		}
+		if got, want := get(plain), get(chart); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %v in the manifests and %v in the chart", key, got, want)
+		}
+	}
+	checkConfig(t, fmt.Sprint(at(one(t, plain, "ConfigMap"), "data", "firn.yaml")))
+}

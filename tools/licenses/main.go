@@ -1,0 +1,133 @@
+// Command licenses collects the licenses of all that ships in a program into a file: of the
+// modules that its packages come from, on each system that it is built for, of Go itself,
+// and of files that are embedded beside a license of their own.
+//
+//	go run ./licenses -module ../server -package ./cmd/firn -out ../server/cmd/firn/licenses.txt
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// systems are those that the program is built for.
+var systems = [...]string{"linux", "darwin", "windows"}
+
+// isLicense reports whether a file of a module's directory says under what license it is.
+func isLicense(name string) bool {
+	name = strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".txt"))
+	switch name {
+	case "LICENSE", "LICENCE", "COPYING", "NOTICE", "LICENSE-THIRD-PARTY", "PATENTS":
+		return true
+	}
+	return strings.HasPrefix(name, "LICENSE.") || strings.HasPrefix(name, "LICENSE-")
+}
+
+func main() {
+	module := flag.String("module", "../server", "`DIRECTORY` of the program's module")
+	pkg := flag.String("package", "./cmd/firn", "`PACKAGE` of the program")
+	out := flag.String("out", "../server/cmd/firn/licenses.txt", "`FILE` to write")
+	check := flag.Bool("check", false, "write nothing, and fail if the file is not as it would be")
+	flag.Parse()
+	text, err := collect(*module, *pkg)
+	if err == nil && *check {
+		var old []byte
+		if old, err = os.ReadFile(*out); err == nil && !bytes.Equal(old, text) {
+			err = fmt.Errorf("%s is not up to date: make licenses", *out)
+		}
+	} else if err == nil {
+		err = os.WriteFile(*out, text, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "licenses:", err)
+		os.Exit(1)
+	}
+}
+
+// collect returns the text of the file: each license with those that it is of.
+func collect(module, pkg string) ([]byte, error) {
+	dirs, err := modules(module, pkg)
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[string][]string) // what has a license, by its text
+	note := func(name, file string) error {
+		text, err := os.ReadFile(file)
+		key := strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n"))
+		of[key] = append(of[key], name)
+		return err
+	}
+	for name, dir := range dirs {
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		found := false
+		for _, f := range files {
+			if f.Type().IsRegular() && isLicense(f.Name()) {
+				found = true
+				if err := note(name, filepath.Join(dir, f.Name())); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("%s has no license in %s", name, dir)
+		}
+	}
+	if err := embedded(module, note); err != nil {
+		return nil, err
+	}
+	var all []string
+	for text, names := range of {
+		slices.Sort(names)
+		all = append(all, strings.Join(slices.Compact(names), "\n")+"\n\n"+text+"\n")
+	}
+	slices.Sort(all)
+	line := "\n" + strings.Repeat("-", 80) + "\n"
+	return []byte("The licenses of what firn is made of. Each follows the names of what it is of.\n" + line + "\n" + strings.Join(all, line+"\n")), nil
+}
+
+// modules are the directories of the modules that a program is made of, by path and version,
+// and that of Go.
+func modules(dir, pkg string) (map[string]string, error) {
+	all := make(map[string]string)
+	for _, system := range systems {
+		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}", pkg)
+		cmd.Dir, cmd.Env, cmd.Stderr = dir, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOOS="+system), os.Stderr
+		text, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list for %s: %w", system, err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if name, at, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && !strings.HasPrefix(name, "github.com/firnid/firn") {
+				all[name] = at
+			}
+		}
+	}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, err
+	}
+	all["Go, its runtime and standard library"] = strings.TrimSpace(string(root))
+	all["Firn"] = filepath.Join(dir, "..")
+	return all, nil
+}
+
+// embedded notes files that are not modules: the console has some of other projects.
+func embedded(module string, note func(name, file string) error) error {
+	root := filepath.Join(module, "console", "static")
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !isLicense(d.Name()) {
+			return err
+		}
+		return note(filepath.Base(filepath.Dir(path))+", of the console", path)
+	})
+}

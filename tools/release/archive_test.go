@@ -1,0 +1,184 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// untar unpacks a .tar into a directory that is its own, and returns its headers.
+func untar(t *testing.T, from io.Reader, to string) (all []*tar.Header) {
+	t.Helper()
+	r := tar.NewReader(from)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !filepath.IsLocal(h.Name) {
+			t.Fatalf("the archive has the name %q", h.Name)
+		}
+		all = append(all, h)
+		name := filepath.Join(to, filepath.FromSlash(h.Name))
+		if h.Typeflag == tar.TypeDir {
+			if err := os.MkdirAll(name, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, data, h.FileInfo().Mode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// gunzip opens a .gz.
+func gunzip(t *testing.T, data []byte) io.Reader {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
+// TestArchive unpacks the archive and uses what is in it.
+func TestArchive(t *testing.T) {
+	r := theRelease(t)
+	if runtime.GOOS == "windows" {
+		t.Skip("the archive of this system is a .zip, see TestZip")
+	}
+	dir := t.TempDir()
+	headers := untar(t, gunzip(t, read(t, filepath.Join(r.out, r.name(host())+".tar.gz"))), dir)
+	for _, h := range headers {
+		if h.Uid != 0 || h.Gid != 0 || !h.ModTime.Equal(r.time) {
+			t.Errorf("%s belongs to %d:%d and is of %v, want root and the time of the commit, %v", h.Name, h.Uid, h.Gid, h.ModTime, r.time)
+		}
+	}
+	dir = filepath.Join(dir, r.name(host()))
+	firn := filepath.Join(dir, "firn")
+	if got := mustRun(t, dir, nil, firn, "version"); !strings.HasPrefix(got, "firn "+testVersion+" ") {
+		t.Errorf("firn version prints %q, want version %s", got, testVersion)
+	}
+	for _, name := range []string{
+		"LICENSE", "README.md", "CHANGELOG.md", "man/man1/firn.1", "man/man1/firn-serve.1",
+		"completions/firn.bash", "completions/_firn", "completions/firn.fish", "completions/firn.ps1",
+	} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("the archive has no %s, or it is empty: %v", name, err)
+		}
+	}
+	if page := string(read(t, filepath.Join(dir, "man", "man1", "firn-serve.1"))); !strings.Contains(page, testVersion) {
+		t.Errorf("the manual page does not name the version %s", testVersion)
+	}
+	if _, err := exec.LookPath("bash"); err == nil {
+		mustRun(t, dir, nil, "bash", "-n", "completions/firn.bash")
+	}
+
+	// Symbols are for debuggers, who have the sources.
+	info, err := buildinfo.ReadFile(firn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := make(map[string]string)
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	if settings["-trimpath"] != "true" || settings["CGO_ENABLED"] != "0" || settings["vcs.revision"] != r.commit || settings["vcs.modified"] != "false" {
+		t.Errorf("the binary was built with %v, want -trimpath, no cgo and commit %s", settings, r.commit)
+	}
+	for _, place := range []string{r.repo, r.out, mustRun(t, dir, nil, "go", "env", "GOROOT")} {
+		if place != "" && bytes.Contains(read(t, firn), []byte(place+"/")) {
+			t.Errorf("the binary has the path %s of the machine that built it", place)
+		}
+	}
+}
+
+// TestZip: the archive for Windows can be read, and its program is one that is run.
+func TestZip(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)
+	var b bytes.Buffer
+	want := []entry{{"firn/firn.exe", []byte("a program"), 0o755}, {"firn/LICENSE", []byte("a licence"), 0o644}}
+	if err := writeZip(&b, want, at); err != nil {
+		t.Fatal(err)
+	}
+	z, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Name != want[i].name || !bytes.Equal(data, want[i].data) || int64(f.Mode().Perm()) != want[i].mode || !f.Modified.Equal(at) {
+			t.Errorf("file %d is %s %v %v %q, want %+v of %v", i, f.Name, f.Mode(), f.Modified, data, want[i], at)
+		}
+	}
+}
+
+// TestSBOM: the bill of materials has the modules that are in the binary, and no other.
+func TestSBOM(t *testing.T) {
+	r := theRelease(t)
+	var bom struct {
+		BomFormat string
+		Metadata  struct {
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name, Version, Purl string }
+	}
+	if err := json.Unmarshal(read(t, filepath.Join(r.out, r.name(host())+".cdx.json")), &bom); err != nil {
+		t.Fatal(err)
+	}
+	if bom.BomFormat != "CycloneDX" || bom.Metadata.Component.Name != "firn" || bom.Metadata.Component.Version != testVersion {
+		t.Errorf("the bill of materials is of %+v in %q, want firn %s in CycloneDX", bom.Metadata.Component, bom.BomFormat, testVersion)
+	}
+	var got []string
+	for _, c := range bom.Components[1:] {
+		got = append(got, c.Name+" "+c.Version)
+	}
+	dir := t.TempDir()
+	untar(t, gunzip(t, read(t, filepath.Join(r.out, r.name(host())+".tar.gz"))), dir)
+	var want []string
+	for line := range strings.Lines(mustRun(t, dir, nil, "go", "version", "-m", path.Join(dir, r.name(host()), "firn"))) {
+		if f := strings.Fields(line); len(f) >= 3 && f[0] == "dep" {
+			want = append(want, f[1]+" "+f[2])
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) || len(want) < 10 {
+		t.Errorf("the bill of materials has\n%s\nwant what go version -m has\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if !slices.Contains(got, "github.com/firnid/firn "+testVersion) {
+		t.Errorf("the bill of materials does not have the library of the same version")
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// checksumsName is a file that sha256sum -c reads.
+const checksumsName = "checksums.txt"
+
+// makeChecksums writes the SHA-256 of every file that users download.
+func (r *release) makeChecksums(context.Context) error {
+	entries, err := os.ReadDir(r.out)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, e := range entries { // in order
+		if e.IsDir() {
+			continue
+		}
+		sum, err := sumOf(filepath.Join(r.out, e.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%s  %s\n", sum, e.Name())
+	}
+	return os.WriteFile(filepath.Join(r.out, checksumsName), []byte(text.String()), 0o644)
+}
+
+// sumOf is the SHA-256 of a file, in hex.
+func sumOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}

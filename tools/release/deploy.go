@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// makeDeploy writes what deploy/ has for Kubernetes and compose, with the version of
+// the release in it: the Helm chart as helm package makes it, and the rest in one archive.
+//
+// In the tree the version is 0.0.0, which no release has.
+func (r *release) makeDeploy(context.Context) error {
+	chart, err := r.deployEntries("deploy/helm/firn", "firn")
+	if err != nil {
+		return err
+	}
+	err = r.writeFile("firn-"+r.number()+".tgz", func(w io.Writer) error { return writeTarGz(w, chart, r.time) })
+	if err != nil {
+		return err
+	}
+	var rest []entry
+	name := "firn_" + r.number() + "_deploy"
+	for _, dir := range []string{"compose", "kubernetes", "prometheus"} {
+		entries, err := r.deployEntries("deploy/"+dir, path.Join(name, dir))
+		if err != nil {
+			return err
+		}
+		rest = append(rest, entries...)
+	}
+	return r.writeFile(name+".tar.gz", func(w io.Writer) error { return writeTarGz(w, rest, r.time) })
+}
+
+// deployEntries are the files below a directory of the repository, as entries below
+// another one.
+func (r *release) deployEntries(dir, as string) (all []entry, err error) {
+	root := filepath.Join(r.src, filepath.FromSlash(dir))
+	err = filepath.WalkDir(root, func(file string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, file)
+		if err != nil {
+			return err
+		}
+		text := strings.NewReplacer(
+			imageName+":0.0.0", imageName+":"+r.number(),
+			"version: 0.0.0", "version: "+r.number(), // Chart.yaml
+			"appVersion: \"0.0.0\"", "appVersion: \""+r.number()+"\"",
+		).Replace(string(data))
+		all = append(all, entry{path.Join(as, filepath.ToSlash(rel)), []byte(text), 0o644})
+		return nil
+	})
+	return all, err
+}

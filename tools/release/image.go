@@ -1,0 +1,195 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// imageUser is the user that the image runs as. It is given by number, which
+// Kubernetes needs to see that it is not root.
+const imageUser = 65532
+
+// imageName is where the image is published.
+const imageName = "ghcr.io/firnid/firn"
+
+// makeImage writes an image for all Linux targets as an OCI layout in one file:
+// the binary, the certificates of public authorities, and nothing else. There is no
+// shell in it.
+func (r *release) makeImage(context.Context) error {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, t := range r.targets {
+		if t.os != "linux" {
+			continue
+		}
+		image, err := r.image(t)
+		if err != nil {
+			return err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add:        image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: t.os, Architecture: t.arch}},
+		})
+	}
+	annotated, ok := mutate.Annotations(index, map[string]string{
+		"org.opencontainers.image.version":  r.version,
+		"org.opencontainers.image.revision": r.commit,
+		"org.opencontainers.image.source":   "https://github.com/firnid/firn",
+		"org.opencontainers.image.licenses": "Apache-2.0",
+	}).(v1.ImageIndex)
+	if !ok {
+		return errors.New("the index of the image lost its kind")
+	}
+	dir := filepath.Join(r.work, "image")
+	path, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return err
+	}
+	err = path.AppendIndex(annotated, layout.WithAnnotations(map[string]string{
+		"org.opencontainers.image.ref.name": r.number(),
+		"io.containerd.image.name":          imageName + ":" + r.number(), // what docker load names it
+	}))
+	if err != nil {
+		return err
+	}
+	return r.writeFile("firn_"+r.number()+"_image.tar", func(w io.Writer) error { return writeTree(w, dir, r.time) })
+}
+
+// image is the image of one system.
+func (r *release) image(t target) (v1.Image, error) {
+	binary, err := os.ReadFile(r.binaries[t])
+	if err != nil {
+		return nil, err
+	}
+	base, err := r.layer(
+		directory("etc"), directory("etc/ssl"), directory("etc/ssl/certs"),
+		entry{"etc/ssl/certs/ca-certificates.crt", authorities(), 0o644},
+		entry{"etc/passwd", fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nfirn:x:%d:%[1]d:firn:/var/lib/firn:/sbin/nologin\n", imageUser), 0o644},
+		entry{"etc/group", fmt.Appendf(nil, "root:x:0:\nfirn:x:%d:\n", imageUser), 0o644},
+		directory("var"), directory("var/lib"),
+		entry{name: "var/lib/firn/", mode: 0o700}, // a new volume that is mounted here gets its owner
+	)
+	if err != nil {
+		return nil, err
+	}
+	program, err := r.layer(directory("usr"), directory("usr/bin"), entry{"usr/bin/firn", binary, 0o755})
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	if image, err = mutate.AppendLayers(image, base, program); err != nil {
+		return nil, err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture = t.os, t.arch
+	file.Created = v1.Time{Time: r.time}
+	file.Config = v1.Config{
+		User:         fmt.Sprintf("%d:%[1]d", imageUser),
+		Env:          []string{"PATH=/usr/bin"},
+		Entrypoint:   []string{"/usr/bin/firn"},
+		Cmd:          []string{"serve"},
+		ExposedPorts: map[string]struct{}{"3476/tcp": {}},
+		WorkingDir:   "/",
+		Healthcheck: &v1.HealthConfig{
+			Test:     []string{"CMD", "/usr/bin/firn", "health"},
+			Interval: 10 * time.Second, Timeout: 5 * time.Second, StartPeriod: 10 * time.Second, Retries: 3,
+		},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    "firn",
+			"org.opencontainers.image.version":  r.version,
+			"org.opencontainers.image.revision": r.commit,
+			"org.opencontainers.image.source":   "https://github.com/firnid/firn",
+			"org.opencontainers.image.licenses": "Apache-2.0",
+		},
+	}
+	return mutate.ConfigFile(image, file)
+}
+
+// directory is an entry for a directory that everybody may read.
+func directory(name string) entry { return entry{name: name + "/", mode: 0o755} }
+
+// layer makes a layer of files. Those below /var/lib/firn belong to the image's user.
+func (r *release) layer(entries ...entry) (v1.Layer, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, e := range entries {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: r.time, Format: tar.FormatPAX}
+		if e.data == nil {
+			h.Typeflag = tar.TypeDir
+		}
+		if e.name == "var/lib/firn/" {
+			h.Uid, h.Gid = imageUser, imageUser
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(e.data); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer))
+}
+
+// authorities are the certificates of the public authorities that Mozilla trusts, in
+// PEM: without them the image could reach no store with a public certificate. An
+// authority that is trusted under conditions is left out, as PEM cannot tell them.
+func authorities() []byte {
+	var b bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			b.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
+		}
+	}
+	return b.Bytes()
+}
+
+// writeTree writes the files of a directory as a .tar.
+func writeTree(w io.Writer, dir string, at time.Time) error {
+	t := tar.NewWriter(w)
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
+		}
+		h := &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: at, Format: tar.FormatPAX}
+		var data []byte
+		if !d.IsDir() {
+			if data, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+				return err
+			}
+			h.Typeflag, h.Name, h.Mode, h.Size = tar.TypeReg, name, 0o644, int64(len(data))
+		}
+		if err := t.WriteHeader(h); err != nil {
+			return err
+		}
+		_, err = t.Write(data)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return t.Close()
+}

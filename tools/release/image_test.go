@@ -1,0 +1,224 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// openImage unpacks the file of an image and returns its index.
+func openImage(t *testing.T, file string) v1.ImageIndex {
+	t.Helper()
+	dir := t.TempDir()
+	untar(t, bytes.NewReader(read(t, file)), dir)
+	path, err := layout.FromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer, err := path.ImageIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := outer.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(manifest.Manifests) != 1 {
+		t.Fatalf("the layout has %d images, want one for all systems", len(manifest.Manifests))
+	}
+	inner, err := outer.ImageIndex(manifest.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(inner); err != nil {
+		t.Fatal(err)
+	}
+	return inner
+}
+
+// imageOf is the image of one system.
+func imageOf(t *testing.T, index v1.ImageIndex, want target) (v1.Image, *v1.ConfigFile) {
+	t.Helper()
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range manifest.Manifests {
+		if d.Platform == nil || d.Platform.OS != want.os || d.Platform.Architecture != want.arch {
+			continue
+		}
+		image, err := index.Image(d.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return image, config
+	}
+	t.Fatalf("no image for %s among %v", want, manifest.Manifests)
+	return nil, nil
+}
+
+// TestImageSystems: the image of each system has the binary of that system, and says so.
+func TestImageSystems(t *testing.T) {
+	dir := t.TempDir()
+	r, err := newRelease(options{version: testVersion, out: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.time = time.Unix(1_800_000_000, 0).UTC()
+	for _, t2 := range allTargets {
+		r.targets = append(r.targets, t2)
+		r.binaries[t2] = filepath.Join(dir, t2.os+t2.arch)
+		if err := os.WriteFile(r.binaries[t2], []byte("firn for "+t2.String()), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(r.work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.makeImage(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	index := openImage(t, filepath.Join(dir, "firn_0.99.0_image.tar"))
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(manifest.Manifests) != 2 {
+		t.Errorf("the image is for %d systems, want linux/amd64 and linux/arm64", len(manifest.Manifests))
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		want := target{"linux", arch}
+		image, config := imageOf(t, index, want)
+		if config.OS != "linux" || config.Architecture != arch {
+			t.Errorf("the image for %s says that it is for %s/%s", want, config.OS, config.Architecture)
+		}
+		root := unpackImage(t, image)
+		if got := string(read(t, filepath.Join(root, "usr", "bin", "firn"))); got != "firn for "+want.String() {
+			t.Errorf("the image for %s has %q", want, got)
+		}
+	}
+}
+
+// unpackImage makes the root of a container.
+func unpackImage(t *testing.T, image v1.Image) string {
+	t.Helper()
+	root := t.TempDir()
+	flat := mutate.Extract(image)
+	defer flat.Close()
+	for _, h := range untar(t, flat, root) {
+		if os.Geteuid() == 0 {
+			if err := os.Lchown(filepath.Join(root, h.Name), h.Uid, h.Gid); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if h.Typeflag == tar.TypeDir {
+			if err := os.Chmod(filepath.Join(root, h.Name), h.FileInfo().Mode()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return root
+}
+
+// TestImage runs what the image says, as the user that it names, with the image's root
+// for a root: first without arguments, then with a store, and asks for its health.
+func TestImage(t *testing.T) {
+	r := theRelease(t)
+	index := openImage(t, filepath.Join(r.out, "firn_0.99.0_image.tar"))
+	image, config := imageOf(t, index, host())
+	root := unpackImage(t, image)
+	if c := config.Config; c.User != "65532:65532" || c.ExposedPorts["3476/tcp"] != struct{}{} || config.Created.Time != r.time {
+		t.Errorf("the configuration of the image is %+v of %v, want user 65532 and port 3476, of %v", c, config.Created, r.time)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(read(t, filepath.Join(root, "etc", "ssl", "certs", "ca-certificates.crt"))) {
+		t.Error("the image has no certificates of authorities")
+	}
+
+	// As in a pod; that it is in a container it would see in /proc.
+	container := []string{"PATH=/usr/bin", "KUBERNETES_SERVICE_HOST=127.0.0.1"}
+	start := func(ctx context.Context, command []string, env ...string) *exec.Cmd {
+		return inRoot(ctx, t, root, config, command, append(container, env...)...)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	said, err := start(ctx, append(config.Config.Entrypoint, config.Config.Cmd...)).CombinedOutput()
+	if err == nil {
+		t.Error("the image starts without a store")
+	}
+	for _, want := range []string{"this is a pod", "--store", "--listen"} {
+		if !strings.Contains(string(said), want) {
+			t.Errorf("the image without arguments says\n%s\nwant %q in it", said, want)
+		}
+	}
+
+	address := freeAddress(t)
+	env := []string{"FIRN_STORE=dir:/var/lib/firn?create=true&volatile=true", "FIRN_LISTEN=" + address}
+	server := start(ctx, append(config.Config.Entrypoint, config.Config.Cmd...), env...)
+	var log bytes.Buffer
+	server.Stderr = &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	check := config.Config.Healthcheck.Test
+	if check[0] != "CMD" {
+		t.Fatalf("the health check is %v, want a command", check)
+	}
+	healthy := func() error { return start(ctx, check[1:], env...).Run() }
+	for healthy() != nil {
+		if ctx.Err() != nil {
+			t.Fatalf("the server of the image is not healthy in time:\n%s", &log)
+		}
+		time.Sleep(20 * time.Millisecond) // it is another process
+	}
+	answer, err := http.Get("http://" + address + "/v1/sequencers/orders/next?count=3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var ids struct{ IDs []string }
+	if err := json.NewDecoder(answer.Body).Decode(&ids); err != nil || len(ids.IDs) != 3 {
+		t.Errorf("three IDs of the image's server: got %v, %v", ids.IDs, err)
+	}
+	if err := server.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Wait(); err != nil {
+		t.Errorf("the server of the image ends with %v\n%s", err, &log)
+	}
+	if healthy() == nil {
+		t.Error("the health check of a server that has ended succeeds")
+	}
+	t.Logf("report: the image was unpacked and run, %d bytes", len(read(t, filepath.Join(r.out, "firn_0.99.0_image.tar"))))
+}
+
+// freeAddress is an address of loopback at which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr())
+}

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// need skips a test where a program is missing, or the user is not root.
+func need(t *testing.T, program, of string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%s is not here (of the package %s)", program, of)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root installs packages")
+	}
+}
+
+// packageFile is the package of a format for the system that the test runs on.
+func packageFile(t *testing.T, r *release, format string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(r.out, "*."+format))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the release has the packages %v, want one .%s: %v", found, format, err)
+	}
+	return found[0]
+}
+
+// A dpkg is a root directory with a dpkg of its own.
+type dpkg struct {
+	t    *testing.T
+	root string
+}
+
+func newDpkg(t *testing.T) *dpkg {
+	d := &dpkg{t, t.TempDir()}
+	for _, dir := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "etc"} {
+		if err := os.MkdirAll(filepath.Join(d.root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{
+		"var/lib/dpkg/status": "", "var/lib/dpkg/available": "",
+		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n",
+	} {
+		if err := os.WriteFile(filepath.Join(d.root, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return d
+}
+
+// run runs dpkg. Scripts of packages get the root in DPKG_ROOT, as they do when an
+// image of a system is made without its own programs.
+func (d *dpkg) run(args ...string) string {
+	d.t.Helper()
+	args = append([]string{"--root=" + d.root, "--force-script-chrootless", "--force-not-root", "--log=/dev/null", "--no-triggers"}, args...)
+	cmd := exec.CommandContext(d.t.Context(), "dpkg", args...)
+	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "LC_ALL=C")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("dpkg %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func (d *dpkg) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
+
+// ids are the numbers of the user firn.
+func (d *dpkg) ids() (uid, gid uint32) {
+	d.t.Helper()
+	for line := range strings.Lines(string(read(d.t, d.path("etc/passwd")))) {
+		if f := strings.Split(line, ":"); f[0] == "firn" {
+			u, err1 := strconv.ParseUint(f[2], 10, 32)
+			g, err2 := strconv.ParseUint(f[3], 10, 32)
+			if err := errors.Join(err1, err2); err != nil {
+				d.t.Fatal(err)
+			}
+			return uint32(u), uint32(g)
+		}
+	}
+	d.t.Fatal("the package made no user firn")
+	return 0, 0
+}
+
+// serve runs the ExecStart of the unit as its user, with the root for a root, until the
+// server has given an ID.
+func (d *dpkg) serve(address string) (id string) {
+	d.t.Helper()
+	unit := string(read(d.t, d.path("usr/lib/systemd/system/firn.service")))
+	_, line, ok := strings.Cut(unit, "\nExecStart=")
+	line, _, _ = strings.Cut(line, "\n")
+	if !ok || !strings.Contains(unit, "\nUser=firn\n") {
+		d.t.Fatalf("the unit has no ExecStart, or another user than firn:\n%s", unit)
+	}
+	uid, gid := d.ids()
+	ctx, cancel := context.WithTimeout(d.t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := chrooted(ctx, d.t, d.root, uid, gid, strings.Fields(line), "FIRN_LISTEN="+address)
+	cmd.SysProcAttr.Credential.Groups = []uint32{gid}
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	for id == "" {
+		if ctx.Err() != nil {
+			d.t.Fatalf("ExecStart=%s gives no ID:\n%s", line, &log)
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/sequencers/orders/next", nil)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		request.Header.Set("Accept", "text/plain")
+		if answer, err := http.DefaultClient.Do(request); err == nil {
+			var b bytes.Buffer
+			_, err = b.ReadFrom(answer.Body)
+			answer.Body.Close()
+			if err == nil && answer.StatusCode == http.StatusOK {
+				id = b.String()
+			} else {
+				d.t.Fatalf("the server of the package answers %s\n%s", answer.Status, &b)
+			}
+		}
+		time.Sleep(20 * time.Millisecond) // it is another process
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		d.t.Fatalf("ExecStart=%s ends with %v:\n%s", line, err, &log)
+	}
+	return id
+}
+
+// marks are the files of the store.
+func (d *dpkg) marks() (all []string) {
+	d.t.Helper()
+	err := filepath.WalkDir(d.path("var/lib/firn"), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			all = append(all, path)
+		}
+		return err
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return all
+}
+
+// TestDeb installs the .deb, runs its service, removes and purges it, and installs it
+// again: the store must have stayed, or IDs would repeat.
+func TestDeb(t *testing.T) {
+	need(t, "dpkg", "dpkg")
+	r := theRelease(t)
+	deb := packageFile(t, r, "deb")
+	d := newDpkg(t)
+	if said := d.run("--install", deb); !strings.Contains(said, "systemctl enable --now firn") {
+		t.Errorf("the installation does not say how to start the service:\n%s", said)
+	}
+	uid, gid := d.ids()
+	info, err := os.Stat(d.path("var/lib/firn"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := info.Sys().(*syscall.Stat_t); st.Uid != uid || st.Gid != gid || info.Mode().Perm() != 0o770 || info.Mode()&fs.ModeSetgid == 0 {
+		t.Errorf("/var/lib/firn is of %d:%d with mode %v, want the user firn (%d:%d) and 2770", st.Uid, st.Gid, info.Mode(), uid, gid)
+	}
+	for _, name := range []string{"usr/bin/firn", "usr/share/man/man1/firn-serve.1.gz", "usr/share/bash-completion/completions/firn", "usr/share/zsh/vendor-completions/_firn", "usr/share/doc/firn/copyright"} {
+		if _, err := os.Stat(d.path(name)); err != nil {
+			t.Errorf("the package has no /%s: %v", name, err)
+		}
+	}
+	mustRun(t, t.TempDir(), nil, d.path("usr/bin/firn"), "config", "check", d.path("etc/firn/firn.yaml"))
+	address := freeAddress(t)
+	first := d.serve(address)
+
+	// A configuration that was changed stays, over an upgrade and a removal.
+	changed := append(read(t, d.path("etc/firn/firn.yaml")), "\n# changed\n"...)
+	if err := os.WriteFile(d.path("etc/firn/firn.yaml"), changed, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := d.marks()
+	d.run("--install", deb)
+	said := d.run("--remove", "firn")
+	if !strings.Contains(said, "kept") || !strings.Contains(said, "/var/lib/firn") || !strings.Contains(said, "repeat IDs") {
+		t.Errorf("the removal does not say that the store stays, and why:\n%s", said)
+	}
+	if _, err := os.Stat(d.path("usr/bin/firn")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the removal left /usr/bin/firn: %v", err)
+	}
+	if got := read(t, d.path("etc/firn/firn.yaml")); !bytes.Equal(got, changed) {
+		t.Errorf("the changed configuration is now\n%s", got)
+	}
+	said = d.run("--purge", "firn")
+	if !strings.Contains(said, "kept") || !strings.Contains(said, "/var/lib/firn") {
+		t.Errorf("the purge does not say that the store stays:\n%s", said)
+	}
+	if _, err := os.Stat(d.path("etc/firn/firn.yaml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the purge left the configuration: %v", err)
+	}
+	if after := d.marks(); len(before) == 0 || !slices.Equal(before, after) {
+		t.Errorf("the store had the files %v, and has %v after a purge", before, after)
+	}
+	d.run("--install", deb)
+	if second := d.serve(address); len(second) < len(first) || len(second) == len(first) && second <= first {
+		t.Errorf("the first ID is %s, and after a purge and a new installation %s: want a larger one", first, second)
+	}
+	t.Log("report: the .deb was installed, run, upgraded, removed, purged and installed again")
+}
+
+// TestUnit has systemd read the unit as it is installed.
+func TestUnit(t *testing.T) {
+	need(t, "systemd-analyze", "systemd")
+	need(t, "dpkg", "dpkg")
+	r := theRelease(t)
+	d := newDpkg(t)
+	d.run("--install", packageFile(t, r, "deb"))
+	// Units of the system that this one names.
+	for _, unit := range []string{"network-online.target", "time-sync.target", "multi-user.target", "sysinit.target", "basic.target", "shutdown.target"} {
+		if err := os.WriteFile(d.path("usr/lib/systemd/system/"+unit), []byte("[Unit]\nDescription="+unit+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(d.path("bin"), 0o755); err != nil { // what ExecReload runs
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(d.path("bin/kill"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--root="+d.root, "firn.service")
+	if out, err := cmd.CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+	out := mustRun(t, t.TempDir(), []string{"SYSTEMD_COLORS=0", "LC_ALL=C"}, "systemd-analyze", "security", "--offline=true", "--root="+d.root, "--threshold=25", "firn.service")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	t.Logf("report: the unit was verified; %s", strings.TrimSpace(lines[len(lines)-1]))
+}
+
+// TestRPM installs and removes the .rpm with rpm. Its scripts run outside of the root,
+// where they find their programs.
+func TestRPM(t *testing.T) {
+	need(t, "rpm", "rpm")
+	r := theRelease(t)
+	rpm := packageFile(t, r, "rpm")
+	root := t.TempDir()
+	run := func(args ...string) string {
+		t.Helper()
+		args = append([]string{"--root", root}, args...)
+		return mustRun(t, "/", []string{"LC_ALL=C"}, "rpm", args...)
+	}
+	mustRun(t, "/", nil, "rpm", "--root", root, "--initdb")
+	run("--install", "--noscripts", "--nosignature", "--nodeps", rpm)
+	list := run("--query", "--list", "firn")
+	for _, name := range []string{"/usr/bin/firn", "/etc/firn/firn.yaml", "/usr/lib/systemd/system/firn.service", "/usr/lib/sysusers.d/firn.conf", "/usr/share/zsh/site-functions/_firn", "/usr/share/licenses/firn/LICENSE"} {
+		if !slices.Contains(strings.Fields(list), name) {
+			t.Errorf("the package has no %s:\n%s", name, list)
+		}
+	}
+	if strings.Contains(list, "/var/lib/firn") {
+		t.Error("the package owns /var/lib/firn: rpm would remove it")
+	}
+	if got := run("--query", "--configfiles", "firn"); got != "/etc/firn/firn.yaml" {
+		t.Errorf("the files of configuration are %q", got)
+	}
+	if got := mustRun(t, root, nil, filepath.Join(root, "usr/bin/firn"), "version"); !strings.HasPrefix(got, "firn "+testVersion) {
+		t.Errorf("the firn of the package prints %q", got)
+	}
+	scripts := run("--query", "--scripts", "firn")
+	for _, name := range []string{"postinstall", "preremove", "postremove"} {
+		text := string(read(t, filepath.Join(r.src, "deploy", "package", name+".sh")))
+		if !strings.Contains(scripts, strings.TrimSpace(text)) {
+			t.Errorf("the scripts of the package are not those of deploy/package:\n%s", scripts)
+		}
+	}
+	run("--erase", "--noscripts", "firn")
+	if _, err := os.Stat(filepath.Join(root, "usr/bin/firn")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the removal left /usr/bin/firn: %v", err)
+	}
+	t.Log("report: the .rpm was installed and removed")
+}
+
+// TestScripts runs the scripts with the arguments that rpm gives them.
+func TestScripts(t *testing.T) {
+	need(t, "sh", "dash")
+	d := newDpkg(t)
+	if err := os.MkdirAll(d.path("usr/lib/sysusers.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(repository(t), "deploy", "package")
+	if err := os.WriteFile(d.path("usr/lib/sysusers.d/firn.conf"), read(t, filepath.Join(dir, "sysusers.conf")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run := func(script string, left int) string {
+		t.Helper()
+		return mustRun(t, d.root, []string{"DPKG_ROOT=" + d.root, "PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin"},
+			"sh", filepath.Join(dir, script+".sh"), fmt.Sprint(left))
+	}
+	if said := run("postinstall", 1); !strings.Contains(said, "systemctl enable") {
+		t.Errorf("the installation says %q", said)
+	}
+	if err := os.WriteFile(d.path("var/lib/firn/mark"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// An upgrade: the new version comes before the old one goes.
+	for _, step := range []struct {
+		script string
+		left   int
+	}{{"postinstall", 2}, {"preremove", 1}, {"postremove", 1}} {
+		if said := run(step.script, step.left); said != "" {
+			t.Errorf("%s %d of an upgrade says %q, want nothing", step.script, step.left, said)
+		}
+	}
+	run("preremove", 0)
+	if said := run("postremove", 0); !strings.Contains(said, "kept") {
+		t.Errorf("the removal says %q, want what is kept", said)
+	}
+	if len(d.marks()) != 1 {
+		t.Error("the scripts removed the store")
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/semver"
+)
+
+// options is what a release is made of.
+type options struct {
+	version  string // with the v
+	repo     string
+	out      string
+	worktree bool
+	targets  []target
+	log      func(format string, a ...any)
+}
+
+// A release is one that is being made.
+type release struct {
+	options
+
+	// Everything that is needed on the way is below work, except for src: that
+	// repository has the commit and the tags, which are pushed from it.
+	work, src string
+
+	time    time.Time // of the commit, and of every file
+	commit  string
+	modules []*goModule
+
+	binaries map[target]string
+	docs     docs
+}
+
+// A target is a system that firn is built for.
+type target struct{ os, arch string }
+
+func (t target) String() string { return t.os + "/" + t.arch }
+
+// allTargets are the systems of a release.
+var allTargets = [...]target{
+	{"linux", "amd64"}, {"linux", "arm64"},
+	{"darwin", "amd64"}, {"darwin", "arm64"},
+	{"windows", "amd64"}, {"windows", "arm64"},
+}
+
+// parseTargets reads OS/ARCH,…; an empty text means all.
+func parseTargets(text string) ([]target, error) {
+	if text == "" {
+		return allTargets[:], nil
+	}
+	var all []target
+	for part := range strings.SplitSeq(text, ",") {
+		i := slices.IndexFunc(allTargets[:], func(t target) bool { return t.String() == part })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown target %q: choose from %v", part, allTargets)
+		}
+		all = append(all, allTargets[i])
+	}
+	return all, nil
+}
+
+// newRelease checks the version.
+func newRelease(o options) (*release, error) {
+	switch v := o.version; {
+	case v == "":
+		return nil, errors.New("no version: pass one, as in make release VERSION=v1.2.3")
+	case semver.Canonical(v) != v:
+		return nil, fmt.Errorf("version %q: write it like v1.2.3 or v1.2.3-rc.1", v)
+	case semver.Compare(semver.Major(v), "v1") > 0:
+		return nil, fmt.Errorf("version %q: Go needs /%s at the end of every module path first", v, semver.Major(v))
+	}
+	return &release{
+		options:  o,
+		work:     filepath.Join(o.out, "work"),
+		src:      filepath.Join(o.out, "repository"),
+		binaries: make(map[target]string),
+	}, nil
+}
+
+// number is the version without the v, as file names and packages have it.
+func (r *release) number() string { return r.version[1:] }
+
+// make makes everything. It starts from an empty directory.
+func (r *release) make(ctx context.Context) error {
+	if err := removeAll(r.out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.work, 0o755); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"commit and modules", r.makeModules},
+		{"binaries", r.makeBinaries},
+		{"manual pages and completions", r.makeDocs},
+		{"archives", r.makeArchives},
+		{"packages", r.makePackages},
+		{"image", r.makeImage},
+		{"bills of materials", r.makeSBOMs},
+		{"deployment files", r.makeDeploy},
+		{"checksums", r.makeChecksums},
+	} {
+		begin := time.Now()
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		r.log("%s: %.1f s", step.name, time.Since(begin).Seconds())
+	}
+	return removeAll(r.work)
+}
+
+// removeAll is os.RemoveAll for trees with directories that nobody may write, such as
+// a module cache.
+func removeAll(dir string) error {
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			err = os.Chmod(path, 0o755)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
