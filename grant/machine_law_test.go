@@ -3,6 +3,7 @@ package grant
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ func TestBackoffLaw(t *testing.T) {
 	// ends the wait.
 	r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
 	r.m.attached, r.m.hold, r.m.used = true, &hold{until: r.wall + 100_000}, r.wall-50_000
-	for _, failures := range []int{12, 60, 100, 1 << 40} {
+	for _, failures := range []int{12, 60, 100, math.MaxInt32} {
 		r.m.failures = failures
 		if r.m.fail(errNoAnswer, 0); r.m.notBefore-r.mono != 6250 {
 			t.Errorf("failure %d: %d ms", failures, r.m.notBefore-r.mono)

@@ -167,7 +167,7 @@ func TestReasons(t *testing.T) {
 		{nil, false, false, false}, {errUnusable, false, false, false}, {context.DeadlineExceeded, false, false, false},
 		{firn.ErrGrantOver, true, false, false}, {firn.ErrSealed, true, false, false}, {firn.ErrExhausted, false, false, false},
 		{grant.ErrDestroyed, false, true, true}, {grant.ErrRolledBack, false, true, true}, {grant.ErrMismatch, false, true, true},
-		{grant.ErrNodesExhausted, false, false, true}, {&firn.ClockError{}, false, false, true},
+		{grant.ErrNodesExhausted, false, false, true}, {&grant.ClockAheadError{Comparing: true}, false, false, true}, {&grant.ClockAheadError{}, false, true, true}, {&firn.ClockError{}, false, false, true},
 	} {
 		if hasEnded(tt.err) != tt.ended || grant.IsFinal(tt.err) != tt.final || saysWhy(tt.err) != tt.why {
 			t.Errorf("%v: ended %t, final %t, says why %t; want %+v", tt.err, hasEnded(tt.err), grant.IsFinal(tt.err), saysWhy(tt.err), tt)
