@@ -290,7 +290,7 @@ func checkBatchRows(t *testing.T, data []byte) int {
 			t.Errorf("%s: ParseLayout(%q): %v", row.Name, text, err)
 			return
 		}
-		// The real system's member had a node number of its own from the start:
+		// The real system's member had a node ID of its own from the start:
 		// a grant that says since when, so nothing has to be left out for what
 		// another holder may have made.
 		var now time.Time

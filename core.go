@@ -583,7 +583,7 @@ func (c *core) Switch(g Grant) error {
 // Seal ends the generator: no slot is taken after it returns. A call that had
 // taken one before may still return it; the time given covers it. It is the
 // exclusive end of the times used, under the current grant or earlier ones, or
-// the grant's From where that is later: whoever has the node number next must
+// the grant's From where that is later: whoever has the node ID next must
 // not begin before. It is the zero time if a static grant was never asked.
 // Sealing again changes nothing and gives the same.
 func (c *core) Seal() (until time.Time) {

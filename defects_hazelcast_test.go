@@ -292,7 +292,7 @@ func TestDefectsOfHazelcast(t *testing.T) {
 		},
 	}, {
 		name: "node taken back",
-		they: "re-reads its node number at times, and trusts that nobody else had it",
+		they: "re-reads its node ID at times, and trusts that nobody else had it",
 		firn: "goes above all it has ever used with every Switch, also back to a node it had before, and past a grant that it never used",
 		test: func(t *testing.T) {
 			for _, node := range []uint64{1, 2} { // the one in between, that makes nothing

@@ -3,7 +3,7 @@
 //
 // A Layout says how an ID's bits are cut into these fields. There is Firn's own
 // (Default), one for each of a dozen formats in wide use, and any of one's own
-// (ParseLayout). A Generator makes IDs of a layout for a node number; no two
+// (ParseLayout). A Generator makes IDs of a layout for a node ID; no two
 // are equal, whatever the clock does while it runs, and where the layout is
 // Ordered each is greater than the one before.
 // A Layout also reads IDs (Decompose) and tells the IDs of a time range (Range).
@@ -12,7 +12,7 @@
 //	...
 //	id, err := g.Next(ctx)
 //
-// Two generators must not have the same node number at the same time. Who has
+// Two generators must not have the same node ID at the same time. Who has
 // which is not this package's business: it takes a Grant, which may be a fixed
 // number (StaticGrant) or come from a store that several processes share.
 //

@@ -14,7 +14,7 @@ var (
 	ErrExhausted = errors.New("firn: no ID is free at this moment")
 
 	// ErrSealed means that Seal was called: the generator makes no more IDs,
-	// and its node number may have another owner by now.
+	// and its node ID may have another owner by now.
 	ErrSealed = errors.New("firn: generator is sealed")
 
 	// ErrGrantOver means that the clock, or the request, has reached the end of

@@ -81,7 +81,7 @@ func ExampleGenerator_NextBatch() {
 	// Output: 1000 [{1176129817804801234 65536 1000}] <nil>
 }
 
-// A node number changes hands: the old generator is sealed, and the new one
+// A node ID changes hands: the old generator is sealed, and the new one
 // begins where it ended, however far it ran ahead of the clock.
 func ExampleGrant() {
 	old, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon(), Until: atNoon().Add(time.Minute)},

@@ -25,7 +25,7 @@ type Generator struct{ core }
 // NewGenerator makes a generator for IDs of layout. It does not read the clock.
 //
 // The error says what is wrong with a layout that is not of 64 bits or that
-// cannot be generated, a node number that does not fit, or an empty grant.
+// cannot be generated, a node ID that does not fit, or an empty grant.
 func NewGenerator(layout Layout, grant Grant, o *Options) (*Generator, error) {
 	g := new(Generator)
 	if err := g.init(layout, grant, o, 64, "NewGenerator128"); err != nil {

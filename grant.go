@@ -2,10 +2,10 @@ package firn
 
 import "time"
 
-// A Grant is the exclusive right to make IDs with a node number for times in
+// A Grant is the exclusive right to make IDs with a node ID for times in
 // [From, Until): one window. It is plain data.
 //
-// A zero From means that nothing is known of what the node number made before,
+// A zero From means that nothing is known of what the node ID made before,
 // see StaticGrant. A zero Until means no end. A generator rounds From up to a
 // tick and Until down.
 type Grant struct {
@@ -14,7 +14,7 @@ type Grant struct {
 	Until time.Time // exclusive
 }
 
-// StaticGrant is the grant of a node number that somebody else keeps unique:
+// StaticGrant is the grant of a node ID that somebody else keeps unique:
 // a number from a configuration, for instance. It has no limits in time.
 //
 // A generator of a static grant starts one tick after its first call's clock

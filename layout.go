@@ -127,7 +127,7 @@ func (l Layout) Last() time.Time {
 	return t
 }
 
-// MaxNode is the highest node number.
+// MaxNode is the highest node ID.
 func (l Layout) MaxNode() uint64 { return mask(l.nodeBits) }
 
 // MaxSeq is the highest sequence number; a tick holds one ID more than that.

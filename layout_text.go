@@ -23,7 +23,7 @@ import (
 // then 1970). Its fields are named from the top bit down:
 //
 //	time:W     W bits of the time in ticks; time~:W has them in reversed order
-//	node:W     W bits of the node number
+//	node:W     W bits of the node ID
 //	seq:W      W bits of the sequence
 //	const:W=V  W bits that are always V, decimal or 0x hex
 //	rand:W     W random bits

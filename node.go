@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// The functions in this file find a node number without a store. None of them
+// The functions in this file find a node ID without a store. None of them
 // can tell whether another process has the same number: that is for whoever
 // set the number, numbered the hosts or built the network card. Two generators
 // with one number at one time make the same IDs. A store of grants is safe.
 
-// ParseNode reads a node number for the layout: a plain number, or the parts
+// ParseNode reads a node ID for the layout: a plain number, or the parts
 // that the preset itself names, such as "datacenter=9,worker=7" for flake-idgen.
 // Parts that are left out are 0. Nothing is masked: a number that does not fit is
 // a *RangeError, any other fault a *ParseError.
@@ -89,13 +89,13 @@ func (l *Layout) orParts() string {
 	return b.String()
 }
 
-// A NodePart is the part of a node number that the preset has a name for.
+// A NodePart is the part of a node ID that the preset has a name for.
 type NodePart struct {
 	Name  string
 	Value uint64 // 0 to the part's greatest
 }
 
-// NodeParts splits a node number into the parts that the layout's preset names,
+// NodeParts splits a node ID into the parts that the layout's preset names,
 // datacenter and worker for instance. It is nil where the preset names none, and
 // for a number beyond the layout's MaxNode.
 func (l Layout) NodeParts(node uint64) []NodePart {
@@ -112,7 +112,7 @@ func (l Layout) NodeParts(node uint64) []NodePart {
 	return parts
 }
 
-// NodeFromEnv reads a node number from an environment variable. It is an error
+// NodeFromEnv reads a node ID from an environment variable. It is an error
 // if the variable is not set, is empty or is not a number.
 //
 // It is not safe where an environment is copied: replicas of one container
@@ -120,11 +120,11 @@ func (l Layout) NodeParts(node uint64) []NodePart {
 func NodeFromEnv(name string) (uint64, error) {
 	text, ok := os.LookupEnv(name)
 	if !ok {
-		return 0, fmt.Errorf("firn: node number: the environment variable %s is not set", name)
+		return 0, fmt.Errorf("firn: node ID: the environment variable %s is not set", name)
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("firn: node number: the environment variable %s is %s, not a number", name, quoteShort(text))
+		return 0, fmt.Errorf("firn: node ID: the environment variable %s is %s, not a number", name, quoteShort(text))
 	}
 	return n, nil
 }
@@ -141,17 +141,17 @@ func NodeFromHostname(name string) (uint64, error) {
 	if name == "" {
 		var err error
 		if name, err = os.Hostname(); err != nil {
-			return 0, fmt.Errorf("firn: node number: read the host name: %w", err)
+			return 0, fmt.Errorf("firn: node ID: read the host name: %w", err)
 		}
 	}
 	host, _, _ := strings.Cut(name, ".")
 	parts := strings.Split(host, "-")
 	if tail := parts[max(0, len(parts)-4):]; net.ParseIP(strings.Join(tail, ".")) != nil {
-		return 0, fmt.Errorf("firn: node number: the host name %s ends in an address, not in the ordinal of a StatefulSet", quoteShort(name))
+		return 0, fmt.Errorf("firn: node ID: the host name %s ends in an address, not in the ordinal of a StatefulSet", quoteShort(name))
 	}
 	n, err := strconv.ParseUint(parts[len(parts)-1], 10, 64)
 	if len(parts) < 2 || err != nil {
-		return 0, fmt.Errorf("firn: node number: the host name %s does not end in a hyphen and a number, as those of a StatefulSet do (ids-7)", quoteShort(name))
+		return 0, fmt.Errorf("firn: node ID: the host name %s does not end in a hyphen and a number, as those of a StatefulSet do (ids-7)", quoteShort(name))
 	}
 	return n, nil
 }
@@ -169,7 +169,7 @@ func NodeFromHostname(name string) (uint64, error) {
 func NodeFromInterface(name string, allowLocal bool) (uint64, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
-		return 0, fmt.Errorf("firn: node number: list the network interfaces: %w", err)
+		return 0, fmt.Errorf("firn: node ID: list the network interfaces: %w", err)
 	}
 	var refused []string
 	for _, i := range interfaces {
@@ -187,9 +187,9 @@ func NodeFromInterface(name string, allowLocal bool) (uint64, error) {
 		for _, i := range interfaces {
 			names = append(names, i.Name)
 		}
-		return 0, fmt.Errorf("firn: node number: there is no network interface %s: it is one of %s", quoteShort(name), strings.Join(names, ", "))
+		return 0, fmt.Errorf("firn: node ID: there is no network interface %s: it is one of %s", quoteShort(name), strings.Join(names, ", "))
 	}
-	return 0, fmt.Errorf("firn: node number: no network interface with a usable address (%s)", strings.Join(refused, "; "))
+	return 0, fmt.Errorf("firn: node ID: no network interface with a usable address (%s)", strings.Join(refused, "; "))
 }
 
 // nodeFromMAC is the number of an EUI-48 address: IEEE 802, big-endian.

@@ -33,7 +33,7 @@ type presetKey struct {
 	show                   func(*Layout) string
 }
 
-// namedBits is a piece of a node number with a name of its own.
+// namedBits is a piece of a node ID with a name of its own.
 type namedBits struct {
 	name  string
 	width uint8

@@ -9,7 +9,7 @@ import (
 // sealed is the bit of a term's word that says that it makes no more slots.
 const sealed = 1 << 63
 
-// A term is a generator's life under one grant: its node number and its own
+// A term is a generator's life under one grant: its node ID and its own
 // count of slots. A slot is judged by the limit of the term it was taken from,
 // whatever other term the generator has by then.
 type term struct {

@@ -22,7 +22,7 @@ type Config struct {
 	// port 3476 unless told otherwise; a URL without a port means 80 or 443.
 	//
 	// Each batch is asked of one of them, by chance. They must serve the same
-	// sequencers, from one store or with node numbers of their own.
+	// sequencers, from one store or with node IDs of their own.
 	Servers []string
 
 	// Token is sent as a bearer token. Over http:// whoever is on the way can

@@ -30,7 +30,7 @@
 //
 // # When not to use it
 //
-// A program that may have a node number of its own needs no server: see
+// A program that may have a node ID of its own needs no server: see
 // firn.NewGenerator and package sequencer. For tests of programs that use this
 // package there is clienttest.
 package client

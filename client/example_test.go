@@ -74,7 +74,7 @@ func ExampleConfig() {
 	// Output: true <nil>
 }
 
-// startServer starts a server with a node number. In a test, clienttest.NewServer
+// startServer starts a server with a node ID. In a test, clienttest.NewServer
 // does that.
 func startServer(node uint64) (string, *clienttest.Handler, func()) {
 	h, err := clienttest.NewHandler(&clienttest.Options{Node: node})

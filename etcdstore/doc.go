@@ -8,7 +8,7 @@
 // # What lies in etcd
 //
 // The value of a key K lies under /P/K, where P is Options.Prefix. All
-// sequencers of a prefix share their node numbers; two prefixes know nothing of
+// sequencers of a prefix share their node IDs; two prefixes know nothing of
 // each other, unless one lies within the other: do not use both firn and
 // firn/v1. Nothing in a prefix is ever deleted, and nothing must be by hand:
 // a record that is gone makes IDs repeat. An etcd that is restored from a

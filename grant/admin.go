@@ -31,7 +31,7 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			*r = fresh
 			return true, nil
 		case r.State == Purged:
-			// Its records stay, as the marks of node numbers.
+			// Its records stay, as the marks of node IDs.
 		case r.State == Destroyed:
 			if r.Layout != c.Layout {
 				return false, &MismatchError{Sequencer: name, Field: "layout", Want: c.Layout.String(), Have: r.Layout.String()}
@@ -78,7 +78,7 @@ func Sequencers(ctx context.Context, s Store, yield func(name string, info Info,
 	})
 }
 
-// Nodes calls yield for every node number of the sequencer that was ever used,
+// Nodes calls yield for every node ID of the sequencer that was ever used,
 // in ascending order, until it returns false. A record that cannot be read is
 // told as an error with its number.
 func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err error) bool) error {
@@ -214,7 +214,7 @@ type AdminOptions struct {
 	// means a quarter of a second.
 	Poll time.Duration
 
-	// Waiting is called with the node numbers that are waited for, whenever
+	// Waiting is called with the node IDs that are waited for, whenever
 	// these are others than before; it may be nil.
 	Waiting func([]NodeInfo)
 }
@@ -251,14 +251,14 @@ func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
 	return info, err
 }
 
-// DetachAll has all members of a sequencer give their node numbers back, and
+// DetachAll has all members of a sequencer give their node IDs back, and
 // keeps them from acquiring others until AttachAll. It returns when all windows
 // are given back or over. If it is stopped before, calling it again goes on.
 func DetachAll(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
 	return empty(ctx, s, name, Detaching, Detached, o)
 }
 
-// Destroy has all members of a sequencer give their node numbers back, for
+// Destroy has all members of a sequencer give their node IDs back, for
 // good. IDs that were handed out stay unique: its records are kept, and a
 // sequencer that is created again under the name goes on from them. It returns
 // when all windows are given back or over. If it is stopped before, calling it
@@ -372,7 +372,7 @@ func stopped(ctx context.Context, name string, state State, nodes []uint64) erro
 			name, state, context.Cause(ctx))
 	}
 	some := fmt.Sprint(nodes[:min(len(nodes), 8)])
-	return fmt.Errorf("grant: sequencer %s is %v, and waits for the windows of %d node numbers, such as %s; call it again to go on: %w",
+	return fmt.Errorf("grant: sequencer %s is %v, and waits for the windows of %d node IDs, such as %s; call it again to go on: %w",
 		name, state, len(nodes), some, context.Cause(ctx))
 }
 
@@ -516,7 +516,7 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 	return waiting, free, err
 }
 
-// eachNode calls visit for every record of a node number. The records are read
+// eachNode calls visit for every record of a node ID. The records are read
 // first, so that visit may use the store at leisure.
 func eachNode(ctx context.Context, s Store, name string, visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
 	type entry struct {
@@ -544,7 +544,7 @@ func eachNode(ctx context.Context, s Store, name string, visit func(node uint64,
 			return err
 		}
 		if err := visit(node, e.key, e.value, r); err != nil {
-			return fmt.Errorf("grant: sequencer %s: node number %d: %w", name, node, err)
+			return fmt.Errorf("grant: sequencer %s: node ID %d: %w", name, node, err)
 		}
 	}
 	return nil

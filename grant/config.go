@@ -20,7 +20,7 @@ type Config struct {
 	MaxAhead time.Duration
 
 	// Window is the length of a grant, in whole milliseconds: how long a
-	// member goes on without the store, and how long the node number of one
+	// member goes on without the store, and how long the node ID of one
 	// that crashed is blocked. It is at least MinWindow.
 	Window time.Duration
 }
@@ -107,10 +107,10 @@ type State uint8
 
 // The states of a sequencer.
 const (
-	Attached   State = iota + 1 // members may hold node numbers
-	Detaching                   // members give their node numbers back
+	Attached   State = iota + 1 // members may hold node IDs
+	Detaching                   // members give their node IDs back
 	Detached                    // no member holds one, until Attach
-	Destroying                  // members give their node numbers back
+	Destroying                  // members give their node IDs back
 	Destroyed                   // for good, until it is created again with the same layout
 	Purged                      // may be created again with any configuration
 )
@@ -144,7 +144,7 @@ func (s *State) UnmarshalText(text []byte) error {
 	return fmt.Errorf("grant: %q is not a state", text)
 }
 
-// err is why no node number can be had in this state.
+// err is why no node ID can be had in this state.
 func (s State) err() error {
 	switch s {
 	case Attached:
@@ -173,7 +173,7 @@ type Info struct {
 	Version int
 }
 
-// A NodeInfo is what the store has of one node number.
+// A NodeInfo is what the store has of one node ID.
 type NodeInfo struct {
 	Node    uint64
 	Owner   string    // of the process that holds or held it; random, and empty after Fence

@@ -1,4 +1,4 @@
-// Package grant gives out node numbers so that no two generators ever have the
+// Package grant gives out node IDs so that no two generators ever have the
 // same number for the same time, whatever clocks do and however long a process
 // is paused.
 //

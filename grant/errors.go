@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Errors of sequencers and their node numbers. Some are matched by types that
+// Errors of sequencers and their node IDs. Some are matched by types that
 // carry what to act on.
 var (
 	// ErrNotFound means that no sequencer of the name was ever created.
@@ -18,14 +18,14 @@ var (
 	ErrDestroyed = errors.New("grant: the sequencer is destroyed")
 
 	// ErrDetached means that the sequencer was detached in the whole cluster:
-	// no member may hold a node number of it until it is attached again.
+	// no member may hold a node ID of it until it is attached again.
 	ErrDetached = errors.New("grant: the sequencer is detached")
 
 	// ErrMismatch is matched by every MismatchError.
 	ErrMismatch = errors.New("grant: the sequencer has another configuration")
 
 	// ErrNodesExhausted is matched by every ExhaustedError.
-	ErrNodesExhausted = errors.New("grant: no node number is free")
+	ErrNodesExhausted = errors.New("grant: no node ID is free")
 
 	// ErrClockBehind is matched by every ClockBehindError, and by the error of a
 	// Fence whose clock is far behind the records.
@@ -36,7 +36,7 @@ var (
 	ErrClockAhead = errors.New("grant: the clock is far ahead of those of the store or the other members")
 
 	// ErrRolledBack means that the store has gone back to an earlier state, for
-	// instance to a backup. No node number is acquired or renewed until the
+	// instance to a backup. No node ID is acquired or renewed until the
 	// operator has fenced the sequencer (firn node fence).
 	ErrRolledBack = errors.New("grant: the store went back to an earlier state; fence the sequencer (firn node fence) before IDs are made again")
 
@@ -64,7 +64,7 @@ func (e *MismatchError) Error() string {
 // Is reports whether target is ErrMismatch.
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
-// An ExhaustedError says that every node number a member may take is held. It
+// An ExhaustedError says that every node ID a member may take is held. It
 // matches ErrNodesExhausted.
 type ExhaustedError struct {
 	Sequencer string
@@ -74,13 +74,13 @@ type ExhaustedError struct {
 }
 
 func (e *ExhaustedError) Error() string {
-	what := fmt.Sprintf("none of the node numbers %d..%d of sequencer %s is free", e.Lo, e.Hi, e.Sequencer)
+	what := fmt.Sprintf("none of the node IDs %d..%d of sequencer %s is free", e.Lo, e.Hi, e.Sequencer)
 	if e.Lo == e.Hi {
-		what = fmt.Sprintf("node number %d of sequencer %s is held by another", e.Lo, e.Sequencer)
+		what = fmt.Sprintf("node ID %d of sequencer %s is held by another", e.Lo, e.Sequencer)
 	}
 	switch {
 	case e.Ahead:
-		return fmt.Sprintf("grant: no node number %d..%d of sequencer %s may be used before %s: the sequencer was fenced, or this machine's clock is behind the marks",
+		return fmt.Sprintf("grant: no node ID %d..%d of sequencer %s may be used before %s: the sequencer was fenced, or this machine's clock is behind the marks",
 			e.Lo, e.Hi, e.Sequencer, e.Free.UTC().Format(timeFormat))
 	case e.Free.IsZero():
 		return "grant: " + what
@@ -96,7 +96,7 @@ func (e *ExhaustedError) Is(target error) bool { return target == ErrNodesExhaus
 type ClockBehindError struct {
 	Sequencer string
 	Behind    time.Duration // the median of what the records say
-	Nodes     []uint64      // the node numbers whose records say it
+	Nodes     []uint64      // the node IDs whose records say it
 }
 
 func (e *ClockBehindError) Error() string {

@@ -12,7 +12,7 @@ type EventKind uint8
 // The kinds of events.
 const (
 	Tick     EventKind = iota // the time of an action Timer has come, or simply time has passed
-	Attach                    // a node number is wanted
+	Attach                    // a node ID is wanted
 	Release                   // it is wanted no more
 	Demand                    // somebody waits for an ID that the window does not allow
 	Hint                      // the configuration may have changed
@@ -83,7 +83,7 @@ type Phase uint8
 
 // The phases of a member.
 const (
-	Idle    Phase = iota // no node number is wanted or held
+	Idle    Phase = iota // no node ID is wanted or held
 	Joining              // one is wanted, none held
 	Holding              // one is held
 	Losing               // what is left of a window is used, and another number wanted
@@ -117,7 +117,7 @@ const (
 	Cloned        AlarmKind = iota + 1 // another process goes on with this one's memory: IDs of Node in [From, Until) may exist twice
 	RolledBack                         // the store went back to an earlier state
 	ClockJumped                        // the clock went ahead by By, against a clock that never goes back
-	TakenOver                          // the node number has another owner, as its window was over by that one's clock
+	TakenOver                          // the node ID has another owner, as its window was over by that one's clock
 	Fenced                             // the sequencer was fenced at From, below the end of this window: IDs of Node in [From, Until) may exist twice
 	StoreClockOff                      // the store's clock differs by By from this one's, which other members agree with
 	MembersAhead                       // the clocks of other members are ahead by By of this one's, which the store agrees with

@@ -381,7 +381,7 @@ func TestStopped(t *testing.T) {
 				t.Errorf("%v, want the reason of the context", err)
 			}
 			// All would be a long line where there are many.
-			if !strings.Contains(err.Error(), "12 node numbers, such as [0 1 2 3 4 5 6 7];") {
+			if !strings.Contains(err.Error(), "12 node IDs, such as [0 1 2 3 4 5 6 7];") {
 				t.Errorf("it says %q", err)
 			}
 			cancel(nil)
@@ -457,7 +457,7 @@ func TestSequencersOfOthers(t *testing.T) {
 	}
 }
 
-// TestNodesOfOthers: as TestSequencersOfOthers, for node numbers.
+// TestNodesOfOthers: as TestSequencersOfOthers, for node IDs.
 func TestNodesOfOthers(t *testing.T) {
 	s := populate(t, operations()[:1])
 	put(t, s, "v1/s/n/0001", "{")

@@ -64,7 +64,7 @@ const fenceLeast = 30 * time.Second
 // Fence makes a sequencer safe after its store was restored from a backup, or
 // went back in any other way. It rewrites every record, so that no member can
 // go on from what it held before, and sets a floor above all windows that may
-// have been granted since the backup. Members acquire node numbers again when
+// have been granted since the backup. Members acquire node IDs again when
 // the floor is near, after twice the window, or 30 s if that is longer, and the
 // skew.
 //

@@ -63,7 +63,7 @@ type KeeperOptions struct {
 	OnAlarm func(AlarmInfo)
 }
 
-// A Keeper keeps a node number of a sequencer for a Holder: it drives a Machine
+// A Keeper keeps a node ID of a sequencer for a Holder: it drives a Machine
 // with a clock and a Store. It is safe for use by many goroutines.
 //
 // A Keeper must be made by NewKeeper, and ends with Close.
@@ -95,10 +95,10 @@ type KeeperStats struct {
 	Unknown  uint64 // of these, compare-and-swaps whose result was unknown
 	Refused  uint64 // compare-and-swaps that were not applied, as the record was another
 	Applied  uint64 // compare-and-swaps that were
-	Acquired uint64 // node numbers
+	Acquired uint64 // node IDs
 	Renewed  uint64 // windows
-	Released uint64 // node numbers that were given back
-	Lost     uint64 // node numbers that another has taken over
+	Released uint64 // node IDs that were given back
+	Lost     uint64 // node IDs that another has taken over
 	Expired  uint64 // windows that ended because they could not be renewed
 	Alarms   uint64
 }
@@ -270,7 +270,7 @@ func (k *Keeper) act(m *Machine, a Action) {
 			log.Error("grant not usable", "node", a.Node, "error", err)
 		}
 		k.count(func(s *KeeperStats) { s.Acquired++ })
-		log.Info("node number acquired", "node", a.Node, "from", g.From, "until", g.Until)
+		log.Info("node ID acquired", "node", a.Node, "from", g.From, "until", g.Until)
 	case Extend:
 		if err := k.holder.Extend(a.End()); err != nil {
 			log.Error("window not extended", "node", a.Node, "error", err)
@@ -299,9 +299,9 @@ func (k *Keeper) act(m *Machine, a Action) {
 			switch {
 			case m.gaveBack:
 				k.count(func(s *KeeperStats) { s.Released++ })
-				log.Info("node number given back", "node", before.Node)
+				log.Info("node ID given back", "node", before.Node)
 			case a.Status.Phase == Idle && a.Status.Err != nil:
-				log.Info("node number not given back", "node", before.Node, "until", timeOf(before.Until), "error", a.Status.Err)
+				log.Info("node ID not given back", "node", before.Node, "until", timeOf(before.Until), "error", a.Status.Err)
 			}
 		}
 		if err := a.Status.Err; err != nil && !sameError(err, before.Err) {
@@ -324,21 +324,21 @@ func (k *Keeper) tell(i AlarmInfo) {
 	log := k.options.Logger
 	switch i.Kind {
 	case Cloned:
-		log.Error("this process was cloned: the IDs of this node number in this span of time may exist twice",
+		log.Error("this process was cloned: the IDs of this node ID in this span of time may exist twice",
 			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
 	case RolledBack:
-		log.Error("the store went back to an earlier state: no node number is acquired or renewed until the sequencer is fenced (firn node fence)")
+		log.Error("the store went back to an earlier state: no node ID is acquired or renewed until the sequencer is fenced (firn node fence)")
 	case ClockJumped:
 		log.Warn("the clock jumped ahead", "by", i.By)
 	case Fenced:
-		log.Error("the sequencer was fenced below the end of this window: the IDs of this node number in this span of time may exist twice",
+		log.Error("the sequencer was fenced below the end of this window: the IDs of this node ID in this span of time may exist twice",
 			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
 	case StoreClockOff:
 		log.Warn("the store's clock differs from this machine's and those of other members", "by", i.By)
 	case MembersAhead:
 		log.Warn("clocks of other members are ahead of this machine's and the store's", "by", i.By)
 	case TakenOver:
-		log.Warn("the node number was taken over; another is being acquired", "node", i.Node, "until", timeOf(i.Until))
+		log.Warn("the node ID was taken over; another is being acquired", "node", i.Node, "until", timeOf(i.Until))
 	}
 }
 
@@ -517,7 +517,7 @@ func (k *Keeper) isClosed() bool {
 	return k.closed
 }
 
-// Attach says that a node number is wanted. It does not wait for one, see Wait; but
+// Attach says that a node ID is wanted. It does not wait for one, see Wait; but
 // when it has returned nil, what Status says of an earlier try is over. After Close
 // it is an error, or does nothing.
 func (k *Keeper) Attach(ctx context.Context) error {
@@ -576,7 +576,7 @@ func (k *Keeper) Wait(ctx context.Context, is func(Status) bool) error {
 	}
 }
 
-// Close gives the node number back and ends the Keeper. When the context ends
+// Close gives the node ID back and ends the Keeper. When the context ends
 // before the store has taken it, or the store has failed 20 times, Close ends the
 // Keeper all the same and returns an error: the number is then free when its window
 // is over. Closing again only
@@ -609,7 +609,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("grant: sequencer %s: the node number was not given back; it is free when its window ends: %w", k.name, err)
+		return fmt.Errorf("grant: sequencer %s: the node ID was not given back; it is free when its window ends: %w", k.name, err)
 	}
 	return nil
 }

@@ -345,8 +345,8 @@ func TestActLaw(t *testing.T) {
 							t.Errorf("%s: it counts %+v", what, got)
 						}
 						lines := map[string]bool{
-							"node number given back":     left && gaveBack,
-							"node number not given back": left && !gaveBack && now == Idle && err != nil,
+							"node ID given back":     left && gaveBack,
+							"node ID not given back": left && !gaveBack && now == Idle && err != nil,
 							"request failed":             err != nil && (was == nil || err.Error() != was.Error()),
 						}
 						for line, want := range lines {

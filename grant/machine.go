@@ -17,7 +17,7 @@ type Settings struct {
 	// it is.
 	Config *Config
 
-	// Lo and Hi are the node numbers that the member may take, both inclusive:
+	// Lo and Hi are the node IDs that the member may take, both inclusive:
 	// those of one of two clusters that share a database, for instance. Where
 	// both are one number, it is a pinned one. A Hi beyond the layout's greatest
 	// number is an error when the member attaches.
@@ -83,7 +83,7 @@ type Machine struct {
 	frozenAt   int64 // the clock at that moment
 	gaveBack   bool  // the last number that was left was given back
 	kept       error // why it was not, if no other was wanted
-	prefer     int64 // the node number held before, or -1
+	prefer     int64 // the node ID held before, or -1
 	rounds     int   // of picking, without a candidate
 	droughts   int   // lists of all records, in a row, that found none free
 	listAfter  int64 // Mono: the next list after these
@@ -473,7 +473,7 @@ func (m *Machine) readConfig(value []byte) bool {
 		m.lo, m.hi = 0, r.Layout.MaxNode()
 	}
 	if m.lo > m.hi || m.hi > r.Layout.MaxNode() {
-		m.refuse(fmt.Errorf("grant: sequencer %s: the node numbers %d..%d do not fit its layout, which has 0..%d", m.set.Name, m.lo, m.hi, r.Layout.MaxNode()))
+		m.refuse(fmt.Errorf("grant: sequencer %s: the node IDs %d..%d do not fit its layout, which has 0..%d", m.set.Name, m.lo, m.hi, r.Layout.MaxNode()))
 		return false
 	}
 	if err := r.State.err(); err != nil {

@@ -29,13 +29,13 @@ func put(t *testing.T, s grant.Store, key, value string) {
 	}
 }
 
-// node is a record of a node number.
+// node is a record of a node ID.
 func node(state, owner string, until, wall time.Time) string {
 	return fmt.Sprintf(`{"v":1,"nonce":"b7e2905d1c4f86a3370e1d92c85fa6b4","owner":%q,"until":%d,"wall":%d,"state":%q,"host":"h"}`,
 		owner, until.UnixMilli(), wall.UnixMilli(), state)
 }
 
-// nodes are the records of all node numbers of a sequencer.
+// nodes are the records of all node IDs of a sequencer.
 func nodes(t *testing.T, s grant.Store, name string) map[uint64]grant.NodeInfo {
 	t.Helper()
 	m := make(map[uint64]grant.NodeInfo)
@@ -140,7 +140,7 @@ func operations() []operation {
 	}
 }
 
-// populate makes a sequencer "s" with node numbers of all kinds whose windows
+// populate makes a sequencer "s" with node IDs of all kinds whose windows
 // have ended, in the state in which the operation finds it.
 func populate(t *testing.T, before []operation) *memstore.Store {
 	t.Helper()

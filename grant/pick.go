@@ -465,7 +465,7 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 		c.old = v
 	default:
 		m.claim = nil
-		m.fail(fmt.Errorf("grant: the claim of node number %d was not applied", c.node), 0)
+		m.fail(fmt.Errorf("grant: the claim of node ID %d was not applied", c.node), 0)
 	}
 }
 

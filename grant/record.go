@@ -47,21 +47,21 @@ const root = "v1/"
 func configKey(name string) string   { return root + name + "/config" }
 func nodesPrefix(name string) string { return root + name + "/n/" }
 
-// nodeKey is the key of a node number: decimal, with as many digits as the
+// nodeKey is the key of a node ID: decimal, with as many digits as the
 // layout's greatest has, so that keys list in order.
 func nodeKey(name string, node, most uint64) string {
 	return fmt.Sprintf("%s%0*d", nodesPrefix(name), len(strconv.FormatUint(most, 10)), node)
 }
 
-// nodeOf is the node number of a key that nodeKey made.
+// nodeOf is the node ID of a key that nodeKey made.
 func nodeOf(name, key string) (uint64, error) {
 	digits, ok := strings.CutPrefix(key, nodesPrefix(name))
 	if !ok {
-		return 0, fmt.Errorf("%w: key %q is not that of a node number of %s", ErrDamaged, key, name)
+		return 0, fmt.Errorf("%w: key %q is not that of a node ID of %s", ErrDamaged, key, name)
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w: key %q does not end in a node number", ErrDamaged, key)
+		return 0, fmt.Errorf("%w: key %q does not end in a node ID", ErrDamaged, key)
 	}
 	return n, nil
 }
@@ -205,7 +205,7 @@ const (
 	flagFree    = "free"    // given back, fenced or repaired
 )
 
-// A nodeRecord is what the store has of one node number. Times are Unix
+// A nodeRecord is what the store has of one node ID. Times are Unix
 // milliseconds. The nonce is new in every write, so that no two writes have the
 // same bytes.
 type nodeRecord struct {
@@ -290,7 +290,7 @@ func (r nodeRecord) info(node uint64) NodeInfo {
 	}
 }
 
-// decodeNode reads the record of a node number.
+// decodeNode reads the record of a node ID.
 func decodeNode(key string, value []byte) (nodeRecord, error) {
 	var j nodeJSON
 	err := decode(key, value, &j)

@@ -17,7 +17,7 @@ type RepairOptions struct {
 	Now func() time.Time
 }
 
-// A RepairedNode is a node number whose mark lies far ahead of the clock, and
+// A RepairedNode is a node ID whose mark lies far ahead of the clock, and
 // what a repair does about it.
 type RepairedNode struct {
 	NodeInfo // as it was
@@ -38,7 +38,7 @@ type RepairReport struct {
 	Damaged   []error        // records that cannot be read and were left as they are
 }
 
-// Repair gives back the node numbers that processes with a clock far ahead have
+// Repair gives back the node IDs that processes with a clock far ahead have
 // claimed and left behind. Such a claim blocks its number until the time that the
 // wrong clock showed. Its record remembers which span before it was never
 // covered by a window; Repair returns the mark to the beginning of that span,

@@ -32,7 +32,7 @@ func in2026(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// sixteen has 16 node numbers.
+// sixteen has 16 node IDs.
 var sixteen = firn.MustParseLayout("bits=time:44.node:4.seq:4,unit=1ms,epoch=0")
 
 // crash ends a sequencer as the death of its process would.

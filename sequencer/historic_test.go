@@ -283,7 +283,7 @@ func backAndRestart(t *testing.T, s grant.Store) {
 	}
 }
 
-// There both halves of a cluster gave the same node number to members that joined.
+// There both halves of a cluster gave the same node ID to members that joined.
 //
 // Here who cannot reach the store has what is left of its window, and then nothing.
 func splitBrain(t *testing.T, s grant.Store) {

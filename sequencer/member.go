@@ -32,7 +32,7 @@ type generator[I firn.AnyID[I]] interface {
 type member[I firn.AnyID[I]] struct {
 	name    string
 	config  grant.Config
-	patient bool // waits for a free node number
+	patient bool // waits for a free node ID
 	options firn.Options
 	create  func(firn.Layout, firn.Grant, *firn.Options) (generator[I], error)
 	keeper  *grant.Keeper
@@ -61,7 +61,7 @@ func (m *member[I]) check(l firn.Layout, c *Config, name string, bits int, twin 
 		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
 	}
 	if c.Nodes != nil && c.Nodes.Hi > l.MaxNode() {
-		return fmt.Errorf("sequencer: node numbers %d..%d do not fit the layout of sequencer %s, which has 0..%d", c.Nodes.Lo, c.Nodes.Hi, name, l.MaxNode())
+		return fmt.Errorf("sequencer: node IDs %d..%d do not fit the layout of sequencer %s, which has 0..%d", c.Nodes.Lo, c.Nodes.Hi, name, l.MaxNode())
 	}
 	// What cannot be generated is said now, and not when a grant begins.
 	_, err := m.create(l, firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}, nil)
@@ -161,7 +161,7 @@ func (m *member[I]) demand(ctx context.Context) {
 	}
 }
 
-// tell has the Keeper told whether a node number is wanted, and waits until it
+// tell has the Keeper told whether a node ID is wanted, and waits until it
 // knows that, or what was said since. The context ends the wait, and no more.
 func (m *member[I]) tell(ctx context.Context, attached bool) error {
 	m.mu.Lock()
@@ -191,7 +191,7 @@ func (m *member[I]) tell(ctx context.Context, attached bool) error {
 	}
 }
 
-var errNoKeeper = errors.New("sequencer: the keeper of its node number has ended")
+var errNoKeeper = errors.New("sequencer: the keeper of its node ID has ended")
 
 // A holder is a member as its Keeper sees it. A member has no such methods itself,
 // as a caller could use a node ID without a grant.
@@ -398,10 +398,10 @@ func (m *member[I]) refused(status grant.Status) error {
 	return nil
 }
 
-// Attach takes a node number, so that IDs can be made, and waits until there is
+// Attach takes a node ID, so that IDs can be made, and waits until there is
 // one. Where none is free that is grant.ErrNodesExhausted, unless
 // Config.WaitForNode is set. Attaching twice does no harm. The context ends the
-// wait; a node number is wanted all the same, until Detach.
+// wait; a node ID is wanted all the same, until Detach.
 func (m *member[I]) Attach(ctx context.Context) error {
 	// Also where a number is held: the Keeper may be giving it back, because of
 	// a Detach that was given up a moment ago.
@@ -425,7 +425,7 @@ func (m *member[I]) Attach(ctx context.Context) error {
 	return m.gaveUp(err)
 }
 
-// Detach gives the node number back, and waits until the store has it: then no ID
+// Detach gives the node ID back, and waits until the store has it: then no ID
 // is made until Attach. If the context ends first, the error says so: the number is
 // given back when the store answers. If the store fails 20 times, or went back to an
 // earlier state, the number is free when its window ends, and that is an error too.
@@ -452,13 +452,13 @@ func (m *member[I]) Detach(ctx context.Context) error {
 	case m.isClosed():
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
 	case saysWhy(err):
-		return fmt.Errorf("sequencer %s: the node number is not given back; it is free when its window ends: %w", m.name, err)
+		return fmt.Errorf("sequencer %s: the node ID is not given back; it is free when its window ends: %w", m.name, err)
 	}
-	return fmt.Errorf("%w: sequencer %s: the node number is not given back yet; it is free when its window ends: %w", ErrUnavailable, m.name, err)
+	return fmt.Errorf("%w: sequencer %s: the node ID is not given back yet; it is free when its window ends: %w", ErrUnavailable, m.name, err)
 }
 
-// Close gives the node number back and ends the use of the sequencer. When the
-// context ends first it ends all the same, with an error: the node number is
+// Close gives the node ID back and ends the use of the sequencer. When the
+// context ends first it ends all the same, with an error: the node ID is
 // then free when its window is over. Closing again does nothing.
 func (m *member[I]) Close(ctx context.Context) error { return m.close(ctx) }
 

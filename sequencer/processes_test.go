@@ -84,7 +84,7 @@ func child(dir, log string) error {
 	}
 }
 
-// processLayout has few node numbers, so that they change hands often.
+// processLayout has few node IDs, so that they change hands often.
 var processLayout = firn.MustParseLayout("bits=time:41.node:4.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z")
 
 // TestProcesses: eight processes on one directory, one of them killed every 200

@@ -25,7 +25,7 @@ var (
 	ErrNotYet = errors.New("sequencer: no window is open at this moment")
 )
 
-// A Range is the node numbers Lo to Hi, both inclusive.
+// A Range is the node IDs Lo to Hi, both inclusive.
 type Range struct{ Lo, Hi uint64 }
 
 // Config is how a sequencer is opened. The first part is the same for everybody
@@ -41,7 +41,7 @@ type Config struct {
 	// nil is the layout's.
 	MaxAhead *time.Duration
 
-	// Window is how long a node number is held without a word from the store,
+	// Window is how long a node ID is held without a word from the store,
 	// in whole milliseconds. Usual are 30 s in a directory, 10 min in Kubernetes and 60 s elsewhere,
 	// or longer where the layout asks for it.
 	Window time.Duration
@@ -49,22 +49,22 @@ type Config struct {
 	// MustExist keeps Open from creating the sequencer.
 	MustExist bool
 
-	// Nodes are the node numbers that this process may take; nil is all of the
+	// Nodes are the node IDs that this process may take; nil is all of the
 	// layout. One number is a pinned one: it is had when nobody else holds it.
 	Nodes *Range
 
-	// WaitForNode waits, under each call's context, where no node number is
+	// WaitForNode waits, under each call's context, where no node ID is
 	// free. Without it that is grant.ErrNodesExhausted at once.
 	WaitForNode bool
 
-	// Detached opens the sequencer without a node number, until Attach.
+	// Detached opens the sequencer without a node ID, until Attach.
 	Detached bool
 
 	// AllowClockBehind attaches even where this machine's clock is more than ten
 	// seconds behind those of others.
 	AllowClockBehind bool
 
-	// AllowClockAhead takes a node number even where this machine's clock is more
+	// AllowClockAhead takes a node ID even where this machine's clock is more
 	// than ten seconds ahead of the store's, or of those of others. The number is
 	// then blocked for others until the time that this clock shows.
 	AllowClockAhead bool
@@ -88,7 +88,7 @@ type Phase uint8
 
 // The phases of a process.
 const (
-	Detached  Phase = iota // no node number, and none wanted
+	Detached  Phase = iota // no node ID, and none wanted
 	Attaching              // none yet
 	Attached               // IDs can be made
 	Losing                 // IDs can be made until the window ends, and another number is wanted
@@ -132,7 +132,7 @@ var (
 	_ firn.Source128 = (*Sequencer128)(nil)
 )
 
-// Open opens a sequencer and takes a node number of it. A nil Config opens one
+// Open opens a sequencer and takes a node ID of it. A nil Config opens one
 // that exists, as it is.
 //
 // It is created where it does not exist and the Config has a layout. Where it
@@ -158,7 +158,7 @@ func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequence
 // layout.
 func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check func(firn.Layout) error) (info grant.Info, err error) {
 	if r := c.Nodes; r != nil && r.Lo > r.Hi {
-		return info, fmt.Errorf("sequencer: node numbers %d..%d: the first must not be above the last", r.Lo, r.Hi)
+		return info, fmt.Errorf("sequencer: node IDs %d..%d: the first must not be above the last", r.Lo, r.Hi)
 	}
 	if c.MaxLag < 0 {
 		return info, fmt.Errorf("sequencer: MaxLag is %v: it cannot be negative", c.MaxLag)
@@ -226,7 +226,7 @@ func Destroy(ctx context.Context, s grant.Store, name string) error {
 // Next makes the next ID. It waits, under the context, as firn.Generator.Next
 // does, and where the window must be renewed first. An error that is
 // ErrUnavailable says that the store did not answer in time; grant's errors say
-// why no node number can be had.
+// why no node ID can be had.
 func (q *Sequencer) Next(ctx context.Context) (firn.ID, error) { return q.next(ctx) }
 
 // TryNext makes the next ID without ever waiting. Beside the errors of

@@ -97,7 +97,7 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(left, leastClosing))
 	defer cancel()
 	if err := s.cluster.Close(ctx); err != nil {
-		log.Warn("node numbers not given back: they are free when their windows end", "error", err)
+		log.Warn("node IDs not given back: they are free when their windows end", "error", err)
 	}
 }
 

@@ -22,7 +22,7 @@ type Options struct {
 	// Layout is that of all sequencers; the zero Layout means firn.Default.
 	Layout firn.Layout
 
-	// Node is the server's node number. Servers of one test need different ones.
+	// Node is the server's node ID. Servers of one test need different ones.
 	Node uint64
 
 	// Generator is for the generators; nil means that IDs may be ahead of the

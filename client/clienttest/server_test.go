@@ -132,7 +132,7 @@ func TestForms(t *testing.T) {
 		}
 	}
 	if _, err := clienttest.NewHandler(&clienttest.Options{Node: 1 << 40}); err == nil {
-		t.Error("a node number that is too large was taken")
+		t.Error("a node ID that is too large was taken")
 	}
 }
 

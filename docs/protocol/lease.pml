@@ -2,7 +2,7 @@
  * It repeats ticks unless clocks are perfect and nothing ever stops. See
  * README.md; grants.pml is the model of what Firn does.
  *
- * The coordinator has an owner for the one node number and the time at which
+ * The coordinator has an owner for the one node ID and the time at which
  * the lease runs out. A process makes IDs while its timer, which is exact, says
  * that the lease is good. Ticks are its clock's; it never goes back in itself.
  *

@@ -70,7 +70,7 @@ func run(t *testing.T, what string, p plan) map[string]stepReport {
 			t.Logf("report: %s: %v", name, s)
 		}
 	}
-	t.Logf("report: %s: %d IDs checked, %d node numbers acquired, %d renewals; it took %v",
+	t.Logf("report: %s: %d IDs checked, %d node IDs acquired, %d renewals; it took %v",
 		name, r.IDs, r.Acquired, r.Renewed, time.Since(began).Round(time.Millisecond))
 	if r.Violation != "" {
 		t.Error(r.Violation)
@@ -81,7 +81,7 @@ func run(t *testing.T, what string, p plan) map[string]stepReport {
 	return steps
 }
 
-// TestFleet is what docs/scale.md says of fleets. There are twice as many node numbers
+// TestFleet is what docs/scale.md says of fleets. There are twice as many node IDs
 // as processes.
 func TestFleet(t *testing.T) {
 	processes, bits := size()
@@ -92,7 +92,7 @@ func TestFleet(t *testing.T) {
 }
 
 // TestKubernetesFleet is a thousand processes on a Kubernetes API server, with its
-// usual window and with that of other stores. There are twice as many node numbers.
+// usual window and with that of other stores. There are twice as many node IDs.
 func TestKubernetesFleet(t *testing.T) {
 	for _, window := range []time.Duration{time.Minute, 10 * time.Minute} {
 		t.Run(fmt.Sprint("window of ", window), func(t *testing.T) {

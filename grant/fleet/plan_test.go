@@ -13,7 +13,7 @@ import (
 type plan struct {
 	Seed      uint64
 	Processes int
-	NodeBits  int           // of the layout, so there are 1<<NodeBits node numbers
+	NodeBits  int           // of the layout, so there are 1<<NodeBits node IDs
 	Window    time.Duration // of the sequencer; zero is 60 seconds
 	Skew      time.Duration // clocks are wrong by up to this, to both sides
 	StartOver time.Duration // the processes start at moments by chance within this; zero is all at once
@@ -102,7 +102,7 @@ type report struct {
 	Plan      plan
 	Steps     []stepReport // the first is the start of all
 	IDs       int
-	Acquired  int // node numbers
+	Acquired  int // node IDs
 	Renewed   int // windows
 	Alarms    int
 	Trace     uint64 // hash of all that happened

@@ -18,7 +18,7 @@ type perSecond struct{ reads, writes int }
 // A store is the simulated one. Times are in virtual microseconds.
 type store struct {
 	config  []byte
-	records [][]byte // by node number
+	records [][]byte // by node ID
 	marks   []mark   // likewise
 	busy    int64    // it does what came before until then
 	down    bool
@@ -38,7 +38,7 @@ type span struct{ lo, hi int64 }
 
 var errRefused = fmt.Errorf("%w: fleet: the store is away", grant.ErrNotSent)
 
-// numberOf is the node number of a key, or -1.
+// numberOf is the node ID of a key, or -1.
 func (w *world) numberOf(key string) int {
 	digits, ok := strings.CutPrefix(key, w.prefix)
 	if !ok {

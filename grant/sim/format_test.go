@@ -102,5 +102,5 @@ func (f *format) split(id firn.ID) (node, slot uint64) {
 // time is when the tick of a slot begins.
 func (f *format) time(slot uint64) int64 { return f.epoch + int64(slot>>f.seq)*f.unit }
 
-// key is the key of a node number's record.
+// key is the key of a node ID's record.
 func (f *format) key(node uint64) string { return f.keys[node] }

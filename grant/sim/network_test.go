@@ -8,7 +8,7 @@ import (
 )
 
 // A network is where servers are, and what the store says of that: the records of
-// members, which outlive them. A server that has no node number asks another one,
+// members, which outlive them. A server that has no node ID asks another one,
 // by the rules of server/forwarding: a hop names the member that it is for, and
 // the store, and whoever is not that member refuses it.
 type network struct {

@@ -31,7 +31,7 @@ func newRecords() records {
 // never is a time before all others, and the mark of a number without a record.
 const never = math.MinInt64
 
-// A number is what is known of a node number.
+// A number is what is known of a node ID.
 type number struct {
 	key      string
 	spans    []*span             // what was taken, in each term

@@ -29,7 +29,7 @@ type Template struct {
 	Layout   firn.Layout    // zero if none is given
 	MaxAhead *time.Duration // nil if none is given
 	Window   time.Duration  // 0 if none is given
-	Lo, Hi   uint64         // node numbers that may be taken
+	Lo, Hi   uint64         // node IDs that may be taken
 	HasNodes bool           // whether these are given
 	Line     int
 
@@ -267,7 +267,7 @@ func beyond(node uint64, l firn.Layout) string {
 }
 
 // Check finds templates that no sequencer can be created with, where usual has what counts
-// for what they do not say: its Layout, MaxAhead and node numbers. A zero Layout there is one
+// for what they do not say: its Layout, MaxAhead and node IDs. A zero Layout there is one
 // that is not known.
 func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 	for _, t := range f.Templates {

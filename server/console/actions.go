@@ -32,7 +32,7 @@ var acts = map[string]act{
 	"attach": {
 		Verb: "attach", Title: "Attach %s", Button: "Attach it",
 		Means: []string{
-			"Servers may hold node numbers of it again, and make IDs.",
+			"Servers may hold node IDs of it again, and make IDs.",
 			"IDs go on above all that were made before: none comes twice.",
 		},
 		do: service.Administrator.Attach,
@@ -40,7 +40,7 @@ var acts = map[string]act{
 	"detach": {
 		Verb: "detach", Title: "Detach %s", Button: "Detach it", Danger: true,
 		Means: []string{
-			"All servers give their node numbers back, at the latest when they would renew them.",
+			"All servers give their node IDs back, at the latest when they would renew them.",
 			"Until it is attached again, every request for its IDs is refused. Other sequencers go on.",
 			"Nothing is lost: attaching it undoes this.",
 		},
@@ -49,7 +49,7 @@ var acts = map[string]act{
 	"destroy": {
 		Verb: "destroy", Title: "Destroy %s", Button: "Destroy it for good", Danger: true, Typed: true,
 		Means: []string{
-			"All servers give their node numbers back, and every request for its IDs is refused from then on.",
+			"All servers give their node IDs back, and every request for its IDs is refused from then on.",
 			"IDs that were made stay unique: the store keeps who made IDs until when, and nothing is deleted.",
 			"It cannot be undone. It can only be created again, with the same layout, and then goes on above the old IDs.",
 		},
@@ -58,7 +58,7 @@ var acts = map[string]act{
 	"recreate": {
 		Verb: "recreate", Title: "Create %s again", Button: "Create it again",
 		Means: []string{
-			"Servers may hold node numbers of it and make IDs, with the layout that it had.",
+			"Servers may hold node IDs of it and make IDs, with the layout that it had.",
 			"It goes on above all IDs that were made before: none comes twice.",
 		},
 		do: func(a service.Administrator, ctx context.Context, name string) (grant.Info, error) {
@@ -186,7 +186,7 @@ func (k *Console) allowed(v *visit) (name string, a act, ok bool) {
 	case !v.who.MayAdmin(name):
 		v.forbidden("Only a token with the role admin can change " + name + ".")
 	case k.admin == nil:
-		v.fail(http.StatusConflict, "There is no store", "This server was started with a node number of its own. Start it with --store to administer sequencers.")
+		v.fail(http.StatusConflict, "There is no store", "This server was started with a node ID of its own. Start it with --store to administer sequencers.")
 	default:
 		return name, a, true
 	}
@@ -304,7 +304,7 @@ func (k *Console) createSequencer(v *visit) {
 		return
 	}
 	if k.admin == nil {
-		v.fail(http.StatusConflict, "There is no store", "This server was started with a node number of its own. Start it with --store to administer sequencers.")
+		v.fail(http.StatusConflict, "There is no store", "This server was started with a node ID of its own. Start it with --store to administer sequencers.")
 		return
 	}
 	c, err := p.config(k.admin)

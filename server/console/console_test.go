@@ -527,7 +527,7 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// TestHolders says who held a node number, and what is not known.
+// TestHolders says who held a node ID, and what is not known.
 func TestHolders(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	id := makeOne(t, k, "orders")
@@ -578,7 +578,7 @@ func TestWithoutStore(t *testing.T) {
 	}
 	makeOne(t, k, "orders")
 	for path, want := range map[string]string{
-		"/": "has no store", "/members": "This server is alone", "/sequencers/orders": "node number of its own",
+		"/": "has no store", "/members": "This server is alone", "/sequencers/orders": "node ID of its own",
 	} {
 		if w := get(h, path); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("GET %s: status %d without %q", path, w.Code, want)

@@ -37,14 +37,14 @@ type snapshot struct {
 	ErrAt      time.Time // since when
 }
 
-// A sequencerInfo is a sequencer with its node numbers.
+// A sequencerInfo is a sequencer with its node IDs.
 type sequencerInfo struct {
 	Name   string
 	Info   grant.Info
 	Fault  string           // its record cannot be read
 	Nodes  []grant.NodeInfo // in the order of their numbers
 	Looked bool             // Nodes was read
-	Broken int              // records of node numbers that cannot be read
+	Broken int              // records of node IDs that cannot be read
 	At     time.Time
 }
 
@@ -70,7 +70,7 @@ const (
 // keepGone is how long servers are shown that are gone.
 const keepGone = 10 * time.Minute
 
-// A holding is an owner's hold of a node number.
+// A holding is an owner's hold of a node ID.
 type holding struct {
 	name, owner string
 	node        uint64
@@ -80,7 +80,7 @@ const (
 	keepFor      = time.Second     // how long what was read is good
 	loadLimit    = 3 * time.Second // for what is asked of the store at once
 	loadPatience = time.Second     // how long a page waits that can show what was before
-	maxNodes     = 200             // sequencers whose node numbers are read for the list
+	maxNodes     = 200             // sequencers whose node IDs are read for the list
 	maxSeen      = 20_000          // owners that are remembered
 	maxOne       = 200             // sequencers that are remembered one by one
 )
@@ -195,7 +195,7 @@ func (f *fleet) load(version uint64, before *snapshot) *snapshot {
 	return s
 }
 
-// readNodes reads the node numbers of a sequencer.
+// readNodes reads the node IDs of a sequencer.
 func (f *fleet) readNodes(ctx context.Context, q *sequencerInfo) error {
 	q.Nodes, q.Looked, q.Broken = nil, true, 0
 	err := f.k.admin.Nodes(ctx, q.Name, func(n grant.NodeInfo, err error) bool {
@@ -224,7 +224,7 @@ func (f *fleet) readNodes(ctx context.Context, q *sequencerInfo) error {
 	return err
 }
 
-// since is when the owner of a node number was first seen with it.
+// since is when the owner of a node ID was first seen with it.
 func (f *fleet) since(name string, n grant.NodeInfo) (time.Time, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,7 +235,7 @@ func (f *fleet) since(name string, n grant.NodeInfo) (time.Time, bool) {
 // errNoSequencer is of a name that the store does not have.
 var errNoSequencer = errors.New("there is no such sequencer")
 
-// lookup is one sequencer with its node numbers.
+// lookup is one sequencer with its node IDs.
 func (f *fleet) lookup(ctx context.Context, name string) (sequencerInfo, error) {
 	if f.k.admin == nil {
 		return sequencerInfo{}, errNoSequencer

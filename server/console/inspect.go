@@ -164,7 +164,7 @@ type reading struct {
 	Others   []candidate
 	Hidden   uint64 // candidates that are hardly possible
 	Second   *second
-	Holders  []string // who has, or had, its node number: a sentence for each sequencer that it may be of
+	Holders  []string // who has, or had, its node ID: a sentence for each sequencer that it may be of
 	Shared   []string // sequencers of the store that have this layout
 }
 
@@ -245,7 +245,7 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayou
 	return r, nil
 }
 
-// holders say who held the node number of an ID, for the sequencer that it is of, or else
+// holders say who held the node ID of an ID, for the sequencer that it is of, or else
 // for those that it may be of.
 func (k *Console) holders(v *visit, of string, shared []string, x *inspect.Reading) (sentences []string) {
 	if of != "" && v.who.MayRead(of) {
@@ -262,7 +262,7 @@ func (k *Console) holders(v *visit, of string, shared []string, x *inspect.Readi
 	return sentences
 }
 
-// holder says who has the node number of an ID, or had it then, as far as the store knows.
+// holder says who has the node ID of an ID, or had it then, as far as the store knows.
 func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 	q, ok := k.fleet.nodes(v.r.Context(), name)
 	if !ok || q.Info.Config.Layout != x.Layout {

@@ -31,7 +31,7 @@ type memberRow struct {
 	Clock clockError
 }
 
-// maxHeldShown is how many node numbers a row names.
+// maxHeldShown is how many node IDs a row names.
 const maxHeldShown = 6
 
 func (k *Console) members(v *visit) {

@@ -62,13 +62,13 @@ type state struct{ Word, Tone, Means string }
 func stateOf(s grant.State) state {
 	switch s {
 	case grant.Attached:
-		return state{"attached", "good", "Servers may hold node numbers of it and make IDs."}
+		return state{"attached", "good", "Servers may hold node IDs of it and make IDs."}
 	case grant.Detaching:
-		return state{"detaching", "busy", "Servers are giving their node numbers back."}
+		return state{"detaching", "busy", "Servers are giving their node IDs back."}
 	case grant.Detached:
-		return state{"detached", "idle", "No server holds a node number of it, and none makes IDs, until it is attached."}
+		return state{"detached", "idle", "No server holds a node ID of it, and none makes IDs, until it is attached."}
 	case grant.Destroying:
-		return state{"destroying", "busy", "Servers are giving their node numbers back, for good."}
+		return state{"destroying", "busy", "Servers are giving their node IDs back, for good."}
 	case grant.Destroyed:
 		return state{"destroyed", "idle", "It makes no more IDs. Created again with the same layout, it goes on without repeating any."}
 	case grant.Purged:
@@ -183,7 +183,7 @@ func (r *overviewRow) setLayout(l firn.Layout, at time.Time) {
 	r.Soon = -inspect.Age(l.Last(), at) < soon.Seconds()
 }
 
-// heldNow is how many of the node numbers somebody holds.
+// heldNow is how many of the node IDs somebody holds.
 func heldNow(nodes []grant.NodeInfo, at time.Time) (n uint64) {
 	for _, x := range nodes {
 		if x.Held && x.Until.After(at) {
@@ -197,7 +197,7 @@ func heldNow(nodes []grant.NodeInfo, at time.Time) (n uint64) {
 func (k *Console) staticRows(p *overviewPage, figures map[string]metrics.Sequencer) {
 	for _, f := range figures {
 		_, rates := k.history.rates(f.Name)
-		p.Rows = append(p.Rows, overviewRow{Name: f.Name, State: state{"static", "good", "This server has a node number of its own, and knows no others."}, Here: true, Made: f.IDs, Spark: newSpark(rates), Rate: now(rates)})
+		p.Rows = append(p.Rows, overviewRow{Name: f.Name, State: state{"static", "good", "This server has a node ID of its own, and knows no others."}, Here: true, Made: f.IDs, Spark: newSpark(rates), Rate: now(rates)})
 	}
 	slices.SortFunc(p.Rows, func(a, b overviewRow) int { return cmp.Compare(a.Name, b.Name) })
 	if len(p.Rows) > maxRows {

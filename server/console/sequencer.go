@@ -51,7 +51,7 @@ type sequencerPage struct {
 	TimeLink   string
 }
 
-// A nodeRow is a node number in the timeline.
+// A nodeRow is a node ID in the timeline.
 type nodeRow struct {
 	Node  uint64
 	Host  string
@@ -138,7 +138,7 @@ func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err erro
 		if err != nil {
 			return p, err
 		}
-		p.State = state{"static", "good", "This server has a node number of its own, and knows no other servers."}
+		p.State = state{"static", "good", "This server has a node ID of its own, and knows no other servers."}
 		p.setLayout(s.Layout, v.now)
 		return p, nil
 	}
@@ -183,7 +183,7 @@ func storeFault(err error) string {
 	return detail(errors.New(f.Detail)) + "."
 }
 
-// timeline draws the windows of node numbers around this moment.
+// timeline draws the windows of node IDs around this moment.
 func (p *sequencerPage) timeline(k *Console, q sequencerInfo, at time.Time) {
 	reach := p.Window + p.Window/2
 	p.AxisFrom, p.AxisTo = at.Add(-reach), at.Add(reach)

@@ -40,7 +40,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// TestEtcdChaos: processes make IDs with node numbers from an etcd of three members,
+// TestEtcdChaos: processes make IDs with node IDs from an etcd of three members,
 // while members and processes are killed, stopped and cut off. Every ID is checked;
 // so is the history of reads and writes of others, with porcupine.
 func TestEtcdChaos(t *testing.T) {

@@ -46,7 +46,7 @@ type task struct {
 	Log string // what the files of this worker begin with
 }
 
-// chaosTask has few node numbers, so that they change hands often, and a window so
+// chaosTask has few node IDs, so that they change hands often, and a window so
 // short that many pass.
 func chaosTask(store string) task {
 	return task{

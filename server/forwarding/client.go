@@ -121,7 +121,7 @@ const (
 	forwardIdle    = 10 * time.Minute // after which it is closed
 )
 
-// A Forwarder takes IDs from other servers, for a server that has no node number
+// A Forwarder takes IDs from other servers, for a server that has no node ID
 // itself. It keeps one connection for each, which all calls share.
 //
 // A call that was forwarded is not forwarded again (see service.Forwarded). A target answers

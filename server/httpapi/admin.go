@@ -29,7 +29,7 @@ func (h *Handler) admin(r *http.Request) (service.Administrator, *problem) {
 	}
 	a := h.backend.Admin()
 	if a == nil {
-		return nil, problemf(service.NoStore, "this server was started with a node number of its own and knows no other servers: start it with --store to administer sequencers")
+		return nil, problemf(service.NoStore, "this server was started with a node ID of its own and knows no other servers: start it with --store to administer sequencers")
 	}
 	return a, nil
 }
@@ -241,7 +241,7 @@ func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return writeJSON(w, http.StatusOK, textfmt.InJSON(info))
 }
 
-// members answers with the servers of the store, and those of their node numbers and IDs that
+// members answers with the servers of the store, and those of their node IDs and IDs that
 // whoever asks may see.
 func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	if _, f := readParams(r.URL.RawQuery, nil); f != nil {

@@ -96,7 +96,7 @@ func TestAdmin(t *testing.T) {
 	}
 	var shown struct{ Nodes []struct{ Held bool } }
 	if err := json.Unmarshal(do(h, "GET", path).Body.Bytes(), &shown); err != nil || len(shown.Nodes) != 1 || !shown.Nodes[0].Held {
-		t.Errorf("%+v, %v, want one node number that is held", shown, err)
+		t.Errorf("%+v, %v, want one node ID that is held", shown, err)
 	}
 	want(do(h, "POST", path+"/detach"), 200, "detached")
 	wantProblem(t, do(h, "POST", path+"/next"), service.Detached)

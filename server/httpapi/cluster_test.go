@@ -117,7 +117,7 @@ func TestCluster(t *testing.T) {
 		}
 	}
 	if nodes != 6 {
-		t.Errorf("%d node numbers were used, want 6: of three names by two servers", nodes)
+		t.Errorf("%d node IDs were used, want 6: of three names by two servers", nodes)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestClusterExhausted(t *testing.T) {
 	}
 	b := NewHandler(Config{Backend: newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil), Config: one})})
 	w := do(b, "POST", "/v1/sequencers/orders/next")
-	wantProblem(t, w, service.NodesExhausted, "node number 3 of sequencer orders is held by another")
+	wantProblem(t, w, service.NodesExhausted, "node ID 3 of sequencer orders is held by another")
 	if w.Header().Get("Retry-After") != "1" {
 		t.Errorf("headers %v", w.Header())
 	}
@@ -250,7 +250,7 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestReadyWithoutNumber: a server that found no node number is not ready, until it finds
+// TestReadyWithoutNumber: a server that found no node ID is not ready, until it finds
 // one, which it looks for when it is asked whether it is, or until another server has one
 // that can be asked. The log says so once for each change.
 func TestReadyWithoutNumber(t *testing.T) {

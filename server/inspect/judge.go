@@ -44,7 +44,7 @@ func (j *judge) con(format string, a ...any) {
 type habit struct {
 	prior    float64   // how common the IDs are that people ask about
 	born     time.Time // when the format came into use; the zero time if its epoch says it
-	anyNode  bool      // all node numbers are alike
+	anyNode  bool      // all node IDs are alike
 	fewParts bool      // the pieces of the node are 0 or very few
 	anySeq   bool      // all sequence numbers are alike
 	noFields bool      // others fill node and sequence with random bits

@@ -34,13 +34,13 @@ type Member struct {
 	Started   time.Time `json:"started"`           // by its clock, like all that follow
 	Seen      time.Time `json:"seen"`              // when it wrote this
 	Until     time.Time `json:"until"`             // it is gone where nothing newer is written before
-	Holds     []Held    `json:"holds"`             // its node numbers; the first MaxHeld, or fewer with long names
+	Holds     []Held    `json:"holds"`             // its node IDs; the first MaxHeld, or fewer with long names
 	IDs       uint64    `json:"ids"`               // made since it was started
 	Rate      float64   `json:"rate"`              // IDs per second, since it wrote before
 	Forwarded uint64    `json:"forwarded"`         // calls that it gave to others since it was started
 }
 
-// A Held is a node number of a member.
+// A Held is a node ID of a member.
 type Held struct {
 	Sequencer string    `json:"sequencer"`
 	Node      uint64    `json:"node"`
@@ -48,7 +48,7 @@ type Held struct {
 	IDs       uint64    `json:"ids"` // made of the sequencer since the member was started
 }
 
-// For returns the Member for someone who sees some sequencers only: with the node numbers
+// For returns the Member for someone who sees some sequencers only: with the node IDs
 // and IDs of these, and without its rate and the calls that it forwarded, which are of all.
 func (m Member) For(sees func(sequencer string) bool) Member {
 	holds := make([]Held, 0, len(m.Holds))

@@ -23,8 +23,8 @@ type Sequencer struct {
 	Waits      uint64        // calls that had to wait
 	Waited     time.Duration // all these together
 	Lead       time.Duration // of the last ID's time over the clock
-	Stored     bool          // its node number is kept in a store; then what follows is set
-	Attached   bool          // it holds a node number
+	Stored     bool          // its node ID is kept in a store; then what follows is set
+	Attached   bool          // it holds a node ID
 	Node       uint64
 	WindowLeft time.Duration // less than 0 where it is over
 	Requests   uint64        // to the store
@@ -32,10 +32,10 @@ type Sequencer struct {
 	Unknown    uint64        // compare-and-swaps whose result is unknown
 	Refused    uint64        // compare-and-swaps that came too late
 	Applied    uint64        // compare-and-swaps that were done
-	Acquired   uint64        // node numbers
+	Acquired   uint64        // node IDs
 	Renewed    uint64        // windows
-	Released   uint64        // node numbers
-	Lost       uint64        // node numbers, to another one
+	Released   uint64        // node IDs
+	Lost       uint64        // node IDs, to another one
 	Expired    uint64        // windows that could not be renewed in time
 	Alarms     uint64
 }
@@ -95,33 +95,33 @@ func All() []Metric {
 	return []Metric{
 		{"firn_ids_total", Counter, "IDs", ofSequencer, "IDs made.", count(func(s *Sequencer) uint64 { return s.IDs }), nil},
 		{"firn_batches_total", Counter, "batches", ofSequencer, "Batches made; a single ID may be one.", count(func(s *Sequencer) uint64 { return s.Batches }), nil},
-		{"firn_waits_total", Counter, "calls", ofSequencer, "Calls that had to wait for the clock or a node number.", count(func(s *Sequencer) uint64 { return s.Waits }), nil},
+		{"firn_waits_total", Counter, "calls", ofSequencer, "Calls that had to wait for the clock or a node ID.", count(func(s *Sequencer) uint64 { return s.Waits }), nil},
 		{"firn_wait_seconds_total", Counter, "seconds", ofSequencer, "How long calls have waited, all together.", func(s *Sequencer) (float64, bool) { return s.Waited.Seconds(), true }, nil},
 		{"firn_lead_seconds", Gauge, "seconds", ofSequencer, "How far the last ID's time is ahead of the clock; below 0 when no IDs are made. Near MaxAhead, callers wait.", func(s *Sequencer) (float64, bool) { return s.Lead.Seconds(), true }, nil},
-		{"firn_attached", Gauge, "", ofSequencer, "1 if this server holds a node number of the sequencer, else 0.", stored(func(s *Sequencer) float64 {
+		{"firn_attached", Gauge, "", ofSequencer, "1 if this server holds a node ID of the sequencer, else 0.", stored(func(s *Sequencer) float64 {
 			if s.Attached {
 				return 1
 			}
 			return 0
 		}), nil},
-		{"firn_node", Gauge, "", ofSequencer, "The node number, where one is held.", func(s *Sequencer) (float64, bool) { return float64(s.Node), s.Stored && s.Attached }, nil},
-		{"firn_window_left_seconds", Gauge, "seconds", ofSequencer, "How long the node number is held without a word from the store. Near 0 while IDs are made, the store does not answer.", func(s *Sequencer) (float64, bool) { return s.WindowLeft.Seconds(), s.Stored && s.Attached }, nil},
+		{"firn_node", Gauge, "", ofSequencer, "The node ID, where one is held.", func(s *Sequencer) (float64, bool) { return float64(s.Node), s.Stored && s.Attached }, nil},
+		{"firn_window_left_seconds", Gauge, "seconds", ofSequencer, "How long the node ID is held without a word from the store. Near 0 while IDs are made, the store does not answer.", func(s *Sequencer) (float64, bool) { return s.WindowLeft.Seconds(), s.Stored && s.Attached }, nil},
 		{"firn_store_requests_total", Counter, "requests", ofSequencer, "Requests to the store.", stored(func(s *Sequencer) float64 { return float64(s.Requests) }), nil},
 		{"firn_store_failures_total", Counter, "requests", ofSequencer, "Requests to the store that ended in an error.", stored(func(s *Sequencer) float64 { return float64(s.Failures) }), nil},
-		{"firn_cas_total", Counter, "compare-and-swaps", []string{"sequencer", "result"}, "Compare-and-swaps of node numbers by their result: applied, refused (another one was faster) or unknown (no answer came).", nil, []series{
+		{"firn_cas_total", Counter, "compare-and-swaps", []string{"sequencer", "result"}, "Compare-and-swaps of node IDs by their result: applied, refused (another one was faster) or unknown (no answer came).", nil, []series{
 			{"applied", stored(func(s *Sequencer) float64 { return float64(s.Applied) })},
 			{"refused", stored(func(s *Sequencer) float64 { return float64(s.Refused) })},
 			{"unknown", stored(func(s *Sequencer) float64 { return float64(s.Unknown) })},
 		}},
-		{"firn_nodes_acquired_total", Counter, "node numbers", ofSequencer, "Node numbers acquired.", stored(func(s *Sequencer) float64 { return float64(s.Acquired) }), nil},
+		{"firn_nodes_acquired_total", Counter, "node IDs", ofSequencer, "Node IDs acquired.", stored(func(s *Sequencer) float64 { return float64(s.Acquired) }), nil},
 		{"firn_renewals_total", Counter, "windows", ofSequencer, "Windows renewed.", stored(func(s *Sequencer) float64 { return float64(s.Renewed) }), nil},
-		{"firn_nodes_released_total", Counter, "node numbers", ofSequencer, "Node numbers given back.", stored(func(s *Sequencer) float64 { return float64(s.Released) }), nil},
-		{"firn_nodes_lost_total", Counter, "node numbers", ofSequencer, "Node numbers that another one has taken over, after a pause longer than the window.", stored(func(s *Sequencer) float64 { return float64(s.Lost) }), nil},
+		{"firn_nodes_released_total", Counter, "node IDs", ofSequencer, "Node IDs given back.", stored(func(s *Sequencer) float64 { return float64(s.Released) }), nil},
+		{"firn_nodes_lost_total", Counter, "node IDs", ofSequencer, "Node IDs that another one has taken over, after a pause longer than the window.", stored(func(s *Sequencer) float64 { return float64(s.Lost) }), nil},
 		{"firn_windows_expired_total", Counter, "windows", ofSequencer, "Windows that ended because renewals failed: no IDs from then on. A window that nobody uses lapses on purpose and does not count.", stored(func(s *Sequencer) float64 { return float64(s.Expired) }), nil},
 		{"firn_alarms_total", Counter, "alarms", ofSequencer, "Alarms: a clone of this process, or a store that went back. The log says more.", stored(func(s *Sequencer) float64 { return float64(s.Alarms) }), nil},
-		{"firn_store_up", Gauge, "", nil, "1 if the last request to the store was answered, else 0. It is not there with a static node number.", nil, nil},
+		{"firn_store_up", Gauge, "", nil, "1 if the last request to the store was answered, else 0. It is not there with a static node ID.", nil, nil},
 		{"firn_clock_offset_seconds", Gauge, "seconds", nil, "How far this server's clock is ahead of those of other servers of the store; below 0 behind. It is not there where there is no other one, and in the first minutes.", nil, nil},
-		{"firn_forwards_total", Counter, "calls", []string{"result"}, "How often another server was asked for IDs, as this one had no node number, by what came of it.", nil, nil},
+		{"firn_forwards_total", Counter, "calls", []string{"result"}, "How often another server was asked for IDs, as this one had no node ID, by what came of it.", nil, nil},
 		{"firn_requests_total", Counter, "requests", []string{"protocol", "outcome"}, "Requests by their outcome: ok, refused (the client's fault) or failed (the server's).", nil, nil},
 		{"firn_request_seconds", Histogram, "seconds", ofProtocol, "How long requests took.", nil, nil},
 		{"firn_connections", Gauge, "connections", ofProtocol, "Connections that are open.", nil, nil},

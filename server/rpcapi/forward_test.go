@@ -106,7 +106,7 @@ func wantNew[I firn.AnyID[I]](t *testing.T, a forwarding.AnswerOf[I], err error,
 	}
 }
 
-// An assisted backend asks another server where it has no node number, as a server does.
+// An assisted backend asks another server where it has no node ID, as a server does.
 type assisted struct {
 	service.Backend
 	f    *forwarding.Forwarder
@@ -147,7 +147,7 @@ type sourceFunc func(context.Context, int) (firn.Batch, error)
 
 func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }
 
-// TestForwardBetweenServers: two servers share a store with one node number. Whoever has
+// TestForwardBetweenServers: two servers share a store with one node ID. Whoever has
 // none asks the other, many at once, and no ID comes twice.
 func TestForwardBetweenServers(t *testing.T) {
 	store := new(memstore.Store)

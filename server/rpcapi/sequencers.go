@@ -29,7 +29,7 @@ func (s *Server) admin(ctx context.Context, need auth.Action, name string, named
 	}
 	a := s.c.Backend.Admin()
 	if a == nil {
-		return nil, fail(service.NoStore, "this server was started with a node number of its own and knows no other servers: start it with --store to administer sequencers", 0)
+		return nil, fail(service.NoStore, "this server was started with a node ID of its own and knows no other servers: start it with --store to administer sequencers", 0)
 	}
 	return a, nil
 }
@@ -80,7 +80,7 @@ func (s *Server) List(ctx context.Context, _ *firnv1.ListRequest) (*firnv1.ListR
 	return r, nil
 }
 
-// Get returns one sequencer with its node numbers.
+// Get returns one sequencer with its node IDs.
 func (s *Server) Get(ctx context.Context, q *firnv1.GetRequest) (*firnv1.GetResponse, error) {
 	a, err := s.admin(ctx, auth.See, q.GetName(), true)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Server) Attach(ctx context.Context, q *firnv1.AttachRequest) (*firnv1.A
 	return &firnv1.AttachResponse{Sequencer: i}, err
 }
 
-// Detach has all servers give their node numbers back.
+// Detach has all servers give their node IDs back.
 func (s *Server) Detach(ctx context.Context, q *firnv1.DetachRequest) (*firnv1.DetachResponse, error) {
 	i, err := s.change(ctx, "Detach", q.GetName(), service.Administrator.Detach)
 	return &firnv1.DetachResponse{Sequencer: i}, err

@@ -13,7 +13,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A Cluster is a Backend whose node numbers are kept in a store, so that any
+// A Cluster is a Backend whose node IDs are kept in a store, so that any
 // number of servers give IDs of the same names. A sequencer is opened when its
 // name is first used, with the layout it was created with, or created with that
 // of the configuration.
@@ -340,7 +340,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		}
 	}
 	if r := open.Nodes; r != nil && r.Hi > open.Layout.MaxNode() {
-		return fmt.Errorf("this server may take the node numbers %d..%d, and the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())
+		return fmt.Errorf("this server may take the node IDs %d..%d, and the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())
 	}
 	if open.Layout.Bits() == 128 {
 		q, err := sequencer.Open128(ctx, c.store, name, &open)
@@ -539,7 +539,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	return nil
 }
 
-// stillLacks returns nil if a node number may be free by now that was not, and else an
+// stillLacks returns nil if a node ID may be free by now that was not, and else an
 // error: that none is, or why none is needed any more.
 func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) error {
 	now := time.Now()
@@ -584,7 +584,7 @@ const readyKey = "ready"
 // opened while the server stops.
 const lateClose = 2 * time.Second
 
-// Close gives all node numbers back, all at once. An error says how many could
+// Close gives all node IDs back, all at once. An error says how many could
 // not be given back before the context was done; these are free when their
 // windows end.
 func (c *Cluster) Close(ctx context.Context) error {
@@ -625,7 +625,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d node numbers were not given back: %w", failed, len(open), first)
+		return fmt.Errorf("%d of %d node IDs were not given back: %w", failed, len(open), first)
 	}
 	return nil
 }

@@ -157,12 +157,12 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 	switch f.Kind {
 	case StoreUnavailable:
 		// The log has what the store said; that may name hosts.
-		f.Detail = "node numbers are kept in a store that could not be reached or read; the server's log says more"
+		f.Detail = "node IDs are kept in a store that could not be reached or read; the server's log says more"
 		switch silent := (*silentError)(nil); {
 		case errors.As(err, &silent):
-			f.Detail = fmt.Sprintf("node numbers are kept in a store that has not answered for %v; the server keeps trying, and its log says more", silent.silent.Round(time.Second))
+			f.Detail = fmt.Sprintf("node IDs are kept in a store that has not answered for %v; the server keeps trying, and its log says more", silent.silent.Round(time.Second))
 		case errors.Is(err, context.DeadlineExceeded):
-			f.Detail = "node numbers are kept in a store that did not answer in time; the server's log says more"
+			f.Detail = "node IDs are kept in a store that did not answer in time; the server's log says more"
 		}
 	case BatchTooLarge:
 		f.Detail += fmt.Sprintf(": it must be done in %v; ask for fewer IDs at a time", limit)

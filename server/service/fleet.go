@@ -31,7 +31,7 @@ type Administrator interface {
 	Detach(ctx context.Context, name string) (grant.Info, error)
 	Destroy(ctx context.Context, name string) (grant.Info, error)
 
-	// Nodes calls yield for each node number of a sequencer that was ever used.
+	// Nodes calls yield for each node ID of a sequencer that was ever used.
 	Nodes(ctx context.Context, name string, yield func(n grant.NodeInfo, err error) bool) error
 
 	// Members are the servers that have announced themselves in the store.
@@ -115,7 +115,7 @@ func (f *Fleet) Destroy(ctx context.Context, name string) (grant.Info, error) {
 	return f.askInfo(ctx, need{writes: true}, func(ctx context.Context) (grant.Info, error) { return grant.Destroy(ctx, f.store, name, nil) })
 }
 
-// Nodes calls yield for each node number of a sequencer.
+// Nodes calls yield for each node ID of a sequencer.
 func (f *Fleet) Nodes(ctx context.Context, name string, yield func(grant.NodeInfo, error) bool) error {
 	return f.ask(ctx, need{}, func(ctx context.Context) error { return grant.Nodes(ctx, f.store, name, yield) })
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A Static is a Backend for one layout and one node number that somebody else
+// A Static is a Backend for one layout and one node ID that somebody else
 // keeps unique. Every name gets a generator of its own when it is first used,
 // and keeps it: a Static has no state outside the process.
 //
-// It is not safe where two processes have the same node number at the same
+// It is not safe where two processes have the same node ID at the same
 // time, or where the clock is set back while the process is down: then they
 // make the same IDs. See firn.StaticGrant.
 //
@@ -44,7 +44,7 @@ type StaticConfig struct {
 const DefaultMaxNames = 10_000
 
 // NewStatic makes a Static. The error says what is wrong with the layout, the
-// node number or the options.
+// node ID or the options.
 func NewStatic(c StaticConfig) (*Static, error) {
 	if c.Layout.IsZero() {
 		c.Layout = firn.Default()

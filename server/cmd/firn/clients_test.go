@@ -301,7 +301,7 @@ func TestClientsOfKilledServers(t *testing.T) {
 	spans := counted.duplicates(t)
 	t.Logf("report: clients of killed servers: 3 firn serve on a directory for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s); "+
 		"%d programs with the Go client sent %d requests: %d answered and used, %d failed and counted; %d IDs drawn, %d calls failed; "+
-		"raw load: %d requests over HTTP, %d over gRPC, %d over RESP answered, %d failed; %d IDs in %d runs of %d node numbers, no duplicate",
+		"raw load: %d requests over HTTP, %d over gRPC, %d over RESP answered, %d failed; %d IDs in %d runs of %d node IDs, no duplicate",
 		lasts, d.kills, d.ends, d.stops, programs, sent, whole, failed, drawn, callerErrs,
 		raw[0].Requests, raw[1].Requests, raw[2].Requests, rawFailed, counted.ids.Load(), spans, len(counted.spans))
 	if counted.ids.Load() < 1_000_000 && !raced() {

@@ -144,8 +144,8 @@ then default. Two patterns that fit equally well are an error.
     "orders-*":
       layout: hazelcast,epoch=2026-01-01T00:00:00Z
       max-ahead: 15s      # how far IDs may run ahead of the clock
-      window: 60s         # how long a node number is held without the store
-      nodes: 0..511       # which node numbers this server may take`
+      window: 60s         # how long a node ID is held without the store
+      nodes: 0..511       # which node IDs this server may take`
 
 // readConfig reads a file. The error says why nothing of it could be read.
 func readConfig(path string) (f *config.File, all faults, err error) {

@@ -304,7 +304,7 @@ func TestAfterFence(t *testing.T) {
 			t.Fatal(web)
 		}
 	}
-	free, ok := strings.CutPrefix(web.detail, "no node number 0..1023 of sequencer orders may be used before ")
+	free, ok := strings.CutPrefix(web.detail, "no node ID 0..1023 of sequencer orders may be used before ")
 	free, _, found := strings.Cut(free, ": ")
 	at, err := time.Parse(time.RFC3339, free)
 	if !ok || !found || err != nil {

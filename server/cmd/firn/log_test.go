@@ -126,7 +126,7 @@ func (r *running) post(t *testing.T, name string, header ...string) (status int,
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// twoServers are two servers of one store with one node number. The first has it, so that
+// twoServers are two servers of one store with one node ID. The first has it, so that
 // the second forwards calls for orders.
 func twoServers(t *testing.T, args ...string) (has, asks *running) {
 	t.Helper()

@@ -171,13 +171,13 @@ func (n *nexting) fromStore(ctx context.Context, s grant.Store) error {
 		return err
 	}
 	if nodes != nil && nodes.Hi > n.layout.MaxNode() {
-		return misuse("firn sequencer show says what a sequencer has", "the node numbers %d..%d do not fit the layout %s, which has 0..%d", nodes.Lo, nodes.Hi, n.layout, n.layout.MaxNode())
+		return misuse("firn sequencer show says what a sequencer has", "the node IDs %d..%d do not fit the layout %s, which has 0..%d", nodes.Lo, nodes.Hi, n.layout, n.layout.MaxNode())
 	}
 	c := &sequencer.Config{Layout: n.layout, Nodes: nodes, AllowClockBehind: n.allow.behind, AllowClockAhead: n.allow.ahead, MustExist: n.noCreate, Now: n.a.clock}
 	return n.a.sequence(ctx, s, n.name, c, n.count, r)
 }
 
-// joining bounds how long a command waits for a node number. A server goes on
+// joining bounds how long a command waits for a node ID. A server goes on
 // trying; who waits at a terminal wants to know what is wrong.
 const joining = 10 * time.Second
 

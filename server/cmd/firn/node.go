@@ -26,7 +26,7 @@ func nodeVar(cmd *cobra.Command, node *string, usage string) {
 	cmd.Flags().Var(&value[string]{node, notEmpty, nil, "NODE"}, "node", usage+": "+nodeUsage+" (default 0)")
 }
 
-// readNode finds the node number that spec names, for the layout l.
+// readNode finds the node ID that spec names, for the layout l.
 func readNode(l firn.Layout, spec string, allowLocal bool) (uint64, error) {
 	kind, name, _ := strings.Cut(spec, ":")
 	var node uint64

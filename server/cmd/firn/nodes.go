@@ -12,7 +12,7 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// newNode makes the commands about node numbers.
+// newNode makes the commands about node IDs.
 func newNode(a *app) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:   "node COMMAND",
@@ -48,7 +48,7 @@ func names(ctx context.Context, s grant.Store, args []string) (names []string, e
 	return names, err
 }
 
-// nodeJSON is a node number in JSON.
+// nodeJSON is a node ID in JSON.
 type nodeJSON struct {
 	Sequencer string  `json:"sequencer"`
 	Node      uint64  `json:"node"`
@@ -63,7 +63,7 @@ type nodeJSON struct {
 	Error     string  `json:"error,omitempty"`
 }
 
-// stateOf is what a node number is, as a word.
+// stateOf is what a node ID is, as a word.
 func stateOf(n grant.NodeInfo, now time.Time) string {
 	switch {
 	case !n.Held:
@@ -80,8 +80,8 @@ func newNodeList(a *app) *cobra.Command {
 	var all bool
 	cmd := a.onStore(&cobra.Command{
 		Use:   "list [SEQUENCER]",
-		Short: "Show who holds which node number, until when",
-		Long: `List shows who holds which node number, until when, and how much of the window is
+		Short: "Show who holds which node ID, until when",
+		Long: `List shows who holds which node ID, until when, and how much of the window is
 left. A window is renewed while IDs are made; one that is over belonged to a
 process that makes none, or is gone, and its number may be taken by another.
 
@@ -156,7 +156,7 @@ can acquire it until the time that this clock showed. firn node repair gives it 
 		if !asJSON && hidden > 0 {
 			a.note("%d more were used before and are free; --all shows them", hidden)
 		} else if !asJSON && len(t.rows) == 0 && !broken {
-			a.note("no node number was ever used")
+			a.note("no node ID was ever used")
 		}
 		if broken {
 			return answerNo()

@@ -33,14 +33,14 @@ created, and are the same for every process that makes IDs of it.
 	},
 		newSequencerCreate(a),
 		newSequencerList(a),
-		newSequencerChange(a, "show", "Show a sequencer", "Show shows the settings of a sequencer; firn node list shows its node numbers.", grant.Lookup),
-		newSequencerChange(a, "attach", "Let members take node numbers of a sequencer again", "", grant.AttachAll),
-		newSequencerEmpty(a, "detach", "Have all members give their node numbers back",
-			`Detach has all members of a sequencer give their node numbers back, and keeps
+		newSequencerChange(a, "show", "Show a sequencer", "Show shows the settings of a sequencer; firn node list shows its node IDs.", grant.Lookup),
+		newSequencerChange(a, "attach", "Let members take node IDs of a sequencer again", "", grant.AttachAll),
+		newSequencerEmpty(a, "detach", "Have all members give their node IDs back",
+			`Detach has all members of a sequencer give their node IDs back, and keeps
 them from taking others until firn sequencer attach. It returns when all are
 given back, or their windows over.`, false, grant.DetachAll),
 		newSequencerEmpty(a, "destroy", "End a sequencer",
-			`Destroy ends a sequencer: all members give their node numbers back, and no ID is
+			`Destroy ends a sequencer: all members give their node IDs back, and no ID is
 made any more. Its marks are kept: created again under the name, with the same
 layout, it goes on above its old IDs, and never repeats one.`, true, grant.Destroy),
 		newSequencerPurge(a),
@@ -145,7 +145,7 @@ func newSequencerCreate(a *app) *cobra.Command {
 	})
 	layoutVar(cmd, &layout, "layout of the IDs")
 	cmd.Flags().DurationVar(&maxAhead, "max-ahead", 0, "how far IDs may run ahead of the clock in a burst (default the layout's)")
-	cmd.Flags().DurationVar(&window, "window", 0, "how long a node number is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
+	cmd.Flags().DurationVar(&window, "window", 0, "how long a node ID is held without the store (default 30s in a directory, 10m in Kubernetes, 60s elsewhere)")
 	return cmd
 }
 

@@ -128,7 +128,7 @@ token new --help) or --client-ca with --require-client-cert. --insecure lifts th
 these files are read again when they change, and at SIGHUP.
 
 SIGINT or SIGTERM ends it: requests under way finish first. A second one ends it
-at once, without giving node numbers back. Behind a load
+at once, without giving node IDs back. Behind a load
 balancer, set --drain-delay to longer than it takes to notice that /readyz says
 503, such as 10s: until then the server goes on.`,
 		Example: `  firn serve
@@ -181,7 +181,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	s.logging.flags(cmd)
 	s.traced.flags(cmd)
 	f.BoolVar(&s.insecure, "insecure", false, "listen on any address and answer to any host name, also without TLS or tokens")
-	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store where this one has no node number")
+	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store where this one has no node ID")
 	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with the token that other servers of the store let this one in with")
 	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "start while the store is unreachable, unready, and keep trying; otherwise exit")
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; else it must exist")
@@ -314,7 +314,7 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 		case guard.tls != nil && !guard.tls.KnowsMembers():
 			log.Warn("other servers of the store are not asked: no authority is known for their certificates", "hint", "--member-ca names the file of it; --forward=false leaves this out")
 		case s.memberToken == "" && guard.tokens != nil && guard.tls == nil:
-			log.Warn("other servers will not answer this one when it has no node number", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
+			log.Warn("other servers will not answer this one when it has no node ID", "hint", "--member-token names a file with a token for it; --forward=false leaves it out")
 		}
 		c.Forward = &forwarding.ForwarderConfig{PlainToken: s.insecure}
 		if guard.memberToken != nil {
@@ -500,7 +500,7 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	srv.Drain()
 	var again []any // the first line after a signal says what a second one does
 	if ctx.Err() != nil {
-		again = []any{"hint", "a second signal ends it at once, without giving node numbers back"}
+		again = []any{"hint", "a second signal ends it at once, without giving node IDs back"}
 	}
 	if s.drainDelay > 0 && !ended {
 		// A load balancer must be able to ask /readyz: so the port stays open.

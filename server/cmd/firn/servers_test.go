@@ -28,7 +28,7 @@ import (
 	"github.com/firnid/firn/server/stores/sqltest"
 )
 
-// chaosLayout has few node numbers, so that they change hands often.
+// chaosLayout has few node IDs, so that they change hands often.
 const chaosLayout = "bits=time:41.node:5.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z"
 
 // firnCommand is firn in a process of its own.
@@ -364,7 +364,7 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 	clients.Wait()
 
 	spans := counted.duplicates(t)
-	t.Logf("report: servers on %s: %d firn serve and %d firn next one after the other, for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s), the store killed %d times: %d requests answered, %d not, %d of firn next not: %d IDs in %d runs of %d node numbers, no duplicate",
+	t.Logf("report: servers on %s: %d firn serve and %d firn next one after the other, for %v: %d killed, %d told to stop, %d stopped up to 2.5s (the window is 1s), the store killed %d times: %d requests answered, %d not, %d of firn next not: %d IDs in %d runs of %d node IDs, no duplicate",
 		where, size, next.Load(), lasts, d.kills, d.ends, d.stops, failures.Load(), answered.Load(), refused.Load(), nextRefused.Load(), counted.ids.Load(), spans, len(counted.spans))
 	if counted.ids.Load() < 1_000_000 {
 		t.Errorf("%d IDs, want a million", counted.ids.Load())
@@ -403,7 +403,7 @@ func TestServeSecondSignal(t *testing.T) {
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 		}
 		if strings.Contains(line, "draining") {
-			if want := "a second signal ends it at once, without giving node numbers back"; !strings.Contains(line, want) {
+			if want := "a second signal ends it at once, without giving node IDs back"; !strings.Contains(line, want) {
 				t.Errorf("the first line after a signal is %s, want %q", line, want)
 			}
 			break

@@ -132,10 +132,10 @@ func parseNodes(s string) (*sequencer.Range, error) {
 
 // nodesVar adds --nodes.
 func nodesVar(cmd *cobra.Command, r **sequencer.Range) {
-	cmd.Flags().Var(&value[*sequencer.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node numbers that may be taken from the store (default all of the layout)")
+	cmd.Flags().Var(&value[*sequencer.Range]{r, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be taken from the store (default all of the layout)")
 }
 
-// closing bounds how long a command takes to give its node number back.
+// closing bounds how long a command takes to give its node ID back.
 const closing = 5 * time.Second
 
 // storeError says what an error of a store or a sequencer means for the user.

@@ -34,7 +34,7 @@ type Sequencer struct {
 	Layout string `protobuf:"bytes,3,opt,name=layout,proto3" json:"layout,omitempty"`
 	// How far IDs may run ahead of the clock: 0 or more, in whole milliseconds.
 	MaxAhead *durationpb.Duration `protobuf:"bytes,4,opt,name=max_ahead,json=maxAhead,proto3" json:"max_ahead,omitempty"`
-	// How long a node number is held without a word from the store: 100 ms or more, in
+	// How long a node ID is held without a word from the store: 100 ms or more, in
 	// whole milliseconds.
 	Window *durationpb.Duration `protobuf:"bytes,5,opt,name=window,proto3" json:"window,omitempty"`
 	// Grows with every creation and every fence. It begins with 1.
@@ -134,7 +134,7 @@ func (x *Sequencer) GetError() string {
 	return ""
 }
 
-// Node is what the store has of one node number.
+// Node is what the store has of one node ID.
 type Node struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The number, 0 to the layout's greatest.
@@ -345,7 +345,7 @@ func (x *GetRequest) GetName() string {
 	return ""
 }
 
-// GetResponse is a sequencer with its node numbers.
+// GetResponse is a sequencer with its node IDs.
 type GetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// With all that the store has of it.

@@ -32,18 +32,18 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Sequencers administers the sequencers of the server's store, for all servers of it. A
-// server with a static node number has none: FAILED_PRECONDITION.
+// server with a static node ID has none: FAILED_PRECONDITION.
 type SequencersClient interface {
 	// List lists all, by name.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
-	// Get returns one with its node numbers, or NOT_FOUND.
+	// Get returns one with its node IDs, or NOT_FOUND.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
 	// Create creates one, or creates it again after Destroy. If it exists as it would be
 	// created, that is fine; if it is different, ALREADY_EXISTS.
 	Create(ctx context.Context, in *CreateRequest, opts ...grpc.CallOption) (*CreateResponse, error)
 	// Attach lets all servers use it again after Detach.
 	Attach(ctx context.Context, in *AttachRequest, opts ...grpc.CallOption) (*AttachResponse, error)
-	// Detach has all servers give their node numbers back. It waits for their windows
+	// Detach has all servers give their node IDs back. It waits for their windows
 	// until the limit of a request, 10 s unless the server is told otherwise; then the
 	// state is detaching. It goes on; repeat it to see it through.
 	Detach(ctx context.Context, in *DetachRequest, opts ...grpc.CallOption) (*DetachResponse, error)
@@ -124,18 +124,18 @@ func (c *sequencersClient) Destroy(ctx context.Context, in *DestroyRequest, opts
 // for forward compatibility.
 //
 // Sequencers administers the sequencers of the server's store, for all servers of it. A
-// server with a static node number has none: FAILED_PRECONDITION.
+// server with a static node ID has none: FAILED_PRECONDITION.
 type SequencersServer interface {
 	// List lists all, by name.
 	List(context.Context, *ListRequest) (*ListResponse, error)
-	// Get returns one with its node numbers, or NOT_FOUND.
+	// Get returns one with its node IDs, or NOT_FOUND.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
 	// Create creates one, or creates it again after Destroy. If it exists as it would be
 	// created, that is fine; if it is different, ALREADY_EXISTS.
 	Create(context.Context, *CreateRequest) (*CreateResponse, error)
 	// Attach lets all servers use it again after Detach.
 	Attach(context.Context, *AttachRequest) (*AttachResponse, error)
-	// Detach has all servers give their node numbers back. It waits for their windows
+	// Detach has all servers give their node IDs back. It waits for their windows
 	// until the limit of a request, 10 s unless the server is told otherwise; then the
 	// state is detaching. It goes on; repeat it to see it through.
 	Detach(context.Context, *DetachRequest) (*DetachResponse, error)
