@@ -150,10 +150,10 @@ func (b BatchOf[I]) eachRun(yield func(RunOf[I]) bool) {
 	}
 }
 
-// AppendRaw appends the IDs lo, lo+1 and so on below hi of the batch to dst, each in
-// the form of Raw: 8 or 16 bytes, big-endian. It is many times faster than to append
-// one by one, and allocates nothing where dst has room. As with a slice, lo and hi
-// must be 0 to Len, and in order.
+// AppendRaw appends the IDs lo, lo+1 and so on below hi of the batch to dst,
+// each in the form of Raw: 8 or 16 bytes, big-endian. It is many times faster
+// than to append one by one, and allocates nothing where dst has room. As with
+// a slice, lo and hi must be 0 to Len, and in order.
 func (b BatchOf[I]) AppendRaw(dst []byte, lo, hi int) []byte {
 	if lo < 0 || lo > hi || hi > b.n {
 		panic(fmt.Sprintf("firn: AppendRaw: IDs %d to %d of a batch of %d", lo, hi, b.n))

@@ -51,7 +51,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// AppendRaw gives what All gives, whatever part is asked for, after what is there.
+// AppendRaw gives what All gives, whatever part is asked for, after what is
+// there.
 func TestAppendRaw(t *testing.T) {
 	for _, layout := range []string{"default", "bits=time:40.seq:3.node:4", "bits=seq:1.const:1=0.seq:2.time:40", "bits=time~:2.seq:3"} {
 		l := MustParseLayout(layout)
@@ -100,7 +101,8 @@ func testAppendRaw[I AnyID[I]](t *testing.T, name string, b BatchOf[I], appendID
 	}
 }
 
-// A batch of IDs with random bits reads the same every time, and two batches differ.
+// A batch of IDs with random bits reads the same every time, and two batches
+// differ.
 func TestBatchOfRandomLayout(t *testing.T) {
 	for _, layout := range []string{"uuidv7", "bits=time:34.rand:30.node:4.const:48=7.seq:12,unit=1s"} {
 		g, err := NewGenerator128(MustParseLayout(layout), Grant{Node: 7, From: noon}, &Options{Now: func() time.Time { return noon }, MaxAhead: time.Minute})
@@ -234,9 +236,9 @@ func TestPrefetcherErrorsAndContexts(t *testing.T) {
 	})
 }
 
-// TestPrefetcherCloseWithoutTime: Close ends a Prefetcher also if its context has
-// ended, and is an error only where a fetch is under way. The call that fetches may
-// still get its ID, and no other does.
+// TestPrefetcherCloseWithoutTime: Close ends a Prefetcher also if its context
+// has ended, and is an error only where a fetch is under way. The call that
+// fetches may still get its ID, and no other does.
 func TestPrefetcherCloseWithoutTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A block is a batch ready for use. It is immutable but for next, low and near. It
-// fills a cache line, which whoever takes an ID must own anyway.
+// A block is a batch ready for use. It is immutable but for next, low and near.
+// It fills a cache line, which whoever takes an ID must own anyway.
 type block[I AnyID[I]] struct {
 	size    uint64                     // number of IDs
 	next    atomic.Uint64              // index of the next ID; size or more when used up
@@ -20,9 +20,10 @@ type block[I AnyID[I]] struct {
 	arrived time.Time
 }
 
-// The content of a block is its IDs as stretches, or one by one where these would
-// be short. Stretches are small, where IDs that another processor has laid out
-// would have to come from its cache, which takes longer than all the rest.
+// The content of a block is its IDs as stretches, or one by one where these
+// would be short. Stretches are small, where IDs that another processor has
+// laid out would have to come from its cache, which takes longer than all the
+// rest.
 type content[I AnyID[I]] struct {
 	stretches []stretch[I] // in order
 	ids       []I          // or these

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A clock counts ticks since a layout's epoch. All that decides whether an ID may
-// be made comes through read; waits are measured by the runtime's clock.
+// A clock counts ticks since a layout's epoch. All that decides whether an ID
+// may be made comes through read; waits are measured by the runtime's clock.
 type clock struct {
 	now    func() time.Time
 	layout *Layout

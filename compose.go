@@ -83,10 +83,10 @@ func (c *composer) add(m move) {
 	c.n++
 }
 
-// simplify finds out whether the moves are plain: no more than two, of which only
-// the last turns bits round, none over the middle of a wide ID, and the last in
-// its upper half. Bits of a slot above the last move are zero: a generator has a
-// limit for them.
+// simplify finds out whether the moves are plain: no more than two, of which
+// only the last turns bits round, none over the middle of a wide ID, and the
+// last in its upper half. Bits of a slot above the last move are zero: a
+// generator has a limit for them.
 func (c *composer) simplify(size uint8) {
 	if c.n == 0 || c.n > 2 {
 		return

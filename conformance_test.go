@@ -126,7 +126,8 @@ func layoutText(preset string, params map[string]any) string {
 	return b.String()
 }
 
-// checkIDRows checks rows of one ID: what it is made of, and what it looks like.
+// checkIDRows checks rows of one ID: what it is made of, and what it looks
+// like.
 func checkIDRows(t *testing.T, data []byte) int {
 	return eachLine(t, data, func(line []byte) {
 		var row struct {

@@ -76,9 +76,9 @@ type Options struct {
 // are smaller, and nobody waits longer for an ID without asking why.
 const defaultMaxLag = 10 * time.Second
 
-// staticSpan is how much time a batch may span under a static grant, which has no
-// end that would bound it: what a sequencer's window usually is. A batch that
-// MaxAhead allows at once may be larger.
+// staticSpan is how much time a batch may span under a static grant, which has
+// no end that would bound it: what a sequencer's window usually is. A batch
+// that MaxAhead allows at once may be larger.
 const staticSpan = time.Minute
 
 // horizon is the year that a generator's 63-bit word must reach, unless the
@@ -252,15 +252,16 @@ func (c *core) aheadTick(now reading) uint64 {
 	return tick
 }
 
-// sealedForGood reports whether Seal was called, once a Switch under way is done.
+// sealedForGood reports whether Seal was called, once a Switch under way is
+// done.
 func (c *core) sealedForGood() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.isSealed
 }
 
-// takeOne is take(1), without a look at the clock where the last one is fresh by
-// another counter than the one that term.quick asks.
+// takeOne is take(1), without a look at the clock where the last one is fresh
+// by another counter than the one that term.quick asks.
 func (c *core) takeOne() (*term, uint64, error) {
 	t := c.term.Load()
 	if slot, ok := t.below(t.window.EndBy(&c.watch)); ok {
@@ -392,12 +393,12 @@ func (c *core) spanOf(n uint64) time.Duration {
 	return span(ticks, c.layout.unit)
 }
 
-// takeAll takes n slots at once, whatever MaxAhead says, and returns how long to
-// hold them by Hazelcast's formula: whole ticks from the clock's tick to the
+// takeAll takes n slots at once, whatever MaxAhead says, and returns how long
+// to hold them by Hazelcast's formula: whole ticks from the clock's tick to the
 // end of the batch, exclusive, less MaxAhead.
 //
-// Under a static grant, which has no end, reservations run ahead of what MaxAhead
-// allows by no more than one batch may span.
+// Under a static grant, which has no end, reservations run ahead of what
+// MaxAhead allows by no more than one batch may span.
 func (c *core) takeAll(n uint64) (t *term, slot uint64, hold time.Duration, err error) {
 	for {
 		v, err := c.look()
@@ -469,8 +470,8 @@ func (c *core) until(tick uint64, now reading) time.Duration {
 	return span(tick-now.tick, c.layout.unit) - time.Duration(now.rest) - c.maxAhead
 }
 
-// changes is closed at the next change of the grant. Who waits asks for it before
-// it tries, so that no change comes between the refusal and the wait.
+// changes is closed at the next change of the grant. Who waits asks for it
+// before it tries, so that no change comes between the refusal and the wait.
 func (c *core) changes() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -498,8 +499,8 @@ const (
 	maxSleep = time.Second
 )
 
-// sleep waits for d, or less when changed is closed. It reports whether done was
-// closed first.
+// sleep waits for d, or less when changed is closed. It reports whether done
+// was closed first.
 func sleep(done <-chan struct{}, d time.Duration, changed <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -517,9 +518,9 @@ func sleep(done <-chan struct{}, d time.Duration, changed <-chan struct{}) bool 
 	return false
 }
 
-// needContext panics for a nil context. Every call that takes a context calls it
-// first, so that the mistake shows at the first call, and not at the first one
-// that has to wait.
+// needContext panics for a nil context. Every call that takes a context calls
+// it first, so that the mistake shows at the first call, and not at the first
+// one that has to wait.
 func needContext(ctx context.Context) {
 	if ctx == nil {
 		panic("firn: the context is nil: pass context.Background() to wait for as long as it takes")

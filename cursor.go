@@ -11,23 +11,23 @@ import (
 // anything with others that do the same: it leases slots of its generator in
 // blocks, and hands them out one by one.
 //
-// Its IDs are unique, strictly increase (where the layout is Ordered), lie in the
-// grant and lead the clock by no more than MaxAhead, as those of its generator. What
-// it gives up is the order between callers: an ID can be lower than one that
-// somebody else got up to 50 µs earlier, or half a tick if that is less. No block
-// is used for longer. After Seal or Switch has returned, none of the old grant's
-// slots is handed out.
+// Its IDs are unique, strictly increase (where the layout is Ordered), lie in
+// the grant and lead the clock by no more than MaxAhead, as those of its
+// generator. What it gives up is the order between callers: an ID can be lower
+// than one that somebody else got up to 50 µs earlier, or half a tick if that
+// is less. No block is used for longer. After Seal or Switch has returned, none
+// of the old grant's slots is handed out.
 //
 // What is left of a block when its time is over is lost: a gap in the sequence,
 // and Stats counts the IDs of a block as made when it is leased. Blocks begin
 // with one ID, grow while they are used up and shrink when they are not, so a
 // Cursor that is seldom asked loses little.
 //
-// With a clock of the caller's (Options.Now) or in a synctest bubble a block is a
-// single ID, and a Cursor makes what its generator makes.
+// With a clock of the caller's (Options.Now) or in a synctest bubble a block is
+// a single ID, and a Cursor makes what its generator makes.
 //
-// A Cursor must be made by Generator.Cursor, and only one goroutine may use it at
-// a time. It holds nothing that needs to be closed.
+// A Cursor must be made by Generator.Cursor, and only one goroutine may use it
+// at a time. It holds nothing that needs to be closed.
 type Cursor struct{ lease }
 
 // Cursor makes a Cursor of g. It takes no slot yet.
@@ -98,11 +98,11 @@ const maxLease = 128
 
 // A lease is a block of slots that belong to one goroutine.
 //
-// The slots [next, end) were taken from the term's word at once, while a reading
-// of the clock was fresh, and below the end that it allowed. So what term.quick
-// says of one slot is true of each of them, as long as the same reading is fresh,
-// by the same test. They are the owner's alone: to hand one out takes no atomic
-// step.
+// The slots [next, end) were taken from the term's word at once, while a
+// reading of the clock was fresh, and below the end that it allowed. So what
+// term.quick says of one slot is true of each of them, as long as the same
+// reading is fresh, by the same test. They are the owner's alone: to hand one
+// out takes no atomic step.
 type lease struct {
 	core *core
 	t    *term // of the slots

@@ -14,8 +14,8 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// TestCursors: cursors and the generator together make no ID twice, each caller's
-// increase, and all lie in the grants, while those change.
+// TestCursors: cursors and the generator together make no ID twice, each
+// caller's increase, and all lie in the grants, while those change.
 func TestCursors(t *testing.T) {
 	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us", "default", "lable,mode=time-sequential"} {
 		from := time.Now().Add(-time.Second)
@@ -75,8 +75,8 @@ func leased(t *testing.T, o Options) (*Generator, *Cursor, func(time.Duration)) 
 	return g, c, func(d time.Duration) { clock.Add(int64(d)) }
 }
 
-// TestCursorAfterSealAndSwitch: the slots that a cursor has left are not used once
-// Seal or Switch has returned.
+// TestCursorAfterSealAndSwitch: the slots that a cursor has left are not used
+// once Seal or Switch has returned.
 func TestCursorAfterSealAndSwitch(t *testing.T) {
 	g, c, _ := leased(t, Options{MaxAhead: time.Second})
 	last, _ := c.TryNext()
@@ -119,10 +119,10 @@ func TestCursorIsNotStale(t *testing.T) {
 	}
 }
 
-// TestCursorForgetsItsBlockInLine: a cursor that has waited in line begins a new
-// block. Its old one lies below the ID that it got there, and may be of a term
-// that has ended; what makes it stale can pass. The mistake is compiled in with a
-// tag, see TestFreshnessMistakes.
+// TestCursorForgetsItsBlockInLine: a cursor that has waited in line begins a
+// new block. Its old one lies below the ID that it got there, and may be of a
+// term that has ended; what makes it stale can pass. The mistake is compiled in
+// with a tag, see TestFreshnessMistakes.
 func TestCursorForgetsItsBlockInLine(t *testing.T) {
 	for _, change := range []string{"time", "grant"} {
 		if err := cursorInLine(t, change); err != nil {
@@ -142,8 +142,8 @@ func TestCursorForgetsItsBlockInLine(t *testing.T) {
 	}
 }
 
-// cursorInLine has a cursor with a block wait in line while the time or the grant
-// changes, and returns what is wrong with its IDs.
+// cursorInLine has a cursor with a block wait in line while the time or the
+// grant changes, and returns what is wrong with its IDs.
 func cursorInLine(t *testing.T, change string) error {
 	g, c, pass := leased(t, Options{MaxAhead: time.Second})
 	block := *c
@@ -231,8 +231,8 @@ func TestCursorLosesLittle(t *testing.T) {
 	}
 }
 
-// TestCursorOfAnotherClock: with an injected clock, and in a bubble, a cursor makes
-// what its generator makes, one by one.
+// TestCursorOfAnotherClock: with an injected clock, and in a bubble, a cursor
+// makes what its generator makes, one by one.
 func TestCursorOfAnotherClock(t *testing.T) {
 	g, clock := newAtNoon(t, "default", Options{})
 	c := g.Cursor()

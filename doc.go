@@ -3,10 +3,10 @@
 //
 // A Layout says how an ID's bits are cut into these fields. There is Firn's own
 // (Default), one for each of a dozen formats in wide use, and any of one's own
-// (ParseLayout). A Generator makes IDs of a layout for a node ID; no two
-// are equal, whatever the clock does while it runs, and where the layout is
-// Ordered each is greater than the one before.
-// A Layout also reads IDs (Decompose) and tells the IDs of a time range (Range).
+// (ParseLayout). A Generator makes IDs of a layout for a node ID; no two are
+// equal, whatever the clock does while it runs, and where the layout is Ordered
+// each is greater than the one before. A Layout also reads IDs (Decompose) and
+// tells the IDs of a time range (Range).
 //
 //	g, err := firn.NewGenerator(firn.Default(), firn.StaticGrant(7), nil)
 //	...

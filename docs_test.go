@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The README's IDs are what its words say: of node 0, as make run makes them, and
-// of the node of its example.
+// The README's IDs are what its words say: of node 0, as make run makes them,
+// and of the node of its example.
 func TestReadme(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	if err != nil {

@@ -64,8 +64,8 @@ const (
 // flake: the first n of 0-9A-Za-z, unpadded. The error is a *RangeError.
 //
 // Base(10), Base(36) and Base(62) are Decimal, Base36 and Base62, and Base(2)
-// is the short form of Binary. Base(16) is upper-case and so is not that of Hex; Base(32)
-// and Base(58) are not Base32 and Base58.
+// is the short form of Binary. Base(16) is upper-case and so is not that of
+// Hex; Base(32) and Base(58) are not Base32 and Base58.
 func Base(n int) (Format, error) {
 	switch n {
 	case 2:
@@ -122,8 +122,8 @@ func (f Format) isFixed() bool {
 }
 
 // Fixed returns f with a fixed width: leading zeros up to the width of the
-// greatest ID. Compared byte by byte, such texts of IDs of one size are in the order
-// of the IDs, since all alphabets are in ASCII order.
+// greatest ID. Compared byte by byte, such texts of IDs of one size are in the
+// order of the IDs, since all alphabets are in ASCII order.
 func (f Format) Fixed() Format {
 	if f.isFixed() {
 		return f

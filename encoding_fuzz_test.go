@@ -148,8 +148,8 @@ func encFuzzFormatParse[T comparable](t *testing.T, k encKind[T], format firn.Fo
 	}
 }
 
-// encFuzzFormatNumber reads s as Parse should, with math/big: nil where it should
-// refuse it.
+// encFuzzFormatNumber reads s as Parse should, with math/big: nil where it
+// should refuse it.
 func encFuzzFormatNumber[T comparable](k encKind[T], format firn.Format, s string) *big.Int {
 	switch format {
 	case firn.Raw:

@@ -8,8 +8,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A client that asks for the next IDs before it needs them. Callers wait only for
-// the first batch, unless they are faster than the source.
+// A client that asks for the next IDs before it needs them. Callers wait only
+// for the first batch, unless they are faster than the source.
 func ExamplePrefetchOptions() {
 	g, err := firn.NewGenerator(firn.Default(), firn.Grant{Node: 7, From: atNoon()}, &firn.Options{Now: atNoon})
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// atNoon stands for the clock in examples, so that their output is always the same.
+// atNoon stands for the clock in examples, so that their output is always the
+// same.
 func atNoon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 // An ID is made, stored, and read again years later.

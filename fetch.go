@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A fetch is one that is under way: in the background, or by the call that began it.
-// Its results may be read when done is closed.
+// A fetch is one that is under way: in the background, or by the call that
+// began it. Its results may be read when done is closed.
 type fetch[I AnyID[I]] struct {
 	count int // of IDs
 	began time.Time
@@ -67,8 +67,8 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-		// A failure that is older than the call is no answer to it, and one of another
-		// call's fetch neither.
+		// A failure that is older than the call is no answer to it, and one of
+		// another call's fetch neither.
 		if f.err != nil && p.background && (began || waited != nil) {
 			if p.ctx.Err() != nil {
 				return 0, ErrClosed
@@ -84,8 +84,8 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 
 // takeOrFetch takes the next IDs, of the block or of the one that is ready to
 // replace it. Where there are none, it returns the fetch that is under way, or
-// that it began if it may. A batch from the background that the caller has waited
-// for is never too old for it.
+// that it began if it may. A batch from the background that the caller has
+// waited for is never too old for it.
 func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n int, f *fetch[I], began bool, err error) {
 	p.mu.Lock()
 	b := p.block.Load()
@@ -132,8 +132,8 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n in
 	return 0, f, began, nil
 }
 
-// start begins a fetch, which the caller must run unless it is in the background.
-// The caller holds mu.
+// start begins a fetch, which the caller must run unless it is in the
+// background. The caller holds mu.
 func (p *PrefetcherOf[I]) start() *fetch[I] {
 	f := &fetch[I]{count: p.count, began: time.Now(), done: make(chan struct{}), err: errNoReturn}
 	p.fetching = f
@@ -144,8 +144,8 @@ func (p *PrefetcherOf[I]) start() *fetch[I] {
 	return f
 }
 
-// run fetches. Where a call does that, it takes the first IDs, at most as many as
-// dst holds: however short the validity, it gets some.
+// run fetches. Where a call does that, it takes the first IDs, at most as many
+// as dst holds: however short the validity, it gets some.
 func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int) {
 	defer func() { // also if the source does not return
 		p.mu.Lock()
@@ -231,8 +231,8 @@ func (p *PrefetcherOf[I]) expire(b *block[I]) {
 	p.block.Store(new(block[I]))
 }
 
-// drop seals a block that is too old, and fetches less from now on if most of it
-// was left. The caller holds mu.
+// drop seals a block that is too old, and fetches less from now on if most of
+// it was left. The caller holds mu.
 func (p *PrefetcherOf[I]) drop(b *block[I]) {
 	left := b.seal()
 	p.discarded.Add(left)

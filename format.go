@@ -5,8 +5,8 @@ import (
 	"math/big"
 )
 
-// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number with
-// the flags of integers, and %v, %s and %q the text of String.
+// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number
+// with the flags of integers, and %v, %s and %q the text of String.
 func (id ID) Format(f fmt.State, verb rune) {
 	switch {
 	case isNumber(f, verb):
@@ -16,8 +16,8 @@ func (id ID) Format(f fmt.State, verb rune) {
 	}
 }
 
-// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number with
-// the flags of integers, and %v, %s and %q the text of String.
+// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number
+// with the flags of integers, and %v, %s and %q the text of String.
 func (id ID128) Format(f fmt.State, verb rune) {
 	switch {
 	case verb == 'v' && f.Flag('#'):

@@ -23,8 +23,8 @@ import (
 )
 
 // newWatched is a generator with a clock and a counter of the test's, whose
-// readings open windows as those of the system's clock do. The clock's times must
-// have a monotonic part.
+// readings open windows as those of the system's clock do. The clock's times
+// must have a monotonic part.
 func newWatched(layout string, g Grant, o Options, now func() time.Time, counter func() uint64) (*Generator, error) {
 	o.Now = now
 	gen, err := NewGenerator(MustParseLayout(layout), g, &o)
@@ -84,10 +84,10 @@ func liars() []liar {
 	}
 }
 
-// TestLyingCounter: whatever the counter says that tells whether a reading of the
-// clock is fresh, IDs increase, lie in their grant and no further ahead of the
-// clock than MaxAhead. Where its lies can only lead to a look at the clock, IDs
-// are not of more than a tick ago either.
+// TestLyingCounter: whatever the counter says that tells whether a reading of
+// the clock is fresh, IDs increase, lie in their grant and no further ahead of
+// the clock than MaxAhead. Where its lies can only lead to a look at the clock,
+// IDs are not of more than a tick ago either.
 func TestLyingCounter(t *testing.T) {
 	seeds := uint64(3)
 	if testing.Short() {
@@ -220,8 +220,8 @@ func lie(seed uint64, count func(*rand.Rand, uint64) uint64, exact bool) (readin
 	return readings - refused, made, nil
 }
 
-// lieAboutTheRate: a counter that becomes slower or faster is believed until two
-// looks at the clock have shown how it counts now, and not after.
+// lieAboutTheRate: a counter that becomes slower or faster is believed until
+// two looks at the clock have shown how it counts now, and not after.
 func lieAboutTheRate(seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 10 {
@@ -295,10 +295,10 @@ func lieAboutTheRate(seed uint64) error {
 	return nil
 }
 
-// TestFreshnessMistakes switches on one deliberate mistake in the test of what is
-// fresh at a time, and wants TestLyingCounter's rules to notice it. They are compiled
-// in with a tag, so it builds itself with that, and TestCursorForgetsItsBlockInLine,
-// which has a mistake too.
+// TestFreshnessMistakes switches on one deliberate mistake in the test of what
+// is fresh at a time, and wants TestLyingCounter's rules to notice it. They are
+// compiled in with a tag, so it builds itself with that, and
+// TestCursorForgetsItsBlockInLine, which has a mistake too.
 func TestFreshnessMistakes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the tests with every mistake, which takes 20 s")
@@ -339,8 +339,9 @@ func lies() error {
 	return nil
 }
 
-// open is a generator whose window is open: its clock has been looked at, and the
-// counter found to be honest. The clock stands then, and the counter nearly so.
+// open is a generator whose window is open: its clock has been looked at, and
+// the counter found to be honest. The clock stands then, and the counter nearly
+// so.
 func open(t *testing.T, layout string, o Options) (g *Generator, clock *atomic.Int64, readings *atomic.Int64) {
 	t.Helper()
 	clock, readings = new(atomic.Int64), new(atomic.Int64)
@@ -409,8 +410,8 @@ func TestRefusalsAtFullContention(t *testing.T) {
 	}
 }
 
-// TestReserveAgainstNext: a reservation that runs ahead of the clock, while others
-// take single IDs, costs no slot either.
+// TestReserveAgainstNext: a reservation that runs ahead of the clock, while
+// others take single IDs, costs no slot either.
 func TestReserveAgainstNext(t *testing.T) {
 	for range 60 {
 		g, _, _ := open(t, "default", Options{MaxAhead: time.Second})
@@ -439,8 +440,8 @@ func TestReserveAgainstNext(t *testing.T) {
 	}
 }
 
-// TestSystemClockUnderLiars: the same with the system's clock, many callers, and
-// counters that say anything.
+// TestSystemClockUnderLiars: the same with the system's clock, many callers,
+// and counters that say anything.
 func TestSystemClockUnderLiars(t *testing.T) {
 	for _, layout := range []string{"bits=time:41.node:5.seq:17", "bits=time:51.node:5.seq:8,unit=1us"} {
 		for name, counter := range map[string]func() uint64{
@@ -511,7 +512,8 @@ func TestNoWindows(t *testing.T) {
 	})
 }
 
-// TestNextDoesNotAllocateWithTheSystemClock: not with a look at the clock, nor without.
+// TestNextDoesNotAllocateWithTheSystemClock: not with a look at the clock, nor
+// without.
 func TestNextDoesNotAllocateWithTheSystemClock(t *testing.T) {
 	g, err := NewGenerator(MustParseLayout("bits=time:41.node:5.seq:17"), Grant{Node: 1, From: time.Unix(1, 0)}, nil)
 	if err != nil {
@@ -535,8 +537,8 @@ func TestNextDoesNotAllocateWithTheSystemClock(t *testing.T) {
 	}
 }
 
-// TestWindowOpens: with the system's clock and the counter of this machine there
-// are windows, after some looks at the clock.
+// TestWindowOpens: with the system's clock and the counter of this machine
+// there are windows, after some looks at the clock.
 func TestWindowOpens(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("its monotonic clock may go in steps that are longer than a window")
@@ -556,8 +558,8 @@ func TestWindowOpens(t *testing.T) {
 	}
 }
 
-// TestNoWindowWhileCallsWait: a call that takes what is free while others are in
-// line opens no window, by which still others would overtake them.
+// TestNoWindowWhileCallsWait: a call that takes what is free while others are
+// in line opens no window, by which still others would overtake them.
 func TestNoWindowWhileCallsWait(t *testing.T) {
 	base := time.Now() // with a monotonic part, which times in a bubble have not
 	synctest.Test(t, func(t *testing.T) {
@@ -600,8 +602,8 @@ func TestNoWindowWhileCallsWait(t *testing.T) {
 	})
 }
 
-// TestWindowIsOfItsTerm: a window that a call opens late, when the grant has been
-// switched, is not that of the new grant, whose end would not hold then.
+// TestWindowIsOfItsTerm: a window that a call opens late, when the grant has
+// been switched, is not that of the new grant, whose end would not hold then.
 func TestWindowIsOfItsTerm(t *testing.T) {
 	g, clock, _ := open(t, "default", Options{MaxAhead: time.Second})
 	clock.Add(int64(time.Second)) // the window that is open is stale
@@ -622,8 +624,8 @@ func TestWindowIsOfItsTerm(t *testing.T) {
 	}
 }
 
-// TestInlining: what the way of a single ID is made of becomes part of it. A call
-// of a call costs a nanosecond of ten.
+// TestInlining: what the way of a single ID is made of becomes part of it. A
+// call of a call costs a nanosecond of ten.
 func TestInlining(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-m", "-o", os.DevNull, ".", "./internal/freshness").CombinedOutput()
 	if err != nil {

@@ -462,7 +462,8 @@ func checkTaken(t *testing.T, s *slotModel, what string, want outcome, id wideID
 	checkLead(t, s, what, id, now)
 }
 
-// checkLead: a direct call's time is neither beyond MaxAhead nor behind the clock.
+// checkLead: a direct call's time is neither beyond MaxAhead nor behind the
+// clock.
 func checkLead(t *testing.T, s *slotModel, what string, id wideID, now time.Time) {
 	t.Helper()
 	at := decompose(t, s.layout, id).Time

@@ -16,8 +16,8 @@ import (
 // has returned gets a higher ID, where the layout is Ordered.
 //
 // A clock or a context that panics, or ends the goroutine, ends one call, which
-// takes nothing (Fill: nothing more); the generator works on for all others. A nil
-// context panics at once, also where no wait is needed.
+// takes nothing (Fill: nothing more); the generator works on for all others. A
+// nil context panics at once, also where no wait is needed.
 //
 // A Generator must be made by NewGenerator and must not be copied.
 type Generator struct{ core }
@@ -35,17 +35,17 @@ func NewGenerator(layout Layout, grant Grant, o *Options) (*Generator, error) {
 }
 
 // TryNext makes the next ID, without ever waiting. Where none is free, or a
-// NextBatch has its turn, the error is a *WaitError (which matches ErrExhausted);
-// where the clock went back beyond MaxAhead or is before the epoch, it is a
-// *ClockError. ErrGrantOver, ErrTimeOver and ErrSealed mean that waiting does not
-// help. A refused call changes nothing.
+// NextBatch has its turn, the error is a *WaitError (which matches
+// ErrExhausted); where the clock went back beyond MaxAhead or is before the
+// epoch, it is a *ClockError. ErrGrantOver, ErrTimeOver and ErrSealed mean that
+// waiting does not help. A refused call changes nothing.
 func (g *Generator) TryNext() (id ID, err error) { return tryNext[ID](&g.core) }
 
 // Next makes the next ID. Where TryNext has a *WaitError, Next waits; so it
 // does where the clock went back by up to MaxLag. The context is looked at only
 // when there is something to wait for; a call that it ends has taken nothing,
-// and its error matches both the context's and what it was waiting for. Calls that
-// wait are served in the order in which they came.
+// and its error matches both the context's and what it was waiting for. Calls
+// that wait are served in the order in which they came.
 func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 	return next[ID](ctx, &g.core)
 }
@@ -56,13 +56,14 @@ func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 // IDs taken for it are lost.
 func (g *Generator) Fill(ctx context.Context, dst []ID) error { return fill(ctx, &g.core, dst) }
 
-// Reserve takes n consecutive slots at once, whatever MaxAhead says, and returns
-// how long the caller must hold the batch back before using it: until its last
-// ID is no more than MaxAhead ahead of the clock. It never waits, nor does it
-// look at how far the clock went back. It takes nothing where the grant or the
-// layout ends before the batch (ErrGrantOver, ErrTimeOver), while a NextBatch has
-// its turn (*WaitError), and beyond what a static grant allows (ErrBatchTooLarge,
-// or *WaitError or *ClockError for as long as that lasts; see StaticGrant).
+// Reserve takes n consecutive slots at once, whatever MaxAhead says, and
+// returns how long the caller must hold the batch back before using it: until
+// its last ID is no more than MaxAhead ahead of the clock. It never waits, nor
+// does it look at how far the clock went back. It takes nothing where the grant
+// or the layout ends before the batch (ErrGrantOver, ErrTimeOver), while a
+// NextBatch has its turn (*WaitError), and beyond what a static grant allows
+// (ErrBatchTooLarge, or *WaitError or *ClockError for as long as that lasts;
+// see StaticGrant).
 //
 // The hold is Hazelcast's: whole ticks from the clock's tick to the end of the
 // batch, exclusive, less MaxAhead.
@@ -70,14 +71,14 @@ func (g *Generator) Reserve(n int) (Batch, time.Duration, error) { return reserv
 
 // NextBatch makes the next n IDs, n ≥ 1, at consecutive slots. It waits in line
 // as Next does, and takes the batch when its last ID is no more than MaxAhead
-// ahead of the clock, so a call that its context ends has taken nothing. While it
-// is the first of the line, no other call takes an ID.
+// ahead of the clock, so a call that its context ends has taken nothing. While
+// it is the first of the line, no other call takes an ID.
 //
 // A batch that is too large for MaxAhead takes the time that it spans, less
-// MaxAhead: its first IDs are as old as that then, though not older than the call.
-// The error is ErrBatchTooLarge, at once, if the context's deadline comes earlier,
-// or if the batch spans more than a static grant allows (see StaticGrant). Fill
-// makes any number of IDs and lets other calls in between.
+// MaxAhead: its first IDs are as old as that then, though not older than the
+// call. The error is ErrBatchTooLarge, at once, if the context's deadline comes
+// earlier, or if the batch spans more than a static grant allows (see
+// StaticGrant). Fill makes any number of IDs and lets other calls in between.
 func (g *Generator) NextBatch(ctx context.Context, n int) (Batch, error) {
 	return nextBatch[ID](ctx, &g.core, n)
 }
@@ -153,9 +154,9 @@ func next[I AnyID[I]](ctx context.Context, c *core) (id I, err error) {
 	return id, nil
 }
 
-// put writes the ID of a slot of a term, with its random bits, where it is to be: to
-// copy one of 128 bits costs more than to make it. A method of I would be called by
-// a table.
+// put writes the ID of a slot of a term, with its random bits, where it is to
+// be: to copy one of 128 bits costs more than to make it. A method of I would
+// be called by a table.
 func put[I AnyID[I]](id *I, t *term, slot uint64) {
 	switch id := any(id).(type) {
 	case *ID:

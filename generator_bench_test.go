@@ -87,7 +87,8 @@ func BenchmarkCursor(b *testing.B) {
 	}
 }
 
-// BenchmarkParallel is one ID of several goroutines at once, from one generator.
+// BenchmarkParallel is one ID of several goroutines at once, from one
+// generator.
 func BenchmarkParallel(b *testing.B) {
 	b.Run("Next", func(b *testing.B) {
 		g, ctx := benchGenerator(b, benchLayout), context.Background()

@@ -186,8 +186,8 @@ func TestSlotIsJudgedByItsTerm(t *testing.T) {
 	}
 }
 
-// A call that was asleep while it read the clock does not take another's later ID
-// for a clock that went back: it has loaded the word before.
+// A call that was asleep while it read the clock does not take another's later
+// ID for a clock that went back: it has loaded the word before.
 func TestSleepInsideALook(t *testing.T) {
 	g, clock := newAtNoon(t, "default", Options{})
 	mustNext(t, g)
@@ -402,8 +402,9 @@ func TestLastTickIsALimit(t *testing.T) {
 	}
 }
 
-// A static grant does not begin after the last tick either, nor come round to the
-// first: when the clock is set right, it begins beyond MaxAhead as any does.
+// A static grant does not begin after the last tick either, nor come round to
+// the first: when the clock is set right, it begins beyond MaxAhead as any
+// does.
 func TestStaticGrantAfterTheLastTick(t *testing.T) {
 	l := Default()
 	after := func(ticks int64) time.Time {
@@ -744,7 +745,8 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// Asking is not using: a static grant that never gave an ID was used until never.
+// Asking is not using: a static grant that never gave an ID was used until
+// never.
 func TestSealOfAnUnusedStaticGrant(t *testing.T) {
 	clock := &handClock{t: noon}
 	g, err := NewGenerator(Default(), StaticGrant(5), &Options{Now: clock.Now, MaxAhead: time.Hour})
@@ -851,7 +853,8 @@ func TestMaxAheadInsideATick(t *testing.T) {
 	}
 }
 
-// A batch is held by the clock that its IDs are of, not by the time that passes.
+// A batch is held by the clock that its IDs are of, not by the time that
+// passes.
 func TestHoldOfAStoppedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, clock := newAtNoon(t, "default", Options{})
@@ -875,8 +878,9 @@ func TestHoldOfAStoppedClock(t *testing.T) {
 	})
 }
 
-// A clock that goes back while a batch waits does not make it wait for the clock to
-// come back, where no ID was made that would be ahead: it begins at the new time.
+// A clock that goes back while a batch waits does not make it wait for the
+// clock to come back, where no ID was made that would be ahead: it begins at
+// the new time.
 func TestClockGoesBackUnderABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()
@@ -1058,8 +1062,8 @@ func TestNextBatch(t *testing.T) {
 }
 
 // A batch of a static grant, which has no end, spans a minute, or what MaxAhead
-// allows at once, and reservations run no further ahead of that. Other grants bound
-// a batch by their end.
+// allows at once, and reservations run no further ahead of that. Other grants
+// bound a batch by their end.
 func TestStaticGrantBoundsABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		synctestNow()

@@ -24,9 +24,9 @@ type Grant struct {
 // same time, IDs can repeat. Only a number held through a store is safe from
 // both.
 //
-// A batch under a static grant spans at most a minute, or what MaxAhead allows at
-// once if that is more: there is no end of the grant that would bound it. Larger
-// ones are ErrBatchTooLarge. Reservations run ahead of what MaxAhead allows by at
-// most as much. A restart knows nothing of them, so do not let a reserved batch
-// out of the process before its hold has ended.
+// A batch under a static grant spans at most a minute, or what MaxAhead allows
+// at once if that is more: there is no end of the grant that would bound it.
+// Larger ones are ErrBatchTooLarge. Reservations run ahead of what MaxAhead
+// allows by at most as much. A restart knows nothing of them, so do not let a
+// reserved batch out of the process before its hold has ended.
 func StaticGrant(node uint64) Grant { return Grant{Node: node} }

@@ -114,8 +114,8 @@ func (id ID) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary returns the 8 bytes of id, big-endian. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(make([]byte, 0, 8)) }
 
-// UnmarshalBinary sets id from exactly 8 bytes, big-endian. On an error id stays
-// as it was.
+// UnmarshalBinary sets id from exactly 8 bytes, big-endian. On an error id
+// stays as it was.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
 		return Raw.fault("binary ID", data, 0, 64)
@@ -128,8 +128,8 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 // An ID of 2^63 and above is an error, as no SQL bigint can hold it; layouts
 // whose top bit is zero make none.
 //
-// For a text column, pass id.String(): pgx takes no integer there. A primary key in
-// GORM needs the tag autoIncrement:false. See docs/databases.md.
+// For a text column, pass id.String(): pgx takes no integer there. A primary
+// key in GORM needs the tag autoIncrement:false. See docs/databases.md.
 func (id ID) Value() (driver.Value, error) {
 	switch {
 	case id == 0:

@@ -19,7 +19,8 @@ import (
 // As text an ID128 has the form of a UUID, 8-4-4-4-12. It converts to and from
 // the UUID types of most packages, as they are also arrays of 16 bytes:
 // uuid.UUID(id), firn.ID128(u). Whether it is a UUID by RFC 9562, with version
-// and variant, is a matter of the layout. A Format writes and reads other texts.
+// and variant, is a matter of the layout. A Format writes and reads other
+// texts.
 type ID128 [16]byte
 
 // ParseID128 reads an ID of 128 bits from the form 8-4-4-4-12 (36 characters,
@@ -84,8 +85,8 @@ func (id ID128) AppendText(b []byte) ([]byte, error) { return UUID.Append128(b, 
 // MarshalText returns id in the form 8-4-4-4-12. The error is always nil.
 func (id ID128) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, 36)) }
 
-// UnmarshalText sets id from a text as ParseID128 reads it. On an error id stays
-// as it was.
+// UnmarshalText sets id from a text as ParseID128 reads it. On an error id
+// stays as it was.
 func (id *ID128) UnmarshalText(text []byte) error {
 	v, err := parseID128(text)
 	if err != nil {
@@ -119,7 +120,8 @@ func (id ID128) AppendBinary(b []byte) ([]byte, error) { return append(b, id[:].
 // MarshalBinary returns the 16 bytes of id. The error is always nil.
 func (id ID128) MarshalBinary() ([]byte, error) { return id.AppendBinary(make([]byte, 0, 16)) }
 
-// UnmarshalBinary sets id from exactly 16 bytes. On an error id stays as it was.
+// UnmarshalBinary sets id from exactly 16 bytes. On an error id stays as it
+// was.
 func (id *ID128) UnmarshalBinary(data []byte) error {
 	if len(data) != 16 {
 		return Raw.fault("binary ID128", data, 0, 128)
@@ -139,10 +141,10 @@ func (id ID128) Value() (driver.Value, error) {
 }
 
 // Scan sets id from a column: NULL gives the zero ID128, an integer must not be
-// negative, a string is read as ParseID128 reads it. Of []byte, exactly 16 bytes
-// are the ID, and any other length is text: some drivers send text columns as
-// []byte, and an ID whose text has exactly 16 characters is below 2^56, without
-// a time. On an error id stays as it was.
+// negative, a string is read as ParseID128 reads it. Of []byte, exactly 16
+// bytes are the ID, and any other length is text: some drivers send text
+// columns as []byte, and an ID whose text has exactly 16 characters is below
+// 2^56, without a time. On an error id stays as it was.
 func (id *ID128) Scan(src any) error {
 	return scan("ID128", 16, src, id, func(n uint64) { *id = ID128FromUint64s(0, n) })
 }

@@ -860,8 +860,8 @@ func TestSealedAndMadeAnewUnderLoad(t *testing.T) {
 	}
 }
 
-// TestGrantRoundsInward: a grant's ticks are those that lie in it whole, so that
-// neighbouring grants of a node share none, wherever they meet.
+// TestGrantRoundsInward: a grant's ticks are those that lie in it whole, so
+// that neighbouring grants of a node share none, wherever they meet.
 func TestGrantRoundsInward(t *testing.T) {
 	r := seeded(t)
 	for range 300 {
@@ -1084,8 +1084,8 @@ func TestWaitersHearOfChanges(t *testing.T) {
 	}
 }
 
-// TestImportersDoNotAllocate is TestNextDoesNotAllocate for a package that imports
-// firn: what escapes from a generic call is not the same there.
+// TestImportersDoNotAllocate is TestNextDoesNotAllocate for a package that
+// imports firn: what escapes from a generic call is not the same there.
 func TestImportersDoNotAllocate(t *testing.T) {
 	o, grant := &firn.Options{MaxAhead: time.Hour}, firn.Grant{Node: 1, From: time.Unix(1, 0)}
 	g, err := firn.NewGenerator(firn.Default(), grant, o)

@@ -194,7 +194,8 @@ func (l *Layout) timeOnTop() bool {
 
 // Compose makes the ID of these parts. The time is cut to the tick it lies in;
 // random bits are zero. A part that does not fit is a *RangeError; nothing is
-// masked. It takes any ID the format can hold, also 0, which no generator makes.
+// masked. It takes any ID the format can hold, also 0, which no generator
+// makes.
 func (l Layout) Compose(p Parts) (ID, error) {
 	if err := l.need(64, "Compose128"); err != nil {
 		return 0, err
@@ -249,9 +250,9 @@ func (l Layout) DecomposeBytes(b []byte) (Parts, error) {
 	return l.decomposeWide(w, l.size-min(l.size, 128))
 }
 
-// Range gives the lowest and the highest ID that an ID of the time from ≤ t < to
-// can have; both are inclusive. An ID's time is the beginning of its tick, as
-// Decompose says it, so neighbouring ranges neither overlap nor leave a gap.
+// Range gives the lowest and the highest ID that an ID of the time from ≤ t <
+// to can have; both are inclusive. An ID's time is the beginning of its tick,
+// as Decompose says it, so neighbouring ranges neither overlap nor leave a gap.
 //
 // A range that begins before the epoch or ends after the last tick is cut to
 // what the layout can hold. It is an error where nothing is left, where no tick
@@ -314,7 +315,8 @@ func (l *Layout) rangeError(name string, v, most uint64) error {
 	return &RangeError{Field: name, Value: strconv.FormatUint(v, 10), Min: "0", Max: strconv.FormatUint(most, 10)}
 }
 
-// place puts the fields where they belong. Values must fit; random bits are zero.
+// place puts the fields where they belong. Values must fit; random bits are
+// zero.
 func (l *Layout) place(tick, node, seq uint64) wide {
 	w := l.consts
 	for _, p := range l.pieces[:l.n] {
@@ -438,7 +440,8 @@ func (l *Layout) rangeWide(from, to time.Time) (lo, hi wide, err error) {
 	case where == 0:
 		first = tick
 	}
-	// The last tick that begins before to is the one that holds the instant before it.
+	// The last tick that begins before to is the one that holds the instant before
+	// it.
 	switch tick, _, where := l.tickAt(to.Add(-1)); {
 	case where < 0:
 		return lo, hi, fmt.Errorf("firn: the range ends at %s, before the epoch of layout %s (%s)", stamp(to), *l, stamp(l.Epoch()))

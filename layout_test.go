@@ -226,7 +226,8 @@ func TestDecomposeBytes(t *testing.T) {
 		// MongoDB's manual: ObjectId("507f1f77bcf86cd799439011").
 		{"objectid", []byte{0x50, 0x7f, 0x1f, 0x77, 0xbc, 0xf8, 0x6c, 0xd7, 0x99, 0x43, 0x90, 0x11},
 			Parts{time.Unix(0x507f1f77, 0).UTC(), 0xbcf86cd799, 0x439011}},
-		// segment's README: 0ujtsYcgvSTl8PAuAdqWYSMnLOv, 107608047 s, 2017-10-09T21:00:47-07:00.
+		// segment's README: 0ujtsYcgvSTl8PAuAdqWYSMnLOv, 107608047 s,
+		// 2017-10-09T21:00:47-07:00.
 		{"ksuid", append([]byte{0x06, 0x69, 0xf7, 0xef}, make([]byte, 16)...),
 			Parts{time.Date(2017, 10, 10, 4, 0, 47, 0, time.UTC), 0, 0}},
 	} {
@@ -283,7 +284,8 @@ func TestRange(t *testing.T) {
 	if _, _, err := MustParseLayout("lable").Range(at(0), at(10)); err == nil || !strings.Contains(err.Error(), "not in the order of time") {
 		t.Errorf("Range of lable: %v", err)
 	}
-	// Constants and random bits: the standard form of the lowest and the highest UUIDv7.
+	// Constants and random bits: the standard form of the lowest and the highest
+	// UUIDv7.
 	lo, hi, err := MustParseLayout("uuidv7").Range128(time.UnixMilli(0x018bcfe56800), time.UnixMilli(0x018bcfe56801))
 	if err != nil || lo.String() != "018bcfe5-6800-7000-8000-000000000000" || hi.String() != "018bcfe5-6800-7fff-bfff-ffffffffffff" {
 		t.Errorf("Range128 of uuidv7 = %v, %v, %v", lo, hi, err)

@@ -12,11 +12,11 @@ import (
 // A line is where calls wait that found no ID free: first come, first served.
 // Only the first of the line, the leader, looks at the clock. It sleeps until
 // what it wants should be free, takes as many slots as the whole line wants and
-// are there, and gives them out from the front. So a tick costs one look and one
-// swap, however long the line is, and wakes only callers that get IDs. No caller
-// is overtaken for good by others that come later: a call that finds the line
-// occupied joins it. (TryNext and Reserve, which never wait, take what is free,
-// except while a batch leads.)
+// are there, and gives them out from the front. So a tick costs one look and
+// one swap, however long the line is, and wakes only callers that get IDs. No
+// caller is overtaken for good by others that come later: a call that finds the
+// line occupied joins it. (TryNext and Reserve, which never wait, take what is
+// free, except while a batch leads.)
 //
 // No slot is held across a wait: the leader takes slots when they may be used,
 // and a call that was given some returns them, even if its context has ended in
@@ -24,9 +24,9 @@ import (
 //
 // A batch takes all its slots at once, so it must not be overtaken at all while
 // it leads: each slot that another call took would make it wait for longer, and
-// with a batch larger than MaxAhead each look at the clock would move the word to
-// where the batch must begin anew. While it leads, held is the slot at which it
-// will end, and all other calls are refused.
+// with a batch larger than MaxAhead each look at the clock would move the word
+// to where the batch must begin anew. While it leads, held is the slot at which
+// it will end, and all other calls are refused.
 //
 // The clock and contexts are the caller's code. They may panic, end the
 // goroutine, call the generator or block, so they run without the line's lock,
@@ -98,8 +98,8 @@ func (l *line) lead() {
 	}
 }
 
-// serve takes what the line wants and is free, and gives it out. The leader calls
-// it, and is the first to be given slots.
+// serve takes what the line wants and is free, and gives it out. The leader
+// calls it, and is the first to be given slots.
 func (c *core) serve() error {
 	for {
 		v, err := c.look()
@@ -112,8 +112,8 @@ func (c *core) serve() error {
 	}
 }
 
-// give takes what the line wants and the view allows, and gives it out. It gives
-// nothing, without an error, where the view is out of date.
+// give takes what the line wants and the view allows, and gives it out. It
+// gives nothing, without an error, where the view is out of date.
 func (l *line) give(c *core, v view) (given bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,8 +161,8 @@ func (w *waiter) takes(next, end, clock uint64) bool {
 	return next >= clock
 }
 
-// takeInLine takes what w wants for a call that may wait. The error is that of a
-// first try, or nil if there was none because others wait.
+// takeInLine takes what w wants for a call that may wait. The error is that of
+// a first try, or nil if there was none because others wait.
 func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, slot, n uint64, _ error) {
 	if err != nil {
 		if _, ok := c.waitFor(err); !ok {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// oneATick is a generator with an ID a millisecond, which counts the looks at its
-// clock, in a bubble.
+// oneATick is a generator with an ID a millisecond, which counts the looks at
+// its clock, in a bubble.
 func oneATick(t *testing.T) (g *Generator, looks *atomic.Int64) {
 	t.Helper()
 	looks = new(atomic.Int64)
@@ -25,9 +25,9 @@ func oneATick(t *testing.T) (g *Generator, looks *atomic.Int64) {
 	return g, looks
 }
 
-// TestFirstComeFirstServed: those who wait get their IDs in the order in which they
-// came, each in a tick of its own, also before those who come when the IDs are free.
-// A tick wakes one of them and no more.
+// TestFirstComeFirstServed: those who wait get their IDs in the order in which
+// they came, each in a tick of its own, also before those who come when the IDs
+// are free. A tick wakes one of them and no more.
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, looks := oneATick(t)
@@ -74,8 +74,8 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// TestLeavingTheLine: who goes away takes nothing and holds nobody up, wherever in
-// the line it stood.
+// TestLeavingTheLine: who goes away takes nothing and holds nobody up, wherever
+// in the line it stood.
 func TestLeavingTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := oneATick(t)
@@ -141,8 +141,8 @@ func TestLineHearsOfTheEnd(t *testing.T) {
 	})
 }
 
-// inABubble is a generator with four IDs a millisecond and a MaxAhead of 100 ms,
-// on the bubble's clock.
+// inABubble is a generator with four IDs a millisecond and a MaxAhead of 100
+// ms, on the bubble's clock.
 func inABubble(t *testing.T, grant Grant) *Generator {
 	t.Helper()
 	g, err := NewGenerator(MustParseLayout("bits=time:48.node:14.seq:2"), grant, &Options{MaxAhead: 100 * time.Millisecond})
@@ -152,8 +152,8 @@ func inABubble(t *testing.T, grant Grant) *Generator {
 	return g
 }
 
-// pollers call the generator in every way until the context ends, and return their
-// IDs. Those that never wait try again after 50 µs.
+// pollers call the generator in every way until the context ends, and return
+// their IDs. Those that never wait try again after 50 µs.
 func pollers(ctx context.Context, t *testing.T, g *Generator) (stop func() [][]ID) {
 	ctx, cancel := context.WithCancel(ctx)
 	cursor, leasing := g.Cursor(), g.Cursor()
@@ -199,9 +199,9 @@ func pollers(ctx context.Context, t *testing.T, g *Generator) (stop func() [][]I
 	}
 }
 
-// TestBatchIsNotOvertaken: a batch gets its turn among callers of all kinds, also
-// if it is so large that the clock passes its first slot by. It then takes the time
-// that it spans, no more, and gets what it asked for.
+// TestBatchIsNotOvertaken: a batch gets its turn among callers of all kinds,
+// also if it is so large that the clock passes its first slot by. It then takes
+// the time that it spans, no more, and gets what it asked for.
 func TestBatchIsNotOvertaken(t *testing.T) {
 	for _, n := range []int{1, 4, 401, 1000} {
 		for name, grant := range map[string]Grant{"static": StaticGrant(1), "granted": {Node: 1, From: time.Unix(1, 0)}} {
@@ -242,7 +242,8 @@ func TestBatchIsNotOvertaken(t *testing.T) {
 	}
 }
 
-// checkBatch: n consecutive slots, none older than the call, none beyond MaxAhead.
+// checkBatch: n consecutive slots, none older than the call, none beyond
+// MaxAhead.
 func checkBatch(t *testing.T, g *Generator, b Batch, n int, start time.Time) {
 	t.Helper()
 	ids := slices.Collect(b.All())
@@ -273,8 +274,8 @@ func (g *Generator) slotOf(t *testing.T, id ID) uint64 {
 	return tick<<g.layout.seqBits | p.Seq
 }
 
-// TestBatchKeepsItsPlace: calls that came before a batch are served before it, and
-// those that came later after it, at once when it leaves.
+// TestBatchKeepsItsPlace: calls that came before a batch are served before it,
+// and those that came later after it, at once when it leaves.
 func TestBatchKeepsItsPlace(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -363,8 +364,9 @@ func sorted(s []string) []string {
 	return s
 }
 
-// TestChangesInsideTheLine: what is done to the generator while the leader looks at
-// the clock comes before what it takes, as in a call that does not wait.
+// TestChangesInsideTheLine: what is done to the generator while the leader
+// looks at the clock comes before what it takes, as in a call that does not
+// wait.
 func TestChangesInsideTheLine(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *Generator) ([]ID, error){
 		"Next": func(ctx context.Context, g *Generator) ([]ID, error) { id, err := g.Next(ctx); return []ID{id}, err },

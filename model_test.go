@@ -666,8 +666,8 @@ func (s *slotModel) take(now time.Time, want uint64) outcome {
 	return o
 }
 
-// mostStatic is how many slots a batch has at most under a static grant: those of
-// a minute, or those that MaxAhead allows at once.
+// mostStatic is how many slots a batch has at most under a static grant: those
+// of a minute, or those that MaxAhead allows at once.
 func (s *slotModel) mostStatic() *big.Int {
 	ticks := new(big.Int).Div(big.NewInt(int64(time.Minute)), s.unit)
 	allowed := new(big.Int).Div(big.NewInt(int64(s.ahead)), s.unit)

@@ -14,10 +14,10 @@ import (
 // set the number, numbered the hosts or built the network card. Two generators
 // with one number at one time make the same IDs. A store of grants is safe.
 
-// ParseNode reads a node ID for the layout: a plain number, or the parts
-// that the preset itself names, such as "datacenter=9,worker=7" for flake-idgen.
-// Parts that are left out are 0. Nothing is masked: a number that does not fit is
-// a *RangeError, any other fault a *ParseError.
+// ParseNode reads a node ID for the layout: a plain number, or the parts that
+// the preset itself names, such as "datacenter=9,worker=7" for flake-idgen.
+// Parts that are left out are 0. Nothing is masked: a number that does not fit
+// is a *RangeError, any other fault a *ParseError.
 func (l Layout) ParseNode(s string) (uint64, error) {
 	if err := l.check(); err != nil {
 		return 0, err
@@ -96,8 +96,8 @@ type NodePart struct {
 }
 
 // NodeParts splits a node ID into the parts that the layout's preset names,
-// datacenter and worker for instance. It is nil where the preset names none, and
-// for a number beyond the layout's MaxNode.
+// datacenter and worker for instance. It is nil where the preset names none,
+// and for a number beyond the layout's MaxNode.
 func (l Layout) NodeParts(node uint64) []NodePart {
 	p := l.presetOf()
 	if p == nil || len(p.nodeParts) == 0 || node > l.MaxNode() {
@@ -165,7 +165,8 @@ func NodeFromHostname(name string) (uint64, error) {
 // machines, private Wi-Fi) and often the same on many hosts. With allowLocal
 // locally administered addresses are taken.
 //
-// It is not safe for two processes on one host, nor for cloned virtual machines.
+// It is not safe for two processes on one host, nor for cloned virtual
+// machines.
 func NodeFromInterface(name string, allowLocal bool) (uint64, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

@@ -2,9 +2,10 @@ package firn
 
 import "time"
 
-// A pace knows how long fetches take, and so whether larger ones help. A fetch that takes
-// the time of a round trip takes as long for more IDs. From a source with a rate, twice
-// as many IDs take twice as long: callers get no more of them, and wait longer at a time.
+// A pace knows how long fetches take, and so whether larger ones help. A fetch
+// that takes the time of a round trip takes as long for more IDs. From a source
+// with a rate, twice as many IDs take twice as long: callers get no more of
+// them, and wait longer at a time.
 type pace struct {
 	count   int           // of the fetches that follow
 	best    time.Duration // the shortest of these
@@ -16,8 +17,8 @@ type pace struct {
 	retry   int // how often it is not, before it is tried again
 }
 
-// How often growth is held back at first, and at most, before it is tried again: a slow
-// fetch may have been chance, and sources change.
+// How often growth is held back at first, and at most, before it is tried
+// again: a slow fetch may have been chance, and sources change.
 const (
 	retryFirst = 32
 	retryMost  = 1024
@@ -37,7 +38,8 @@ func (p *pace) note(count int, took time.Duration) {
 	p.count, p.best, p.fetches = count, took, 1
 }
 
-// grow returns the count to ask for when a caller had to wait, from least to most.
+// grow returns the count to ask for when a caller had to wait, from least to
+// most.
 func (p *pace) grow(count, least, most int) int {
 	if p.ceiling > 0 && count >= p.ceiling {
 		if p.held++; p.held < p.retry {

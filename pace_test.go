@@ -9,7 +9,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A pacedSource takes a round trip, and then so long for every ID; one fetch after the other.
+// A pacedSource takes a round trip, and then so long for every ID; one fetch
+// after the other.
 type pacedSource struct {
 	trip, each time.Duration
 	free       time.Time // it is busy until then
@@ -30,8 +31,8 @@ func (s *pacedSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	return firn.BatchFromRuns(firn.Run{First: firn.ID(first), Step: 1, Count: n}), nil
 }
 
-// drainPaced takes n IDs as fast as they come, and returns how long it took and the longest
-// wait for one after the first tenth.
+// drainPaced takes n IDs as fast as they come, and returns how long it took and
+// the longest wait for one after the first tenth.
 func drainPaced(t *testing.T, p *firn.Prefetcher, n int) (took, longest time.Duration) {
 	t.Helper()
 	begin := time.Now()
@@ -47,8 +48,8 @@ func drainPaced(t *testing.T, p *firn.Prefetcher, n int) (took, longest time.Dur
 	return time.Since(begin), longest
 }
 
-// A prefetcher grows while that brings more IDs, and not against a source with a rate:
-// there nobody waits much longer than for a batch of a fixed size.
+// A prefetcher grows while that brings more IDs, and not against a source with
+// a rate: there nobody waits much longer than for a batch of a fixed size.
 func TestPrefetcherGrowth(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -85,7 +86,8 @@ func TestPrefetcherGrowth(t *testing.T) {
 	}
 }
 
-// A source that had a rate for a while, and has none any more, gets larger fetches again.
+// A source that had a rate for a while, and has none any more, gets larger
+// fetches again.
 func TestPrefetcherGrowsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &pacedSource{trip: time.Millisecond, each: time.Millisecond}

@@ -40,9 +40,9 @@ func (m mined) Done() <-chan struct{}       { m.touch(); return m.Context.Done()
 func (m mined) Err() error                  { m.touch(); return m.Context.Err() }
 
 // TestCallersCodeThatDoesNotReturn lets each call of the clock and of a context
-// panic in turn, or end the goroutine, in a crowd of calls of all kinds, some of
-// which are cancelled. It ends one call, which takes nothing: all others get their
-// IDs, none twice, and nothing is left in the line.
+// panic in turn, or end the goroutine, in a crowd of calls of all kinds, some
+// of which are cancelled. It ends one call, which takes nothing: all others get
+// their IDs, none twice, and nothing is left in the line.
 func TestCallersCodeThatDoesNotReturn(t *testing.T) {
 	for name, explode := range map[string]func(){
 		"panic": func() { panic("boom") }, "Goexit": runtime.Goexit,
@@ -155,9 +155,9 @@ func crowd(t *testing.T, what string, b *bomb, n int64) {
 	}
 }
 
-// TestClockThatBlocks: the clock runs under no lock. While the leader waits for it,
-// others leave the line when their contexts end, and the grant can change; and a
-// clock may call the generator.
+// TestClockThatBlocks: the clock runs under no lock. While the leader waits for
+// it, others leave the line when their contexts end, and the grant can change;
+// and a clock may call the generator.
 func TestClockThatBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hook atomic.Pointer[func()]
@@ -213,8 +213,8 @@ func TestClockThatBlocks(t *testing.T) {
 	})
 }
 
-// TestNilContext: it panics at the first call, whether or not there is something
-// to wait for, and nothing is taken.
+// TestNilContext: it panics at the first call, whether or not there is
+// something to wait for, and nothing is taken.
 func TestNilContext(t *testing.T) {
 	g, _ := newAtNoon(t, "default", Options{})
 	wide, err := NewGenerator128(MustParseLayout("uuidv7"), Grant{Node: 1, From: noon}, nil)

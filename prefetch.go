@@ -32,9 +32,9 @@ type Prefetcher128 = PrefetcherOf[ID128]
 
 // A PrefetcherOf is a Prefetcher or a Prefetcher128.
 //
-// IDs are taken from the block without a lock. Blocks are put in place under mu, and
-// only where the one before is sealed or used up: so IDs come in the order of their
-// batches, and none comes twice.
+// IDs are taken from the block without a lock. Blocks are put in place under
+// mu, and only where the one before is sealed or used up: so IDs come in the
+// order of their batches, and none comes twice.
 type PrefetcherOf[I AnyID[I]] struct {
 	source      SourceOf[I]
 	validity    time.Duration // 0 or less: IDs may be of any age
@@ -69,12 +69,13 @@ var ErrClosed = errors.New("firn: prefetcher is closed")
 // of an old batch is discarded: IDs are never older than validity when they
 // are handed out. A validity of 0 or less means that they may be of any age.
 //
-// These are the rules of Hazelcast's prefetch-count and prefetch-validity-millis
-// (there 100 and 10 minutes): a batch becomes invalid validity after it arrived,
-// that instant included. It panics if source is nil or count is less than 1.
+// These are the rules of Hazelcast's prefetch-count and
+// prefetch-validity-millis (there 100 and 10 minutes): a batch becomes invalid
+// validity after it arrived, that instant included. It panics if source is nil
+// or count is less than 1.
 //
-// It starts no goroutine: it fetches when a caller needs an ID that is not there.
-// StartPrefetcher makes one that fetches before that.
+// It starts no goroutine: it fetches when a caller needs an ID that is not
+// there. StartPrefetcher makes one that fetches before that.
 func NewPrefetcher[I AnyID[I]](source SourceOf[I], count int, validity time.Duration) *PrefetcherOf[I] {
 	if source == nil || count < 1 {
 		panic(fmt.Sprintf("firn: NewPrefetcher needs a source and a count of at least 1, not %d", count))
@@ -90,10 +91,10 @@ type PrefetchOptions struct {
 	//
 	// It doubles whenever a caller had to wait because a batch was used up before
 	// the next was there: with batches so large that the fetch takes less time
-	// than the use of half a batch, nobody waits. It stays where it is if the fetch of a
-	// batch twice as large took nearly twice as long: the source then has a rate, and
-	// callers would only wait longer at a time. It is halved when a batch grows too old
-	// before half of it was used.
+	// than the use of half a batch, nobody waits. It stays where it is if the
+	// fetch of a batch twice as large took nearly twice as long: the source then
+	// has a rate, and callers would only wait longer at a time. It is halved when
+	// a batch grows too old before half of it was used.
 	Count int
 
 	// MaxCount is the most that Count grows to; 0 means 10,000, or Count where
@@ -132,18 +133,19 @@ func (o *PrefetchOptions) fill() PrefetchOptions {
 	return filled
 }
 
-// StartPrefetcher makes a Prefetcher that fetches ahead: when half of a batch is
-// used, the next is asked for in the background, so that callers wait only at
-// first, after a pause longer than the validity, and where the source is slower
-// than they are. One fetch is under way at a time. If one fails while there are
-// IDs left, nobody sees it, and it is tried again as they go down.
+// StartPrefetcher makes a Prefetcher that fetches ahead: when half of a batch
+// is used, the next is asked for in the background, so that callers wait only
+// at first, after a pause longer than the validity, and where the source is
+// slower than they are. One fetch is under way at a time. If one fails while
+// there are IDs left, nobody sees it, and it is tried again as they go down.
 //
 // Nothing is fetched before the first call, and a Prefetcher that is not called
-// does nothing. The source's NextBatch gets a context that ends with Close. If it
-// panics, the fetch has failed, and the calls that get its error panic instead.
+// does nothing. The source's NextBatch gets a context that ends with Close. If
+// it panics, the fetch has failed, and the calls that get its error panic
+// instead.
 //
-// A copy of the process, such as a snapshot of its machine that is restored, holds
-// the same batch and hands out the same IDs: close a Prefetcher before.
+// A copy of the process, such as a snapshot of its machine that is restored,
+// holds the same batch and hands out the same IDs: close a Prefetcher before.
 //
 // It panics if source is nil, or the options contradict each other.
 func StartPrefetcher[I AnyID[I]](source SourceOf[I], o *PrefetchOptions) *PrefetcherOf[I] {
@@ -166,9 +168,9 @@ func (p *PrefetcherOf[I]) init() *PrefetcherOf[I] {
 // One caller fetches, under its own context; the others wait for it, each under
 // theirs. If it fails, only its own call fails, and the next one tries.
 //
-// Where StartPrefetcher made p, callers do not fetch but wait, each under its own
-// context, and none ends the fetch. If it fails, the calls fail that it began
-// for; one that came later, when it was under way, waits for another.
+// Where StartPrefetcher made p, callers do not fetch but wait, each under its
+// own context, and none ends the fetch. If it fails, the calls fail that it
+// began for; one that came later, when it was under way, waits for another.
 //
 // A context that is done is no error where no wait is needed.
 func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
@@ -194,10 +196,10 @@ func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 	return one[0], err
 }
 
-// TryNext hands out the next ID if it has been fetched. It never waits, and never
-// fetches; where StartPrefetcher made p, it has the next batch fetched. Where
-// there is no ID, the error matches ErrExhausted, and the error of the last fetch
-// if that failed.
+// TryNext hands out the next ID if it has been fetched. It never waits, and
+// never fetches; where StartPrefetcher made p, it has the next batch fetched.
+// Where there is no ID, the error matches ErrExhausted, and the error of the
+// last fetch if that failed.
 func (p *PrefetcherOf[I]) TryNext() (id I, err error) {
 	var one [1]I
 	if p.takeSome(p.block.Load(), one[:]) > 0 {
@@ -239,11 +241,11 @@ func (p *PrefetcherOf[I]) some(ctx context.Context, dst []I) (int, error) {
 	return p.await(ctx, dst)
 }
 
-// Close ends p: what has been fetched is forgotten, and calls from now on return
-// ErrClosed, as do those that wait for a fetch. It ends a fetch in the background,
-// and waits for that of a caller, which may still get its IDs; both until ctx is
-// done. Nothing runs any more when it has returned nil. It may be called more than
-// once.
+// Close ends p: what has been fetched is forgotten, and calls from now on
+// return ErrClosed, as do those that wait for a fetch. It ends a fetch in the
+// background, and waits for that of a caller, which may still get its IDs; both
+// until ctx is done. Nothing runs any more when it has returned nil. It may be
+// called more than once.
 func (p *PrefetcherOf[I]) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if !p.closed {

@@ -45,8 +45,8 @@ func (s *scripted) NextBatch(ctx context.Context, n int) (Batch, error) {
 	return BatchFromRuns(Run{first, 1, n}), nil
 }
 
-// fail makes the fetches fail that begin from now on, or not. It forgets what was
-// asked for.
+// fail makes the fetches fail that begin from now on, or not. It forgets what
+// was asked for.
 func (s *scripted) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +104,8 @@ func TestStartPrefetcherFetchesAtHalf(t *testing.T) {
 	})
 }
 
-// A caller who waits although a batch was there makes the next ones larger, up to
-// the maximum; batches that grow too old make them smaller again.
+// A caller who waits although a batch was there makes the next ones larger, up
+// to the maximum; batches that grow too old make them smaller again.
 func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scripted{delay: time.Millisecond}
@@ -132,8 +132,8 @@ func TestStartPrefetcherGrowsAndShrinks(t *testing.T) {
 	})
 }
 
-// A batch ends when its validity does, by a timer; that instant is not tested, as
-// the order of timers is not defined in it.
+// A batch ends when its validity does, by a timer; that instant is not tested,
+// as the order of timers is not defined in it.
 func TestStartPrefetcherExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &scripted{}
@@ -271,8 +271,8 @@ func TestStartPrefetcherContexts(t *testing.T) {
 	})
 }
 
-// Close ends the fetch and those that wait for it; the bubble would complain of a
-// goroutine that is left.
+// Close ends the fetch and those that wait for it; the bubble would complain of
+// a goroutine that is left.
 func TestStartPrefetcherClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := StartPrefetcher(&scripted{delay: time.Hour}, nil)
@@ -555,8 +555,8 @@ func BenchmarkStartPrefetcher(b *testing.B) {
 	}
 }
 
-// IDs come as those of the batch, in its order, whatever its runs are: long ones
-// are kept as they are, and short ones laid out.
+// IDs come as those of the batch, in its order, whatever its runs are: long
+// ones are kept as they are, and short ones laid out.
 func TestPrefetcherRuns(t *testing.T) {
 	var short, many []Run
 	for i := range ID(300) {

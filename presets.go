@@ -39,7 +39,8 @@ type namedBits struct {
 	width uint8
 }
 
-// args are the settings of a layout text; a key that was not given has its default.
+// args are the settings of a layout text; a key that was not given has its
+// default.
 type args map[string]string
 
 // number reads the setting key, which must lie in lo..hi.

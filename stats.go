@@ -45,8 +45,8 @@ func (c *core) countRetired() {
 	})
 }
 
-// countAll counts the IDs of all terms. It reports false, and counts none, while
-// those of one are not known.
+// countAll counts the IDs of all terms. It reports false, and counts none,
+// while those of one are not known.
 func (c *core) countAll() bool {
 	c.countRetired()
 	n, ok := c.term.Load().made()

@@ -11,16 +11,16 @@ import (
 // sink takes what the loops make, so that no compiler leaves them out.
 var sink atomic.Uint64
 
-// A line of its own for each counter: two threads shall meet at the subject's memory,
-// and not at what lies beside it.
+// A line of its own for each counter: two threads shall meet at the subject's
+// memory, and not at what lies beside it.
 type counter struct {
 	_ [64]byte
 	n atomic.Uint64
 	_ [56]byte
 }
 
-// atomicAdd is what all else is compared with: what no generator whose IDs increase in
-// the whole program can be cheaper than.
+// atomicAdd is what all else is compared with: what no generator whose IDs
+// increase in the whole program can be cheaper than.
 func atomicAdd() subject {
 	c := new(counter)
 	return subject{name: "atomic-add", run: func(n int) {

@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// TestBwmarrin runs the table of docs/bwmarrin.md: IDs that one makes mean the same in
-// the other, and each line says what the other's does.
+// TestBwmarrin runs the table of docs/bwmarrin.md: IDs that one makes mean the
+// same in the other, and each line says what the other's does.
 func TestBwmarrin(t *testing.T) {
 	node, err := snowflake.NewNode(7)
 	if err != nil {

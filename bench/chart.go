@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// A chart is bars that lie, on a scale on which each step is ten times the one before, as
-// the figures of peers lie so far apart.
+// A chart is bars that lie, on a scale on which each step is ten times the one
+// before, as the figures of peers lie so far apart.
 type chart struct {
 	title  string
 	unit   string
@@ -118,8 +118,8 @@ func (c *chart) decades() (low, high int) {
 	return low, max(high, low+1)
 }
 
-// svg draws it. The colours follow what the reader's system prefers, light or dark, and
-// every bar has its number beside it.
+// svg draws it. The colours follow what the reader's system prefers, light or
+// dark, and every bar has its number beside it.
 func (c *chart) svg() []byte {
 	low, high := c.decades()
 	plot := float64(chartWidth - chartLabels - chartValues)
@@ -229,8 +229,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// draw writes the charts of a report into a directory. A chart without figures is not
-// written.
+// draw writes the charts of a report into a directory. A chart without figures
+// is not written.
 func draw(r *Report, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -30,7 +30,8 @@ func chartReport() *Report {
 	return r
 }
 
-// What is drawn is XML, has a bar for every figure, longer for more, and its number.
+// What is drawn is XML, has a bar for every figure, longer for more, and its
+// number.
 func TestChart(t *testing.T) {
 	c := burstChart(chartReport())
 	if len(c.rows) != 2 || c.rows[0].label != "firn" || !c.rows[0].ours || c.rows[1].label != "slow" || c.rows[1].note != "cap 244 ns an ID" {

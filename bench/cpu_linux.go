@@ -8,8 +8,9 @@ import (
 	"unsafe"
 )
 
-// threadTime is the processor time of this thread so far, so that what other programs
-// take of the machine is not counted. The goroutine must be locked to its thread.
+// threadTime is the processor time of this thread so far, so that what other
+// programs take of the machine is not counted. The goroutine must be locked to
+// its thread.
 func threadTime() time.Duration { return clockTime(3) } // CLOCK_THREAD_CPUTIME_ID
 
 // processTime is the processor time of this process so far.
@@ -23,8 +24,8 @@ func clockTime(clock uintptr) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// runDelay is how long this thread was ready to run and something else had its processor,
-// so far; 0 where the system does not tell.
+// runDelay is how long this thread was ready to run and something else had its
+// processor, so far; 0 where the system does not tell.
 func runDelay() time.Duration {
 	fd, err := syscall.Open("/proc/thread-self/schedstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {

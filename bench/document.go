@@ -30,7 +30,8 @@ func places() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)<!-- bench: ([a-z]+) -->\n.*?<!-- end -->`)
 }
 
-// document puts the tables of a report into a file, in the place of those that are there.
+// document puts the tables of a report into a file, in the place of those that
+// are there.
 func document(r *Report, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

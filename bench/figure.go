@@ -16,8 +16,8 @@ type Figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"` // the median
 	Unit  string  `json:"unit"`
-	// Target is "<=2" or ">=15", or "-" where there is none, and Status then "-", else
-	// "ok" or "short".
+	// Target is "<=2" or ">=15", or "-" where there is none, and Status then "-",
+	// else "ok" or "short".
 	Target string `json:"target"`
 	Status string `json:"status"`
 	From   string `json:"from,omitempty"` // where the target stands
@@ -80,8 +80,8 @@ func newFigure(name string, s spread, unit string) Figure {
 	return f
 }
 
-// number writes a figure as a person reads it: three digits that mean something, or all
-// of a whole number.
+// number writes a figure as a person reads it: three digits that mean
+// something, or all of a whole number.
 func number(x float64) string {
 	switch abs := math.Abs(x); {
 	case x == 0:
@@ -98,9 +98,9 @@ func number(x float64) string {
 	return strconv.FormatFloat(x, 'g', 2, 64)
 }
 
-// writeTable writes a line for each figure, of at least five words: name, value, unit,
-// target, and ok or short. After them stand the quartiles, the subject's own bound, and
-// notes.
+// writeTable writes a line for each figure, of at least five words: name,
+// value, unit, target, and ok or short. After them stand the quartiles, the
+// subject's own bound, and notes.
 func (r *Report) writeTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "name\tvalue\tunit\ttarget\tok|short\tquartiles, own bound, notes")

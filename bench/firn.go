@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// wideLayout has 2^17 IDs in a millisecond, so that the code is measured and not the
-	// format's bound.
+	// wideLayout has 2^17 IDs in a millisecond, so that the code is measured and
+	// not the format's bound.
 	wideLayout = "bits=time:41.node:5.seq:17,unit=1ms,epoch=2026-01-01T00:00:00Z"
-	// twitterShape is the one that most peers have: 41 bits of milliseconds, 10 of node,
-	// 12 of sequence.
+	// twitterShape is the one that most peers have: 41 bits of milliseconds, 10 of
+	// node, 12 of sequence.
 	twitterShape = "bits=time:41.node:10.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z"
 	// farAhead lets a generator run ahead for as long as it is measured.
 	farAhead = 1000 * time.Hour
 )
 
-// generator makes a generator that starts at once, as one under a store's grant does. A
-// fault is one of this program.
+// generator makes a generator that starts at once, as one under a store's grant
+// does. A fault is one of this program.
 func generator(layout string, ahead time.Duration) *firn.Generator {
 	g, err := firn.NewGenerator(firn.MustParseLayout(layout), firn.Grant{Node: 1, From: time.Unix(1, 0)}, &firn.Options{MaxAhead: ahead})
 	if err != nil {
@@ -85,8 +85,8 @@ func firnNext128(name, layout string, ahead time.Duration) subject {
 	}}
 }
 
-// firnFill is Fill of size at once. Its n counts IDs. Threads share the generator and have
-// a slice each.
+// firnFill is Fill of size at once. Its n counts IDs. Threads share the
+// generator and have a slice each.
 func firnFill(name, layout string, ahead time.Duration, size int) subject {
 	g, ctx := generator(layout, ahead), context.Background()
 	type buffer struct{ ids []firn.ID }
@@ -142,9 +142,9 @@ type cursor interface {
 	Next(context.Context) (firn.ID, error)
 }
 
-// newCursor makes a cursor of g, where this version of the library has them: it calls the
-// method Cursor, whose parameters are optional, by reflection. Next is called through an
-// interface then, which costs it about a nanosecond.
+// newCursor makes a cursor of g, where this version of the library has them: it
+// calls the method Cursor, whose parameters are optional, by reflection. Next
+// is called through an interface then, which costs it about a nanosecond.
 func newCursor(g *firn.Generator) (c cursor, ok bool) {
 	m := reflect.ValueOf(g).MethodByName("Cursor")
 	if !m.IsValid() {
@@ -168,7 +168,8 @@ func newCursor(g *firn.Generator) (c cursor, ok bool) {
 	return c, ok
 }
 
-// firnCursor is a cursor's Next. Each thread has a cursor of its own, of one generator.
+// firnCursor is a cursor's Next. Each thread has a cursor of its own, of one
+// generator.
 func firnCursor(name, layout string, ahead time.Duration) (s subject, ok bool) {
 	g, ctx := generator(layout, ahead), context.Background()
 	first, ok := newCursor(g)

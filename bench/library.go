@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// library measures what one goroutine pays, each subject by turns with an atomic add or
-// with Firn.
+// library measures what one goroutine pays, each subject by turns with an
+// atomic add or with Firn.
 func (r *run) library() {
 	r.part("base", func() {
 		base := atomicAdd()
@@ -77,9 +77,10 @@ func (r *run) library() {
 	})
 }
 
-// against adds what a costs and, by turns, how many times b that is: the figures
-// PREFIX+A and PREFIX+A:B, and where it says so PREFIX+A/allocs. Of a subject that waits
-// only the time is said, as its ratio to one that does not means nothing; and of texts.
+// against adds what a costs and, by turns, how many times b that is: the
+// figures PREFIX+A and PREFIX+A:B, and where it says so PREFIX+A/allocs. Of a
+// subject that waits only the time is said, as its ratio to one that does not
+// means nothing; and of texts.
 func (r *run) against(prefix string, a, b subject, countAllocs bool) {
 	name := prefix + a.name
 	ratio := name + ":" + b.name
@@ -122,8 +123,8 @@ func (r *run) bursts() {
 			rounds = 7
 			all = append(all, peerGodruoyi, peerSonyflake2ms, peerSno)
 		}
-		// Yitter has 2 s of IDs ahead, and then none for 2 s: a burst that fits is all that can
-		// be said in time, and one that does not is told by sustained.
+		// Yitter has 2 s of IDs ahead, and then none for 2 s: a burst that fits is
+		// all that can be said in time, and one that does not is told by sustained.
 		if n == 100_000 {
 			all = append(all, func() subject { return peerYitter("yitter", 6, capYitter) })
 		}
@@ -153,12 +154,13 @@ func (r *run) bursts() {
 	}
 }
 
-// leastBurst is how many milliseconds n IDs take at least where a millisecond has 4096 and
-// none may be of one to come: the first and the last may be had at a tick's very ends.
+// leastBurst is how many milliseconds n IDs take at least where a millisecond
+// has 4096 and none may be of one to come: the first and the last may be had at
+// a tick's very ends.
 func leastBurst(n int) float64 { return float64(max(0, (n+4095)/4096-2)) }
 
-// burst measures a and b by turns, in milliseconds for n IDs, each after a rest in which
-// its format has caught up.
+// burst measures a and b by turns, in milliseconds for n IDs, each after a rest
+// in which its format has caught up.
 func (r *run) burst(a, b subject, n, rounds int) (samples, error) {
 	const few = 3
 	var out collector
@@ -194,8 +196,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sustained measures how many IDs there are for as long as one likes, as a part of what
-// the format allows, and what of a processor that takes.
+// sustained measures how many IDs there are for as long as one likes, as a part
+// of what the format allows, and what of a processor that takes.
 func (r *run) sustained() {
 	firn := func(name string, ahead time.Duration) func() subject {
 		return func() subject {

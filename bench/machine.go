@@ -25,7 +25,8 @@ func (m Machine) String() string {
 	return s
 }
 
-// thisMachine reads what Linux tells; elsewhere the name of the processor is unknown.
+// thisMachine reads what Linux tells; elsewhere the name of the processor is
+// unknown.
 func thisMachine() Machine {
 	m := Machine{runtime.Version(), runtime.GOOS, runtime.GOARCH, "unknown processor", runtime.NumCPU(), ""}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -40,8 +41,8 @@ func thisMachine() Machine {
 	return m
 }
 
-// loadAverage is how many programs wanted to run, in the last minute; empty where the
-// system does not tell.
+// loadAverage is how many programs wanted to run, in the last minute; empty
+// where the system does not tell.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

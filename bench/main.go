@@ -1,15 +1,16 @@
-// Command bench measures what Firn's library and server cost, beside what its peers do,
-// and prints a line for each figure:
+// Command bench measures what Firn's library and server cost, beside what its
+// peers do, and prints a line for each figure:
 //
 //	name value unit target ok|short
 //
-// make bench-core runs the library's part, make bench all. Peers are measured by turns
-// with what they are compared with, in slices of less than a millisecond, so that what else
-// the machine does hits both: a figure NAME:OTHER is the median of those ratios. Beside a
-// median stand its quartiles, and what the subject's own format allows.
+// make bench-core runs the library's part, make bench all. Peers are measured
+// by turns with what they are compared with, in slices of less than a
+// millisecond, so that what else the machine does hits both: a figure
+// NAME:OTHER is the median of those ratios. Beside a median stand its
+// quartiles, and what the subject's own format allows.
 //
-// It is not for comparing machines, nor for deciding whether a change is well: figures of
-// two runs differ by more than most changes do.
+// It is not for comparing machines, nor for deciding whether a change is well:
+// figures of two runs differ by more than most changes do.
 package main
 
 import (

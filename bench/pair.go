@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// A subject is something that is measured: n IDs, or n of what else it makes. Each has a
-// loop of its own, so that all pay the same for being measured.
+// A subject is something that is measured: n IDs, or n of what else it makes.
+// Each has a loop of its own, so that all pay the same for being measured.
 type subject struct {
 	name string
 	run  func(n int)
 
-	// waits says that it waits, or spins, when its format has no more IDs: then the time
-	// that passes counts, and not the processor's.
+	// waits says that it waits, or spins, when its format has no more IDs: then
+	// the time that passes counts, and not the processor's.
 	waits bool
 	bound string        // what its format allows, for people
 	cap   float64       // IDs per second that its format allows; 0: no bound, or none that holds
 	rest  time.Duration // how long until it is idle after a burst, if more than usual
 }
 
-// How long a slice takes, and how many pairs of slices there are. Both are short so that
-// what disturbs the machine hits the two of a pair.
+// How long a slice takes, and how many pairs of slices there are. Both are
+// short so that what disturbs the machine hits the two of a pair.
 const (
 	sliceTime    = 150 * time.Microsecond
 	slicePairs   = 240
@@ -37,12 +37,13 @@ const (
 	patience     = 8 * time.Second // after which a subject is given up
 )
 
-// samples are nanoseconds for each ID, of the slices of two subjects that took turns.
+// samples are nanoseconds for each ID, of the slices of two subjects that took
+// turns.
 type samples struct {
 	a, b []float64
 
-	// busy says that something else had the processor in some of these, as there were too
-	// few others.
+	// busy says that something else had the processor in some of these, as there
+	// were too few others.
 	busy bool
 }
 
@@ -56,8 +57,8 @@ func (s samples) note() string {
 	return ""
 }
 
-// A collector gathers pairs of samples. Those in which something else had the processor
-// count only where there are too few others.
+// A collector gathers pairs of samples. Those in which something else had the
+// processor count only where there are too few others.
 type collector struct {
 	quiet, disturbed samples
 }
@@ -78,9 +79,9 @@ func (c *collector) of(few int) samples {
 	return samples{slices.Concat(c.quiet.a, c.disturbed.a), slices.Concat(c.quiet.b, c.disturbed.b), len(c.disturbed.a) > 0}
 }
 
-// least is of for samples of time: if there are too few quiet ones, those that took the
-// least make up the number. What disturbs only adds to time, so they are nearest to what is
-// true, and above it.
+// least is of for samples of time: if there are too few quiet ones, those that
+// took the least make up the number. What disturbs only adds to time, so they
+// are nearest to what is true, and above it.
 func (c *collector) least(few int) samples {
 	s := samples{slices.Clone(c.quiet.a), slices.Clone(c.quiet.b), false}
 	order := make([]int, len(c.disturbed.a))
@@ -99,8 +100,9 @@ func (c *collector) least(few int) samples {
 	return s
 }
 
-// timed returns how long f takes, and whether this thread had a processor whenever it was
-// ready to run, or nearly so. The goroutine must be locked to its thread.
+// timed returns how long f takes, and whether this thread had a processor
+// whenever it was ready to run, or nearly so. The goroutine must be locked to
+// its thread.
 func timed(f func()) (took time.Duration, quiet bool) {
 	delay, begin := runDelay(), time.Now()
 	f()
@@ -141,9 +143,9 @@ func pair(ctx context.Context, a, b subject) (samples, error) {
 	return out.least(few), nil
 }
 
-// perID is what one of n IDs costs, in nanoseconds. Of a subject that waits it is the time
-// that passes, which is quiet if nothing else took it; else the processor's, which always
-// is.
+// perID is what one of n IDs costs, in nanoseconds. Of a subject that waits it
+// is the time that passes, which is quiet if nothing else took it; else the
+// processor's, which always is.
 func perID(s subject, n int) (ns float64, quiet bool) {
 	if s.waits {
 		took, quiet := timed(func() { s.run(n) })
@@ -154,9 +156,9 @@ func perID(s subject, n int) (ns float64, quiet bool) {
 	return float64(threadTime()-begin) / float64(n), true
 }
 
-// calibrate returns how many IDs take about that long. It also warms the subject up. The
-// quickest of three tries counts: one that was disturbed would give slices so short that
-// reading the clock is most of them.
+// calibrate returns how many IDs take about that long. It also warms the
+// subject up. The quickest of three tries counts: one that was disturbed would
+// give slices so short that reading the clock is most of them.
 func calibrate(s subject, slice time.Duration) int {
 	tries := 3
 	if s.waits {
@@ -176,9 +178,9 @@ func calibrate(s subject, slice time.Duration) int {
 	}
 }
 
-// bounded calls f in a goroutine, and gives it up after that long: it then goes on until
-// it looks at its context or the program ends. What f writes is not to be looked at
-// after an error. A panic is an error.
+// bounded calls f in a goroutine, and gives it up after that long: it then goes
+// on until it looks at its context or the program ends. What f writes is not to
+// be looked at after an error. A panic is an error.
 func bounded(ctx context.Context, most time.Duration, f func(context.Context)) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

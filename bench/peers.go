@@ -24,9 +24,10 @@ import (
 	"go.jetify.com/typeid"
 )
 
-// Peers, each with a loop of its own. Where the shape of the ID can be set, it is 41 or
-// more bits of milliseconds, 10 of node and 12 of sequence; -wide has all free bits in the
-// sequence, so that the code is measured and not the format.
+// Peers, each with a loop of its own. Where the shape of the ID can be set, it
+// is 41 or more bits of milliseconds, 10 of node and 12 of sequence; -wide has
+// all free bits in the sequence, so that the code is measured and not the
+// format.
 
 const (
 	cap12      = "244 ns, 4096/ms"
@@ -56,8 +57,8 @@ func peerBwmarrin() subject {
 	}}
 }
 
-// peerBwmarrinWide has 22 bits of sequence. The widths are variables of the package, which
-// a node copies, so they are put back.
+// peerBwmarrinWide has 22 bits of sequence. The widths are variables of the
+// package, which a node copies, so they are put back.
 func peerBwmarrinWide() subject {
 	node, step := bwmarrin.NodeBits, bwmarrin.StepBits
 	bwmarrin.NodeBits, bwmarrin.StepBits = 0, 22
@@ -115,8 +116,8 @@ func peerSonyflake2ms() subject {
 	}}
 }
 
-// peerYitter has that many bits of sequence; its default is 6. Its first five numbers of
-// a tick are reserved.
+// peerYitter has that many bits of sequence; its default is 6. Its first five
+// numbers of a tick are reserved.
 func peerYitter(name string, seqBits byte, bound string) subject {
 	o := idgen.NewIdGeneratorOptions(1)
 	o.SeqBitLength = seqBits
@@ -153,7 +154,8 @@ func peerInflux() subject {
 	}}
 }
 
-// peerWUID has no time in it: the callback gives the upper 28 bits. It says so on stderr.
+// peerWUID has no time in it: the callback gives the upper 28 bits. It says so
+// on stderr.
 func peerWUID() subject {
 	g := wuid.NewWUID("bench", nil)
 	var lease atomic.Int64
@@ -218,7 +220,8 @@ func peerGoogle() subject {
 	}}
 }
 
-// peerGoogleReader gives google/uuid random bits that cost as little as they can.
+// peerGoogleReader gives google/uuid random bits that cost as little as they
+// can.
 func peerGoogleReader() subject {
 	return subject{name: "google-chacha8", bound: noBound, run: func(n int) {
 		var x google.UUID
@@ -281,7 +284,8 @@ func (chacha8) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// peers are makers of their generators, so that each is fresh where it is measured.
+// peers are makers of their generators, so that each is fresh where it is
+// measured.
 func peers() []func() subject {
 	return []func() subject{
 		peerBwmarrin, peerBwmarrinWide, peerSonyflake1, peerSonyflake2, peerSonyflake2ms,

@@ -29,8 +29,8 @@ type process struct {
 	ended chan struct{}
 }
 
-// start starts a program, which is killed should this one be. What it prints on stderr goes
-// to log.
+// start starts a program, which is killed should this one be. What it prints on
+// stderr goes to log.
 func start(log io.Writer, name string, args ...string) (*process, error) {
 	cmd := exec.Command(name, args...)
 	etcdtest.EndWithParent(cmd)
@@ -64,7 +64,8 @@ func (p *process) end() {
 	}
 }
 
-// cpu is the processor time of all its threads so far; 0 where that is not told.
+// cpu is the processor time of all its threads so far; 0 where that is not
+// told.
 func (p *process) cpu() (sum time.Duration) {
 	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
 	for _, path := range stats {
@@ -79,8 +80,8 @@ func (p *process) cpu() (sum time.Duration) {
 	return sum
 }
 
-// resident is its memory in MiB, without what it shares with nobody in memory; 0 where
-// that is not told.
+// resident is its memory in MiB, without what it shares with nobody in memory;
+// 0 where that is not told.
 func (p *process) resident() float64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	for line := range strings.Lines(string(text)) {
@@ -147,7 +148,8 @@ func serve(ctx context.Context, program string, args ...string) (*firnServer, er
 	return nil, err
 }
 
-// find returns the path of a program, from PATH or from where Debian puts servers.
+// find returns the path of a program, from PATH or from where Debian puts
+// servers.
 func find(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -158,8 +160,9 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%s is not installed", name)
 }
 
-// A fixture lets helpers that are made for tests start servers here. What they skip and
-// what fails them is a panic, which ends the part of the run; see run.part.
+// A fixture lets helpers that are made for tests start servers here. What they
+// skip and what fails them is a panic, which ends the part of the run; see
+// run.part.
 type fixture struct {
 	testing.TB // for the methods that nobody calls
 	name       string

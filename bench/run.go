@@ -19,8 +19,8 @@ type run struct {
 	only   *regexp.Regexp // of names of figures; nil: all
 	log    io.Writer      // for what goes wrong and how far it is
 
-	// busy is a note for all figures that are added, where others use the machine: what
-	// several processes do at once cannot be told from what disturbs them.
+	// busy is a note for all figures that are added, where others use the machine:
+	// what several processes do at once cannot be told from what disturbs them.
 	busy string
 }
 
@@ -29,7 +29,8 @@ func (r *run) wants(name string) bool {
 	return r.ctx.Err() == nil && (r.only == nil || r.only.MatchString(name))
 }
 
-// add notes a figure, if it is asked for. The fields of extra that are not empty are taken.
+// add notes a figure, if it is asked for. The fields of extra that are not
+// empty are taken.
 func (r *run) add(name string, s spread, unit string, extra Figure) {
 	if r.wants(name) {
 		r.take(name, s, unit, extra)
@@ -78,8 +79,8 @@ func (r *run) part(name string, f func()) {
 	f()
 }
 
-// reason is what a panic says. Errors, but those of the runtime, are how this program ends a
-// part that cannot go on.
+// reason is what a panic says. Errors, but those of the runtime, are how this
+// program ends a part that cannot go on.
 func reason(x any) string {
 	if err, ok := x.(error); ok {
 		if _, isRuntime := x.(runtime.Error); !isRuntime {

@@ -25,8 +25,8 @@ import (
 	"github.com/firnid/firn/server/stores/sqltest"
 )
 
-// serverLayout has 2^20 IDs in a millisecond, so that the server is measured and not the
-// format's bound.
+// serverLayout has 2^20 IDs in a millisecond, so that the server is measured
+// and not the format's bound.
 const serverLayout = "bits=time:41.node:2.seq:20,unit=1ms,epoch=2026-01-01T00:00:00Z"
 
 // servers measures firn serve beside Redis and PostgreSQL.
@@ -79,7 +79,8 @@ func freeAddress() string {
 	return l.Addr().String()
 }
 
-// resp measures INCR with Redis' own client, redis-benchmark, with 64 connections.
+// resp measures INCR with Redis' own client, redis-benchmark, with 64
+// connections.
 func (r *run) resp(program string) {
 	if !r.wants("resp/p1/firn:redis") && !r.wants("resp/p16/firn:redis") && !r.wants("resp/p100/firn:redis") {
 		return
@@ -159,8 +160,8 @@ func redisBenchmark(ctx context.Context, tool, address string, pipeline, request
 	return redisFigure(string(out))
 }
 
-// redisFigure finds requests per second in the CSV that redis-benchmark prints, and what it
-// says of errors.
+// redisFigure finds requests per second in the CSV that redis-benchmark prints,
+// and what it says of errors.
 func redisFigure(out string) (float64, error) {
 	i := strings.Index(out, `"test",`)
 	if i < 0 || strings.Contains(out, "rror from server") {
@@ -173,7 +174,8 @@ func redisFigure(out string) (float64, error) {
 	return strconv.ParseFloat(rows[1][1], 64)
 }
 
-// A contestant is a server that gives one ID for a call, asked by clients of this program.
+// A contestant is a server that gives one ID for a call, asked by clients of
+// this program.
 type contestant struct {
 	name string
 	p    *process // whose processor time is told; nil: nobody's
@@ -246,9 +248,9 @@ func (r *run) postgres() (s *sqltest.Server, end func()) {
 	return sqltest.PostgreSQL(f), f.close
 }
 
-// contest has all of them take turns. It says no ratios: with few connections the figures
-// hang on whether the system has both ends on one processor, and differ by more than what
-// is compared. See resp for those.
+// contest has all of them take turns. It says no ratios: with few connections
+// the figures hang on whether the system has both ends on one processor, and
+// differ by more than what is compared. See resp for those.
 func (r *run) contest(prefix string, n int, all []*contestant) {
 	rates := make([]samples, len(all)) // a: k/s, b: µs of the processor for a call
 	var open []func()
@@ -350,8 +352,8 @@ func (r *run) packed(program string) {
 	})
 }
 
-// client measures the Go client's Next: out of batches that are there, and flat out, where
-// the batches grow and their fetches are waited for.
+// client measures the Go client's Next: out of batches that are there, and flat
+// out, where the batches grow and their fetches are waited for.
 func (r *run) client(program string) {
 	if !r.wants("client/next") && !r.wants("client/next-10000") && !r.wants("client/flat-out") {
 		return
@@ -446,8 +448,9 @@ func (c *grpcCaller) call() (int, error) {
 
 func (c *grpcCaller) Close() error { return nil }
 
-// A streamCaller gives credit for as many IDs as a response has, and reads one response for
-// each call. With more than one ID it gives credit for four responses in advance.
+// A streamCaller gives credit for as many IDs as a response has, and reads one
+// response for each call. With more than one ID it gives credit for four
+// responses in advance.
 type streamCaller struct {
 	stream grpc.BidiStreamingClient[firnv1.StreamRequest, firnv1.StreamResponse]
 	cancel context.CancelFunc

@@ -37,7 +37,8 @@ func TestRedisFigure(t *testing.T) {
 	}
 }
 
-// answering is a server that reads as many bytes as a request has, and answers each.
+// answering is a server that reads as many bytes as a request has, and answers
+// each.
 func answering(t *testing.T, request string, answer func(n int) string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -243,7 +244,8 @@ func TestCountingStore(t *testing.T) {
 	}
 }
 
-// A program that is not firn serve, or ends at once, is an error and not a wait.
+// A program that is not firn serve, or ends at once, is an error and not a
+// wait.
 func TestServeThatEnds(t *testing.T) {
 	if _, err := serve(t.Context(), "/bin/false"); err == nil || !strings.Contains(err.Error(), "ended") {
 		t.Errorf("serve of a program that ends: %v", err)

@@ -25,8 +25,8 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// storage measures stores, and what sequencers and firn serve ask of them and of the
-// machine.
+// storage measures stores, and what sequencers and firn serve ask of them and
+// of the machine.
 func (r *run) storage(program string) {
 	r.part("serve", func() { r.serving(program) })
 	r.part("windows", r.windows)
@@ -67,8 +67,8 @@ func (r *run) wantsCAS(name string) bool {
 	return r.wants("cas/"+name) || r.wants("cas/"+name+"-8") || r.wants("cas/"+name+"/took")
 }
 
-// cas measures compare-and-swap, each worker on a key of its own, as renewals are. It
-// closes the store.
+// cas measures compare-and-swap, each worker on a key of its own, as renewals
+// are. It closes the store.
 func (r *run) cas(name string, s grant.Store) {
 	defer s.Close()
 	if !r.wantsCAS(name) {
@@ -207,8 +207,8 @@ func (r *run) windows() {
 	r.add(name+"/reads", spreadOf(reads), "/s", Figure{})
 }
 
-// active measures one member with 1,000 sequencers in a directory, of each of which an ID
-// is drawn every second.
+// active measures one member with 1,000 sequencers in a directory, of each of
+// which an ID is drawn every second.
 func (r *run) active() {
 	const n = 1000
 	if !r.wants("active-1000/open") && !r.wants("active-1000/cpu") {
@@ -246,7 +246,8 @@ func (r *run) active() {
 	r.add("active-1000/cpu", spreadOf(cpu), "%", Figure{Note: "of a processor, with windows of 30s and an ID of each in a second"})
 }
 
-// join measures how long it takes until n nodes that come at once have an ID each.
+// join measures how long it takes until n nodes that come at once have an ID
+// each.
 func (r *run) join(c *etcdtest.Cluster, n, rounds int) {
 	name := fmt.Sprintf("join-%d/etcd", n)
 	if !r.wants(name) {
@@ -370,7 +371,8 @@ func (r *run) serving(program string) {
 	r.add("serve/first-id-fresh", spreadOf(fresh), "ms", Figure{Note: "the same, in a directory that is made"})
 }
 
-// idle measures a server that has given an ID and has nothing to do, and ends it.
+// idle measures a server that has given an ID and has nothing to do, and ends
+// it.
 func (r *run) idle(s *firnServer) {
 	defer s.end()
 	if !onLinux() {

@@ -22,8 +22,8 @@ func (a aim) met(value float64) bool {
 func atMost(bound float64, row string) aim  { return aim{true, bound, row} }
 func atLeast(bound float64, row string) aim { return aim{false, bound, row} }
 
-// aims has the target of each figure that has one, by its name. They are bars, not
-// tests: a machine that is busy misses them.
+// aims has the target of each figure that has one, by its name. They are bars,
+// not tests: a machine that is busy misses them.
 func aims() map[string]aim {
 	all := coreAims()
 	maps.Copy(all, serverAims())
@@ -91,8 +91,8 @@ func serverAims() map[string]aim {
 	}
 }
 
-// missing says which targets have no figure, so that a part that fell out of the run is
-// not taken for one that is well.
+// missing says which targets have no figure, so that a part that fell out of
+// the run is not taken for one that is well.
 func (r *run) missing(want map[string]aim) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if _, ok := r.report.find(name); !ok && (r.only == nil || r.only.MatchString(name)) {

@@ -54,8 +54,9 @@ func texts(name string, f func(i int) int) subject {
 	}}
 }
 
-// text measures writing and reading IDs. Peers whose function makes a string are measured
-// so; a call through a variable is in the cost of those, about 2 ns.
+// text measures writing and reading IDs. Peers whose function makes a string
+// are measured so; a call through a variable is in the cost of those, about 2
+// ns.
 func (r *run) text() {
 	formats := []struct {
 		name string

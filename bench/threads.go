@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// threads measures what a call costs when two threads make IDs at the same moment.
+// threads measures what a call costs when two threads make IDs at the same
+// moment.
 func (r *run) threads() {
 	all := []subject{
 		atomicAdd(), casAdd(), mutexAdd(),
@@ -56,9 +57,9 @@ const (
 	fewRounds     = 6
 )
 
-// contend returns, for each of several rounds, the median nanoseconds of an ID with one
-// thread (a) and with two at the same instant (b). A thread has a processor of its own
-// where the system allows that.
+// contend returns, for each of several rounds, the median nanoseconds of an ID
+// with one thread (a) and with two at the same instant (b). A thread has a
+// processor of its own where the system allows that.
 func contend(ctx context.Context, s subject) (samples, error) {
 	var out samples
 	err := bounded(ctx, patience, func(ctx context.Context) {
@@ -125,9 +126,10 @@ func contend(ctx context.Context, s subject) (samples, error) {
 	return out, nil
 }
 
-// covered returns the nanoseconds for an ID of those batches of a during all of which the
-// other thread was making IDs too. A batch that took longer than most was interrupted by
-// something else, and says nothing about the two. Both are in order of time.
+// covered returns the nanoseconds for an ID of those batches of a during all of
+// which the other thread was making IDs too. A batch that took longer than most
+// was interrupted by something else, and says nothing about the two. Both are
+// in order of time.
 func covered(a, other []span, most time.Duration) (perID []float64) {
 	const gap = 2 * time.Microsecond // between two batches of a thread that runs on
 	j := 0

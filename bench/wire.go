@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Clients that do as little as can be done, so that the server is measured. Each checks
-// that what comes is what was asked for.
+// Clients that do as little as can be done, so that the server is measured.
+// Each checks that what comes is what was asked for.
 
 // A caller makes one call over a connection of its own, for some IDs.
 type caller interface {
@@ -81,7 +81,8 @@ func callers(n int, make func() (caller, error)) (all []caller, closeAll func(),
 	return all, closeAll, nil
 }
 
-// A respCaller sends one command many times in a pipeline, and reads the answers.
+// A respCaller sends one command many times in a pipeline, and reads the
+// answers.
 type respCaller struct {
 	net.Conn
 	r        *bufio.Reader
@@ -161,8 +162,8 @@ func (c *respCaller) readPacked() error {
 	return increasing(&c.last, c.buf)
 }
 
-// increasing sees that packed IDs go up from one answer to the next: their ends are looked
-// at, as looking at all would be most of what is measured.
+// increasing sees that packed IDs go up from one answer to the next: their ends
+// are looked at, as looking at all would be most of what is measured.
 func increasing(last *[]byte, packed []byte) error {
 	first, end := packed[:8], packed[len(packed)-8:]
 	if bytes.Compare(*last, first) >= 0 || bytes.Compare(first, end) > 0 {

@@ -14,9 +14,10 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Answers are read strictly: whatever is not exactly as many IDs as were asked for,
-// each of them once, is an error. What an answer may have in addition is members
-// that this version does not know, as servers may be newer than their clients.
+// Answers are read strictly: whatever is not exactly as many IDs as were asked
+// for, each of them once, is an error. What an answer may have in addition is
+// members that this version does not know, as servers may be newer than their
+// clients.
 
 // A number is an ID of either width.
 type number struct{ hi, lo uint64 }
@@ -78,8 +79,8 @@ func newSpan(first number, step uint64, count, size int) (span, error) {
 }
 
 // checkDisjoint refuses spans that have an ID in common. Those of most layouts
-// ascend. In a layout without its time on top they come in any order, and may be
-// interleaved.
+// ascend. In a layout without its time on top they come in any order, and may
+// be interleaved.
 func checkDisjoint(spans []span) error {
 	ascend := func(spans []span) bool {
 		for i := 1; i < len(spans); i++ {
@@ -121,8 +122,8 @@ func checkDisjoint(spans []span) error {
 // longest run has 97 bytes, and the server adds a few more around them all.
 func maxAnswer(n int) int { return 1024 + 128*n }
 
-// parseRuns reads {"runs":[{"first":"…","step":"…","count":…}]} with count IDs in
-// all. IDs are hexadecimal and have all their digits.
+// parseRuns reads {"runs":[{"first":"…","step":"…","count":…}]} with count IDs
+// in all. IDs are hexadecimal and have all their digits.
 func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error) {
 	size := idSize[I]()
 	p := parser{data: data}
@@ -196,8 +197,8 @@ func parsePacked[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], erro
 	return runsOf[I](spans)
 }
 
-// A parser reads the JSON of an answer. It is stricter than encoding/json, which
-// takes the last of two members of one name, and names in upper case.
+// A parser reads the JSON of an answer. It is stricter than encoding/json,
+// which takes the last of two members of one name, and names in upper case.
 type parser struct {
 	data []byte
 	pos  int

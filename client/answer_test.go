@@ -48,8 +48,8 @@ func TestParseRuns(t *testing.T) {
 	}
 }
 
-// badAnswers are answers to a request for three IDs of 64 bits, and a part of the
-// reason.
+// badAnswers are answers to a request for three IDs of 64 bits, and a part of
+// the reason.
 var badAnswers = map[string]string{
 	"":                                   "ends where '{'",
 	"null":                               "'n' stands where '{'",
@@ -134,8 +134,8 @@ func TestParsePacked(t *testing.T) {
 	}
 }
 
-// Whatever is taken has as many IDs as were asked for, none of them 0 or twice, and
-// is what encoding/json would read.
+// Whatever is taken has as many IDs as were asked for, none of them 0 or twice,
+// and is what encoding/json would read.
 func FuzzAnswer(f *testing.F) {
 	for text := range badAnswers {
 		f.Add([]byte(text), uint16(3))

@@ -22,8 +22,8 @@ type Client struct {
 	sequencers128 map[string]*Sequencer128
 }
 
-// New makes a Client. It does not connect: the servers may start later. Its error
-// names everything that is wrong with c.
+// New makes a Client. It does not connect: the servers may start later. Its
+// error names everything that is wrong with c.
 func New(c Config) (*Client, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
@@ -60,7 +60,8 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// noRedirect gives redirects back as they are: a token would go along with them.
+// noRedirect gives redirects back as they are: a token would go along with
+// them.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // newTransport makes the transport for one or more servers.
@@ -85,10 +86,10 @@ func newTransport(config *tls.Config, dial func(ctx context.Context, network, ad
 	}
 }
 
-// Sequencer returns the sequencer of this name, which must have IDs of 64 bits. A
-// name always gets the same one, so that all callers share what it has fetched.
-// Nothing is asked of a server before the first ID is; a name that no sequencer
-// can have is an error then.
+// Sequencer returns the sequencer of this name, which must have IDs of 64 bits.
+// A name always gets the same one, so that all callers share what it has
+// fetched. Nothing is asked of a server before the first ID is; a name that no
+// sequencer can have is an error then.
 func (c *Client) Sequencer(name string) *Sequencer {
 	return sequencerOf(c, c.sequencers, name)
 }
@@ -102,10 +103,10 @@ func (c *Client) Sequencer128(name string) *Sequencer128 {
 // Servers that have failed one sequencer alone are not left out for others.
 func (c *Client) Servers() []ServerStatus { return c.roster.status() }
 
-// Close closes all sequencers and idle connections. It waits for what is under way
-// to end, which it does soon, or until ctx is done; after it has returned nil, no
-// goroutine is left but those of connections that are just closing. It may be
-// called more than once.
+// Close closes all sequencers and idle connections. It waits for what is under
+// way to end, which it does soon, or until ctx is done; after it has returned
+// nil, no goroutine is left but those of connections that are just closing. It
+// may be called more than once.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true

@@ -265,8 +265,8 @@ func TestUnique(t *testing.T) {
 	t.Logf("%d IDs used, %d made, %+v", len(got), taken, stats)
 }
 
-// A server that refuses connections is left out, for longer each time, and asked
-// again in the end.
+// A server that refuses connections is left out, for longer each time, and
+// asked again in the end.
 func TestEjection(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		n.node(t, "up", 1, "default")
@@ -367,7 +367,8 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// Patience ends a request that is under way: servers that do not answer cost no more.
+// Patience ends a request that is under way: servers that do not answer cost no
+// more.
 func TestPatienceEndsRequests(t *testing.T) {
 	for _, tt := range []struct{ patience, want time.Duration }{
 		{0, 10 * time.Second}, {2 * time.Second, 2 * time.Second}, {7 * time.Second, 7 * time.Second},
@@ -388,8 +389,8 @@ func TestPatienceEndsRequests(t *testing.T) {
 	}
 }
 
-// A batch of more IDs than a request has is made of several, in runs or packed; if one of
-// them fails there is no batch.
+// A batch of more IDs than a request has is made of several, in runs or packed;
+// if one of them fails there is no batch.
 func TestLongBatch(t *testing.T) {
 	for _, layout := range []string{"default", "hazelcast"} {
 		inBubble(t, func(t *testing.T, n *network) {
@@ -458,8 +459,8 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// A server that says when to come back is not asked before, not even as the last
-// resort; for other sequencers it is.
+// A server that says when to come back is not asked before, not even as the
+// last resort; for other sequencers it is.
 func TestRetryAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		h := n.node(t, "a", 1, "default")
@@ -626,8 +627,9 @@ func TestRepeatedAnswer(t *testing.T) {
 	})
 }
 
-// A cache keeps answers by their addresses, so batches of other sizes come in between,
-// and it is shared by several clients. A Client sees that an answer is not its own.
+// A cache keeps answers by their addresses, so batches of other sizes come in
+// between, and it is shared by several clients. A Client sees that an answer is
+// not its own.
 func TestCache(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		h, err := clienttest.NewHandler(nil)
@@ -694,7 +696,8 @@ func TestSlowServer(t *testing.T) {
 	})
 }
 
-// Layouts without runs are fetched packed, and the Sequencer knows from then on.
+// Layouts without runs are fetched packed, and the Sequencer knows from then
+// on.
 func TestLayouts(t *testing.T) {
 	for layout, requests := range map[string]int{"uuidv7": 4, "boundary": 3, "ulid": 4} {
 		inBubble(t, func(t *testing.T, n *network) {
@@ -809,8 +812,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// Callers who are faster than the server get larger batches, and Fill and TryNext
-// use the same.
+// Callers who are faster than the server get larger batches, and Fill and
+// TryNext use the same.
 func TestPrefetch(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		h := n.node(t, "a", 1, "default")
@@ -996,8 +999,9 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// BenchmarkNext has no server behind it, which BenchmarkFetch has: so it shows what
-// a call takes that finds an ID; in batches of a million, hardly anything else.
+// BenchmarkNext has no server behind it, which BenchmarkFetch has: so it shows
+// what a call takes that finds an ID; in batches of a million, hardly anything
+// else.
 func BenchmarkNext(b *testing.B) {
 	for _, count := range []int{1000, 10_000, 1_000_000} {
 		q := func(b *testing.B) *Sequencer {
@@ -1052,7 +1056,8 @@ func BenchmarkFetch(b *testing.B) {
 	}
 }
 
-// TestScopes: a problem of one sequencer says nothing of others at the same server.
+// TestScopes: a problem of one sequencer says nothing of others at the same
+// server.
 func TestScopes(t *testing.T) {
 	for kind, want := range map[string]bool{"bad-config": false, "detached": false, "draining": true, "internal": true, "of a later release": true} {
 		if got := (&Error{Kind: kind}).ofServer(); got != want {

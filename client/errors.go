@@ -14,8 +14,8 @@ var ErrClosed = errors.New("client: sequencer is closed")
 // An Error is what a server says of a request that it did not do. Kind tells
 // errors apart; docs/http.md lists the kinds.
 //
-// It matches errors of package firn where they say the same: ErrExhausted (busy),
-// ErrGrantOver (no-grant), ErrTimeOver (time-over) and ErrBatchTooLarge
+// It matches errors of package firn where they say the same: ErrExhausted
+// (busy), ErrGrantOver (no-grant), ErrTimeOver (time-over) and ErrBatchTooLarge
 // (batch-too-large).
 type Error struct {
 	Sequencer  string
@@ -68,7 +68,8 @@ func (e *Error) ofServer() bool {
 	return !known || k.ofServer
 }
 
-// A problemKind is what this package knows of a kind of problem; kinds.go has all.
+// A problemKind is what this package knows of a kind of problem; kinds.go has
+// all.
 type problemKind struct {
 	hint     string // what a user of this package can do, or ""
 	ofServer bool   // it concerns the server as a whole, and not one sequencer
@@ -92,8 +93,8 @@ func hintOf(kind string, status int) string {
 	return ""
 }
 
-// An AnswerError says that a server has answered with something else than IDs that
-// were asked for. None of them is used.
+// An AnswerError says that a server has answered with something else than IDs
+// that were asked for. None of them is used.
 type AnswerError struct {
 	Sequencer string
 	Server    string // as in Config.Servers
@@ -104,7 +105,8 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("client: %s at %s: the answer cannot be used: %s", e.Sequencer, e.Server, e.Reason)
 }
 
-// A giveUpError is that of a batch that no server gave: the last failure of each.
+// A giveUpError is that of a batch that no server gave: the last failure of
+// each.
 type giveUpError struct {
 	sequencer string
 	errs      []error

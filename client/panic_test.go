@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A bomb is the caller's code in a Client: a source of tokens, a transport and the
-// body of its answers. It goes off at the n-th call.
+// A bomb is the caller's code in a Client: a source of tokens, a transport and
+// the body of its answers. It goes off at the n-th call.
 type bomb struct {
 	left    atomic.Int64
 	explode func()

@@ -91,7 +91,8 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 	unusable := func(format string, a ...any) error {
 		return &AnswerError{s.name, to.name, fmt.Sprintf(format, a...)}
 	}
-	// An older server, or one behind a proxy that drops the header, answers without.
+	// An older server, or one behind a proxy that drops the header, answers
+	// without.
 	if got := resp.Header[nonceHeader]; len(got) > 1 || len(got) == 1 && got[0] != nonce {
 		return b, unusable("it is the answer to another request: something on the way keeps answers, or mixes them up")
 	}
@@ -179,8 +180,8 @@ func (s *SequencerOf[I]) problem(resp *http.Response, from *server) error {
 	return e
 }
 
-// retryAfter reads the header of this name: seconds or a date. What cannot be read
-// is no wish.
+// retryAfter reads the header of this name: seconds or a date. What cannot be
+// read is no wish.
 func retryAfter(text string) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

@@ -12,8 +12,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A Sequencer hands out the IDs of one name. It is safe for use by many goroutines
-// at once, and comes from a Client.
+// A Sequencer hands out the IDs of one name. It is safe for use by many
+// goroutines at once, and comes from a Client.
 //
 // It is a firn.Source. Next, TryNext and Fill hand out IDs that were fetched
 // before; NextBatch asks a server.
@@ -81,12 +81,12 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 // Name is the name of the sequencer.
 func (s *SequencerOf[I]) Name() string { return s.name }
 
-// Next hands out the next ID. It waits only where none has been fetched: at first,
-// after a long pause, and where IDs are used faster than they come. A context that
-// is done ends the wait of this call, and nothing else.
+// Next hands out the next ID. It waits only where none has been fetched: at
+// first, after a long pause, and where IDs are used faster than they come. A
+// context that is done ends the wait of this call, and nothing else.
 //
-// An error says why no server has answered, or is an *Error that no other server
-// would answer otherwise. The next call tries again.
+// An error says why no server has answered, or is an *Error that no other
+// server would answer otherwise. The next call tries again.
 func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 	id, err := s.prefetch.Next(ctx)
 	if err != nil {
@@ -96,8 +96,8 @@ func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 }
 
 // TryNext hands out the next ID if one has been fetched, and never waits. Where
-// there is none, it has some fetched; the error matches firn.ErrExhausted, and the
-// error of the last fetch if that has failed.
+// there is none, it has some fetched; the error matches firn.ErrExhausted, and
+// the error of the last fetch if that has failed.
 func (s *SequencerOf[I]) TryNext() (I, error) {
 	id, err := s.prefetch.TryNext()
 	if err != nil {
@@ -106,16 +106,17 @@ func (s *SequencerOf[I]) TryNext() (I, error) {
 	return id, err
 }
 
-// Fill fills dst with IDs. Other callers may get IDs in between. After an error dst
-// is undefined, and the IDs in it are lost.
+// Fill fills dst with IDs. Other callers may get IDs in between. After an error
+// dst is undefined, and the IDs in it are lost.
 func (s *SequencerOf[I]) Fill(ctx context.Context, dst []I) error {
 	return s.explain(s.prefetch.Fill(ctx, dst))
 }
 
 // Close ends the sequencer: calls from now on return ErrClosed, and so do those
-// that wait. A call of NextBatch that is under way ends by its own context. Close
-// waits until nothing runs any more, or until ctx is done. It may be called more
-// than once. The Client makes another sequencer when it is asked for the name.
+// that wait. A call of NextBatch that is under way ends by its own context.
+// Close waits until nothing runs any more, or until ctx is done. It may be
+// called more than once. The Client makes another sequencer when it is asked
+// for the name.
 func (s *SequencerOf[I]) Close(ctx context.Context) error {
 	s.closed.Store(true)
 	s.forget()
@@ -172,14 +173,15 @@ func (s *SequencerOf[I]) lastError() error {
 	return s.lastErr
 }
 
-// NextBatch asks a server for n IDs, and gives all of them or an error. One request
-// has MaxCount IDs, or fewer where a server allows fewer or all of them took too long:
-// then more requests follow, perhaps to other servers, and the batch has their runs
-// one after the other. IDs that came before an error are lost.
+// NextBatch asks a server for n IDs, and gives all of them or an error. One
+// request has MaxCount IDs, or fewer where a server allows fewer or all of them
+// took too long: then more requests follow, perhaps to other servers, and the
+// batch has their runs one after the other. IDs that came before an error are
+// lost.
 //
-// Requests that fail are sent to other servers, and again when those have had their
-// pause, for as long as Config.Patience says or until ctx is done; it gives up early
-// if no server comes back in that time.
+// Requests that fail are sent to other servers, and again when those have had
+// their pause, for as long as Config.Patience says or until ctx is done; it
+// gives up early if no server comes back in that time.
 func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
 	if n < 1 {
 		return firn.BatchOf[I]{}, fmt.Errorf("client: a batch of %d IDs: it has at least 1", n)
@@ -198,15 +200,16 @@ func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I],
 	return firn.BatchFromRuns(runs...), nil
 }
 
-// A fetcher is the source of a sequencer's prefetcher, which takes what one request
-// gives: callers wait for it.
+// A fetcher is the source of a sequencer's prefetcher, which takes what one
+// request gives: callers wait for it.
 type fetcher[I firn.AnyID[I]] struct{ s *SequencerOf[I] }
 
 func (f fetcher[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
 	return f.s.fetch(ctx, n)
 }
 
-// errPatience is why a context ends whose caller has more patience than Config.Patience.
+// errPatience is why a context ends whose caller has more patience than
+// Config.Patience.
 var errPatience = errors.New("client: the Patience is over")
 
 // fetch has one request answered, for n IDs or fewer.
@@ -337,8 +340,9 @@ func (s *SequencerOf[I]) note(err error) {
 	}
 }
 
-// isRepeat reports whether the first ID of a batch was that of the batch before. It
-// finds some answers from the memory of something on the way if that drops the nonce.
+// isRepeat reports whether the first ID of a batch was that of the batch
+// before. It finds some answers from the memory of something on the way if that
+// drops the nonce.
 func (s *SequencerOf[I]) isRepeat(first I) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

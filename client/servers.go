@@ -23,8 +23,8 @@ type health struct {
 	err      error     // the last one
 }
 
-// How long a server is left out. It doubles with each failure, up to the longest.
-// The shortest is about what a server takes to start.
+// How long a server is left out. It doubles with each failure, up to the
+// longest. The shortest is about what a server takes to start.
 const (
 	shortestPause = 250 * time.Millisecond
 	longestPause  = 30 * time.Second
@@ -41,8 +41,8 @@ func pause(failures int) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// fail notes a failure of a request that began at start. Requests that were under
-// way together fail together, and count once.
+// fail notes a failure of a request that began at start. Requests that were
+// under way together fail together, and count once.
 func (h *health) fail(start time.Time, wish time.Duration, err error) {
 	now := time.Now()
 	if h.failures == 0 || !start.Before(h.failed) {
@@ -59,7 +59,8 @@ func (h *health) fail(start time.Time, wish time.Duration, err error) {
 	}
 }
 
-// A roster picks servers. Its methods are safe for use by many goroutines at once.
+// A roster picks servers. Its methods are safe for use by many goroutines at
+// once.
 type roster struct {
 	servers []server
 
@@ -89,11 +90,11 @@ func (r *roster) newRound() round {
 	return round{start: time.Now(), tried: make([]bool, n), refused: make([]bool, n)}
 }
 
-// pick chooses a server by chance, of those that are not left out. Where there is
-// none, it is the last resort: the one that comes back first, of those which the
-// call has not tried and which have not asked for the pause themselves. Where there
-// is none either, pick returns -1 and the time until there is a server, which is 0
-// if the call must give up.
+// pick chooses a server by chance, of those that are not left out. Where there
+// is none, it is the last resort: the one that comes back first, of those which
+// the call has not tried and which have not asked for the pause themselves.
+// Where there is none either, pick returns -1 and the time until there is a
+// server, which is 0 if the call must give up.
 func (v *view) pick(c *round) (i int, wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -134,7 +135,8 @@ func (v *view) pick(c *round) (i int, wait time.Duration) {
 	return -1, soonest.Sub(now)
 }
 
-// worked notes that a server has answered, and reports whether it had failed before.
+// worked notes that a server has answered, and reports whether it had failed
+// before.
 func (v *view) worked(i int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -143,8 +145,8 @@ func (v *view) worked(i int) bool {
 	return had
 }
 
-// failed notes that a server has not, for this sequencer or as a whole, and reports
-// whether it is the first time since it worked.
+// failed notes that a server has not, for this sequencer or as a whole, and
+// reports whether it is the first time since it worked.
 func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -37,12 +37,12 @@ const (
 
 // Time returns what the members of etcd have for the time. etcd answers HTTP at
 // the addresses where it serves its clients, and each answer has a Date, to the
-// second. All endpoints are asked. The result is the middle one of their clocks,
-// so that of three members one may have a wrong clock; it is there as soon as
-// most of them agree.
+// second. All endpoints are asked. The result is the middle one of their
+// clocks, so that of three members one may have a wrong clock; it is there as
+// soon as most of them agree.
 //
-// It is an error if no endpoint answers within two seconds, or none answers HTTP: an
-// etcd with --listen-client-http-urls does not at its other addresses.
+// It is an error if no endpoint answers within two seconds, or none answers
+// HTTP: an etcd with --listen-client-http-urls does not at its other addresses.
 func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {

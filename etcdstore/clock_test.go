@@ -112,8 +112,9 @@ func TestTimeIsAHint(t *testing.T) {
 	}
 }
 
-// TestTimeOfEtcd: etcd says its time at its client addresses, with TLS as without,
-// unless it serves HTTP elsewhere; that is an error of Time, and of nothing else.
+// TestTimeOfEtcd: etcd says its time at its client addresses, with TLS as
+// without, unless it serves HTTP elsewhere; that is an error of Time, and of
+// nothing else.
 func TestTimeOfEtcd(t *testing.T) {
 	read := func(e *etcd) (s *Store, now time.Time, err error) {
 		s = open(t, Options{Endpoints: []string{e.endpoint}, TLS: e.tls, Prefix: newPrefix()})

@@ -18,8 +18,8 @@ const (
 	leaveOut = time.Minute
 )
 
-// ask makes a call that only reads, again until the answer is of the cluster that
-// is used.
+// ask makes a call that only reads, again until the answer is of the cluster
+// that is used.
 func (s *Store) ask(ctx context.Context, call func() (*pb.ResponseHeader, error)) error {
 	for n := 1; ; n++ {
 		h, err := call()
@@ -40,11 +40,11 @@ func (s *Store) ask(ctx context.Context, call func() (*pb.ResponseHeader, error)
 	}
 }
 
-// sort asks all endpoints of which cluster they are, because one has answered that
-// is of another than the one that is used. If most of them are of the other, the
-// cluster was replaced, by one that was restored for instance: then that one is
-// used, and Lineage shows it. Otherwise those that are not of the one that is used
-// are left out for a while.
+// sort asks all endpoints of which cluster they are, because one has answered
+// that is of another than the one that is used. If most of them are of the
+// other, the cluster was replaced, by one that was restored for instance: then
+// that one is used, and Lineage shows it. Otherwise those that are not of the
+// one that is used are left out for a while.
 func (s *Store) sort(ctx context.Context, other uint64) {
 	s.sorting.Lock()
 	defer s.sorting.Unlock()
@@ -82,7 +82,8 @@ func (s *Store) letIn() {
 	}
 }
 
-// foreign is of an answer that is not used, because another cluster has given it.
+// foreign is of an answer that is not used, because another cluster has given
+// it.
 func (s *Store) foreign(cluster uint64) error {
 	return fmt.Errorf("%w: cluster %x has answered, and this process uses %x: find the endpoint that is of it (etcdctl endpoint status --write-out=fields) and make it a member again, or leave it out; if the cluster was replaced, start this process again",
 		ErrClusters, cluster, s.cluster.Load())

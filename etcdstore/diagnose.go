@@ -66,8 +66,8 @@ func rpcError(err error) error {
 	}
 }
 
-// probe connects to an endpoint, and says what it finds; wrong is whether that is a
-// setting of TLS on either side, which does not mend by itself.
+// probe connects to an endpoint, and says what it finds; wrong is whether that
+// is a setting of TLS on either side, which does not mend by itself.
 func probe(ctx context.Context, endpoint string, config *tls.Config) (text string, wrong bool) {
 	_, address, _ := strings.Cut(endpoint, "://")
 	var d net.Dialer

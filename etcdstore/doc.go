@@ -21,12 +21,12 @@
 //
 // # One cluster
 //
-// Open refuses endpoints of two clusters. A member that was away then may come back
-// as a cluster of its own, without data or with those of a backup. So each answer is
-// looked at: one of another cluster than the first is not used, and the endpoints of
-// the other are left out for a minute. If most endpoints are of the other, the
-// cluster was replaced, which Lineage shows. Behind one address for all members
-// nothing can be told apart: name each.
+// Open refuses endpoints of two clusters. A member that was away then may come
+// back as a cluster of its own, without data or with those of a backup. So each
+// answer is looked at: one of another cluster than the first is not used, and
+// the endpoints of the other are left out for a minute. If most endpoints are
+// of the other, the cluster was replaced, which Lineage shows. Behind one
+// address for all members nothing can be told apart: name each.
 //
 // # What etcd needs
 //

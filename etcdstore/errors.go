@@ -10,8 +10,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Errors of Open, and ErrClusters of calls, that a caller may want to tell apart.
-// Each comes with what is known of the endpoints.
+// Errors of Open, and ErrClusters of calls, that a caller may want to tell
+// apart. Each comes with what is known of the endpoints.
 var (
 	// ErrUnreachable means that no endpoint has answered within the time
 	// allowed, or that those that did have no leader.
@@ -33,8 +33,9 @@ var (
 
 	// ErrClusters means that an endpoint has answered that is of another cluster
 	// than the one that answered before: a member that was made anew on its own,
-	// for instance. As long as not most endpoints are of the other cluster, such an
-	// answer counts as none: a read is made again, and a CAS has an unknown result.
+	// for instance. As long as not most endpoints are of the other cluster, such
+	// an answer counts as none: a read is made again, and a CAS has an unknown
+	// result.
 	ErrClusters = errors.New("etcdstore: the endpoints are of two clusters")
 )
 
@@ -65,8 +66,8 @@ var refusals = [...]error{
 }
 
 // isRefusal reports whether err is an answer of etcd that says for certain that
-// nothing was or will be applied. It compares texts, as a proxy between may give
-// the same codes for other reasons.
+// nothing was or will be applied. It compares texts, as a proxy between may
+// give the same codes for other reasons.
 func isRefusal(err error) bool {
 	if err == nil {
 		return false

@@ -71,8 +71,8 @@ func startEtcd(t testing.TB, certs *certificates, args ...string) *etcd {
 	return nil
 }
 
-// start starts an etcd, with no data, at the endpoint. It returns what etcd says if
-// it does not start.
+// start starts an etcd, with no data, at the endpoint. It returns what etcd
+// says if it does not start.
 func (e *etcd) start(t testing.TB, binary string, args ...string) (log string) {
 	peer := "http://" + freeAddress(t)
 	var out bytes.Buffer

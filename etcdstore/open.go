@@ -108,8 +108,8 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 
 // Open returns a Store once etcd has answered a read that needs its majority.
 // It fails when that takes longer than DialTimeout or ctx is done, when etcd
-// refuses the user, when a member is too old, and when the endpoints are members
-// of different clusters.
+// refuses the user, when a member is too old, and when the endpoints are
+// members of different clusters.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	endpoints, prefix, encrypted, err := o.check()
 	if err != nil {

@@ -48,8 +48,8 @@ const (
 // Get, GetMany and List are tried again while endpoints are not available, for
 // as long as the context allows, for some seconds at most. A CAS is not.
 //
-// An answer of another cluster than the one that answered before is not used, as
-// long as any endpoint is of the one before: see ErrClusters.
+// An answer of another cluster than the one that answered before is not used,
+// as long as any endpoint is of the one before: see ErrClusters.
 type Store struct {
 	client *clientv3.Client
 	prefix string // of all keys in etcd; begins and ends with a slash

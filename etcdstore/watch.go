@@ -10,9 +10,9 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// rewatch is how long a watch that etcd has ended waits before the next, at least;
-// at most it is five times as long. An etcd that loses its leader ends all watches
-// at one moment, and they should not all come back at one.
+// rewatch is how long a watch that etcd has ended waits before the next, at
+// least; at most it is five times as long. An etcd that loses its leader ends
+// all watches at one moment, and they should not all come back at one.
 const rewatch = time.Second
 
 // Watch tells of changes of a key until ctx is done or the store is closed. It

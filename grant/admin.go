@@ -98,8 +98,9 @@ func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err
 	})
 }
 
-// LookupNode returns what the store has of one node ID of a sequencer that Lookup
-// found. The zero NodeInfo with that number means that it was never used.
+// LookupNode returns what the store has of one node ID of a sequencer that
+// Lookup found. The zero NodeInfo with that number means that it was never
+// used.
 func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, error) {
 	key := nodeKey(i.Name, node, i.Config.Layout.MaxNode())
 	value, err := s.Get(ctx, key)
@@ -131,9 +132,9 @@ func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte,
 }
 
 // changeConfig changes the record of a sequencer; r has version 0 where there
-// is none yet. It returns the record's bytes too. A record that is as it should be
-// is written anew all the same where change says so: what was read may not be
-// durable. With an error change says to write nothing.
+// is none yet. It returns the record's bytes too. A record that is as it should
+// be is written anew all the same where change says so: what was read may not
+// be durable. With an error change says to write nothing.
 func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (write bool, err error)) (info Info, value []byte, err error) {
 	var r configRecord
 	var refused error
@@ -267,11 +268,11 @@ func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, 
 	return empty(ctx, s, name, Destroying, Destroyed, o)
 }
 
-// Upgrade has the records of a sequencer written in the newest version that this
-// program knows. Members of older programs do not understand it: they acquire
-// nothing, but renew what they hold for as long as they run, by the rules of their
-// release. What a fence reckons with does not hold for them, so all members are
-// upgraded first.
+// Upgrade has the records of a sequencer written in the newest version that
+// this program knows. Members of older programs do not understand it: they
+// acquire nothing, but renew what they hold for as long as they run, by the
+// rules of their release. What a fence reckons with does not hold for them, so
+// all members are upgraded first.
 func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
@@ -346,8 +347,8 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 			contested = 0
 		} else {
 			// Another operator is at it. Two that begin anew at the same pace would undo
-			// each other's steps for ever: each waits by chance, so that one has the time
-			// of a whole step.
+			// each other's steps for ever: each waits by chance, so that one has the
+			// time of a whole step.
 			wait = time.Duration(random() % uint64(max(wait, time.Since(begun))<<min(contested, contestedMost)))
 			contested++
 		}
@@ -359,13 +360,15 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	}
 }
 
-// errContested means that a record was written by another process since it was read.
+// errContested means that a record was written by another process since it was
+// read.
 var errContested = errors.New("grant: another process was faster")
 
 // contestedMost is how often the wait after a vain step doubles.
 const contestedMost = 5
 
-// stopped says that a sequencer is on its way to a state, and what it waits for.
+// stopped says that a sequencer is on its way to a state, and what it waits
+// for.
 func stopped(ctx context.Context, name string, state State, nodes []uint64) error {
 	if len(nodes) == 0 {
 		return fmt.Errorf("grant: sequencer %s is %v, and another process changes it at the same time; call it again to go on: %w",
@@ -392,8 +395,9 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		case bytes.Equal(r.encode(), done.begun):
 			return false, nil
 		}
-		// Written anew also if it was there: only a List after a write of our own shows
-		// every record, as one before may be answered by a store that was replaced.
+		// Written anew also if it was there: only a List after a write of our own
+		// shows every record, as one before may be answered by a store that was
+		// replaced.
 		r.State = through
 		return true, nil
 	})
@@ -401,7 +405,8 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		return info, nil, err
 	}
 	if !bytes.Equal(begun, done.begun) {
-		// Others wrote the configuration. Members may have acquired numbers in between.
+		// Others wrote the configuration. Members may have acquired numbers in
+		// between.
 		done.begun, done.sure = begun, make(map[string]bool)
 	}
 	waiting, free, err := done.windows(ctx, s, info, ms(now))
@@ -431,9 +436,9 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	return info, nil, err
 }
 
-// undone says that another process has made a sequencer usable again that was on its way
-// to a last state. That was on purpose, so what waits for its windows does not
-// begin anew: it could destroy what was created again.
+// undone says that another process has made a sequencer usable again that was
+// on its way to a last state. That was on purpose, so what waits for its
+// windows does not begin anew: it could destroy what was created again.
 func undone(name string, last State) error {
 	if last == Destroyed {
 		return fmt.Errorf("grant: sequencer %s was destroyed and created again while its windows were waited for; the new one is left alone: call it again to destroy that", name)
@@ -441,8 +446,8 @@ func undone(name string, last State) error {
 	return fmt.Errorf("grant: sequencer %s was attached again while its windows were waited for, and is left so: call it again to detach it", name)
 }
 
-// rewrite writes a configuration anew, with a state, if it has these very bytes.
-// It returns what it wrote, or nil if there are others.
+// rewrite writes a configuration anew, with a state, if it has these very
+// bytes. It returns what it wrote, or nil if there are others.
 func rewrite(ctx context.Context, s Store, name string, value []byte, state State) (next []byte, err error) {
 	ours := [][]byte{value}
 	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
@@ -470,11 +475,12 @@ type closing struct {
 	sure    map[string]bool   // those of records that were there after begun was
 }
 
-// windows rewrites the record of every held number, so that its owner can extend
-// it no more, and returns those whose windows are not over. A window that is over
-// is closed too: its owner could open it again. So is a record that another
-// operator has closed, as what was read may not be durable. Records that are free,
-// other than by an owner who found what windows wrote, are returned by key.
+// windows rewrites the record of every held number, so that its owner can
+// extend it no more, and returns those whose windows are not over. A window
+// that is over is closed too: its owner could open it again. So is a record
+// that another operator has closed, as what was read may not be durable.
+// Records that are free, other than by an owner who found what windows wrote,
+// are returned by key.
 func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (waiting []NodeInfo, free map[string][]byte, err error) {
 	free = make(map[string][]byte)
 	again := false

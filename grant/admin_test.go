@@ -291,8 +291,9 @@ func TestDestroy(t *testing.T) {
 	})
 }
 
-// A behind is a store whose lists come from a server that was replaced, until this
-// client has written something itself: all that the contract of Store excludes.
+// A behind is a store whose lists come from a server that was replaced, until
+// this client has written something itself: all that the contract of Store
+// excludes.
 type behind struct {
 	grant.Store
 	old   map[string]string
@@ -356,8 +357,8 @@ func TestDestroyAfterFailover(t *testing.T) {
 	})
 }
 
-// A disturbed is a store in which others act around the first list of an operator,
-// and after its first write of a record.
+// A disturbed is a store in which others act around the first list of an
+// operator, and after its first write of a record.
 type disturbed struct {
 	*storetest.Replicated
 	before, after, closed func()
@@ -385,8 +386,9 @@ func once(f *func()) {
 	}
 }
 
-// TestDestroyProves: when a sequencer is emptied, no record is held, not on a standby
-// either that is promoted then. Its owner could extend a window that is over.
+// TestDestroyProves: when a sequencer is emptied, no record is held, not on a
+// standby either that is promoted then. Its owner could extend a window that is
+// over.
 func TestDestroyProves(t *testing.T) {
 	const key = "v1/s/n/0007"
 	for _, tt := range []struct {
@@ -462,8 +464,8 @@ func (s slow) CAS(ctx context.Context, key string, old, next []byte) (bool, erro
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestTwoOperators: two that destroy a sequencer of many dead members at the same
-// time both come to an end.
+// TestTwoOperators: two that destroy a sequencer of many dead members at the
+// same time both come to an end.
 func TestTwoOperators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := slow{new(memstore.Store)}
@@ -492,9 +494,9 @@ func TestTwoOperators(t *testing.T) {
 	})
 }
 
-// TestUndoneWhileWaiting: an operation that waits for windows, stopped for a while
-// perhaps, leaves alone what others have done meanwhile. It does not destroy what
-// was created again.
+// TestUndoneWhileWaiting: an operation that waits for windows, stopped for a
+// while perhaps, leaves alone what others have done meanwhile. It does not
+// destroy what was created again.
 func TestUndoneWhileWaiting(t *testing.T) {
 	const layout = "default,epoch=0"
 	for _, tt := range []struct {
@@ -562,8 +564,8 @@ func TestUndoneWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestDestroyedOnARead: that a sequencer is destroyed already is not durable because
-// a read shows it.
+// TestDestroyedOnARead: that a sequencer is destroyed already is not durable
+// because a read shows it.
 func TestDestroyedOnARead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(storetest.Replicated)

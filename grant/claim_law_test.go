@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// begins answers the second look at the configuration, and wants the claim to be
-// taken into use.
+// begins answers the second look at the configuration, and wants the claim to
+// be taken into use.
 func (r *rig) begins(claim Action) {
 	r.t.Helper()
 	r.asks(GetMany)
@@ -116,8 +116,8 @@ func TestClaimWrites(t *testing.T) {
 	}
 }
 
-// TestClaimRefused: another was faster. It picks again at once, and no longer the
-// number that all want.
+// TestClaimRefused: another was faster. It picks again at once, and no longer
+// the number that all want.
 func TestClaimRefused(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.claiming()
@@ -152,8 +152,8 @@ func TestClaimNotSent(t *testing.T) {
 	r.startsAnew("not sent", true)
 }
 
-// TestClaimUnknown: a claim whose result is unknown is settled by another write,
-// over what a read shows, from the same moment on.
+// TestClaimUnknown: a claim whose result is unknown is settled by another
+// write, over what a read shows, from the same moment on.
 func TestClaimUnknown(t *testing.T) {
 	unknown := func() (*rig, Action) {
 		r := newRig(t, 4, nil)
@@ -291,9 +291,9 @@ func TestClaimUnknown(t *testing.T) {
 	r.drops("the first of two", string(first.Next), rigTime)
 }
 
-// TestClaimRecheck: a claim that was applied is used only if it is still there, with
-// the configuration that it was made under, byte for byte; otherwise it is given
-// back to where it began.
+// TestClaimRecheck: a claim that was applied is used only if it is still there,
+// with the configuration that it was made under, byte for byte; otherwise it is
+// given back to where it began.
 func TestClaimRecheck(t *testing.T) {
 	applied := func() (*rig, Action) {
 		r := newRig(t, 4, nil)
@@ -371,8 +371,8 @@ func TestClaimRecheck(t *testing.T) {
 	r.drops("ahead of the clock", string(a.Next), rigTime+50)
 }
 
-// TestClaimFrozen: when the store is found to have gone back, nothing of a claim is
-// used, whatever the store answers.
+// TestClaimFrozen: when the store is found to have gone back, nothing of a
+// claim is used, whatever the store answers.
 func TestClaimFrozen(t *testing.T) {
 	for name, to := range map[string]func(*rig) Event{
 		"the claim": func(r *rig) Event { r.claiming(); return Event{Applied: true} },
@@ -400,8 +400,8 @@ func TestClaimFrozen(t *testing.T) {
 	}
 }
 
-// TestPickErrors: an error of the store in any read of a pick is a reason to wait,
-// and to begin anew.
+// TestPickErrors: an error of the store in any read of a pick is a reason to
+// wait, and to begin anew.
 func TestPickErrors(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.tokens()
@@ -431,8 +431,8 @@ func TestPickErrors(t *testing.T) {
 	r.startsAnew("all records", true)
 }
 
-// TestListedAbsent: a number without a record is claimed where the floor is near
-// enough, with all that the records of others say of clocks.
+// TestListedAbsent: a number without a record is claimed where the floor is
+// near enough, with all that the records of others say of clocks.
 func TestListedAbsent(t *testing.T) {
 	for _, ahead := range []int64{-50_000, 0, 50, 51} {
 		for _, other := range []bool{false, true} {

@@ -110,7 +110,8 @@ func (m *Machine) mayClaim(l sighting) bool {
 		m.tellClocks(StoreClockOff, store.least)
 		return true
 	case known && !c.listed && len(c.records) < 2:
-		// The store says so, and few of many numbers were read: others may know better.
+		// The store says so, and few of many numbers were read: others may know
+		// better.
 		c.listed = true
 		m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
 		return false
@@ -127,8 +128,8 @@ func (m *Machine) mayClaim(l sighting) bool {
 	return false
 }
 
-// alive is how many of the records belong to members that may be alive, if it is
-// now: they hold a window.
+// alive is how many of the records belong to members that may be alive, if it
+// is now: they hold a window.
 func (l sighting) alive(now int64) (n int) {
 	for _, o := range l.others {
 		if o.until >= now {
@@ -183,7 +184,8 @@ func (m *Machine) watched() []string {
 }
 
 // leadOverOthers is the median of our clock's leads over those of members that
-// wrote while we looked, and how many of their clocks agree with it for certain.
+// wrote while we looked, and how many of their clocks agree with it for
+// certain.
 func (m *Machine) leadOverOthers() (median lead, agree int) {
 	all := slices.SortedFunc(maps.Values(m.clocks.leads), func(a, b lead) int { return cmp.Compare(a.least, b.least) })
 	for _, l := range all {

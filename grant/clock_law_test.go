@@ -14,8 +14,8 @@ func around(r *rand.Rand, limits ...int64) int64 {
 	return pickOne(r, limits...) + pickOne[int64](r, -1, 0, 1)
 }
 
-// storeSays gives the machine the store's time: our clock is ahead of it by least
-// to most.
+// storeSays gives the machine the store's time: our clock is ahead of it by
+// least to most.
 func (r *rig) storeSays(least, most int64) {
 	r.m.clocks.asked, r.m.clocks.known, r.m.clocks.at = true, true, r.m.mono
 	r.m.clocks.store, r.m.clocks.within = r.m.wall-most, most-least
@@ -219,9 +219,9 @@ func TestMayClaimLaw(t *testing.T) {
 	}
 }
 
-// TestWatchLaw: a record that changes between two reads shows its writer's clock,
-// within the time between them; at most 32 are watched, those whose clocks may
-// agree with ours first.
+// TestWatchLaw: a record that changes between two reads shows its writer's
+// clock, within the time between them; at most 32 are watched, those whose
+// clocks may agree with ours first.
 func TestWatchLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
 	m, c := r.m, &r.m.clocks
@@ -258,8 +258,8 @@ func TestWatchLaw(t *testing.T) {
 	}
 }
 
-// TestStoreTimeLaw: the store's time serves for a minute; one that did not say it
-// is asked again after 5 s. In between our lead follows both clocks.
+// TestStoreTimeLaw: the store's time serves for a minute; one that did not say
+// it is asked again after 5 s. In between our lead follows both clocks.
 func TestStoreTimeLaw(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		r := newRig(t, 4, nil)

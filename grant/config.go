@@ -40,10 +40,10 @@ func NewConfig(layout firn.Layout, window time.Duration) Config {
 	return c
 }
 
-// DefaultConfig is NewConfig with the default window of a store, and with a MaxAhead
-// and a Window of its own where these are not nil. A MaxAhead alone makes the
-// window longer where it must be. The error is that of Check. The store may be
-// nil.
+// DefaultConfig is NewConfig with the default window of a store, and with a
+// MaxAhead and a Window of its own where these are not nil. A MaxAhead alone
+// makes the window longer where it must be. The error is that of Check. The
+// store may be nil.
 func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration) (Config, error) {
 	c := NewConfig(layout, windowOf(s))
 	if maxAhead != nil {

@@ -54,8 +54,8 @@ func TestDefaultConfig(t *testing.T) {
 	}
 }
 
-// TestMinWindow: twice MaxAhead, four ticks and 100 ms, rounded up to milliseconds;
-// Check takes it and nothing shorter.
+// TestMinWindow: twice MaxAhead, four ticks and 100 ms, rounded up to
+// milliseconds; Check takes it and nothing shorter.
 func TestMinWindow(t *testing.T) {
 	for _, text := range []string{
 		"bits=time:48.node:8,unit=1ms,epoch=0", "bits=time:48.node:8,unit=100ms,epoch=0", "bits=time:48.node:8,unit=10s,epoch=0",
@@ -91,7 +91,8 @@ func TestMinWindow(t *testing.T) {
 	}
 }
 
-// TestConfigLimits: the longest max-ahead and window that are taken, and the next.
+// TestConfigLimits: the longest max-ahead and window that are taken, and the
+// next.
 func TestConfigLimits(t *testing.T) {
 	layout := firn.MustParseLayout("default")
 	for _, tt := range []struct {
@@ -150,8 +151,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestErrors: each error matches its own sentinel and no other, and says all that
-// one must know.
+// TestErrors: each error matches its own sentinel and no other, and says all
+// that one must know.
 func TestErrors(t *testing.T) {
 	at := time.Date(2026, 11, 20, 1, 2, 3, 4_000_000, time.FixedZone("", 3600))
 	sentinels := []error{ErrMismatch, ErrNodesExhausted, ErrClockBehind, ErrClockAhead}

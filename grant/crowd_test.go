@@ -8,8 +8,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// crowd is a machine that wants a number of a sequencer of 1024, and the store that
-// it asks. Times are those of both its clocks.
+// crowd is a machine that wants a number of a sequencer of 1024, and the store
+// that it asks. Times are those of both its clocks.
 type crowd struct {
 	t       *testing.T
 	m       *Machine
@@ -37,8 +37,8 @@ func (c *crowd) put(node uint64, state string, until int64) {
 	}.encode()
 }
 
-// tell passes an event on, and answers all requests, until refuse says that one is
-// not answered well. It returns what was asked.
+// tell passes an event on, and answers all requests, until refuse says that one
+// is not answered well. It returns what was asked.
 func (c *crowd) tell(e Event, answer func(Action) Event) []Action {
 	c.t.Helper()
 	c.asked = nil
@@ -103,8 +103,8 @@ func count(asked []Action, kind ActionKind) (n int) {
 	return n
 }
 
-// TestPickGrows: where few numbers are free, more are read before all are, and all
-// are not listed at every try.
+// TestPickGrows: where few numbers are free, more are read before all are, and
+// all are not listed at every try.
 func TestPickGrows(t *testing.T) {
 	c := newCrowd(t, time.Minute)
 	first := c.now + 50_000
@@ -145,8 +145,8 @@ func TestPickGrows(t *testing.T) {
 	}
 }
 
-// TestCrowd: the first choice is the number that nobody used for longest, and after a
-// refusal it is any.
+// TestCrowd: the first choice is the number that nobody used for longest, and
+// after a refusal it is any.
 func TestCrowd(t *testing.T) {
 	best := 0
 	const runs = 100

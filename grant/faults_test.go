@@ -86,8 +86,8 @@ func (s *cutStore) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestFaults: an operation that meets an error of the store says so, or has done
-// what it promises all the same; and it can be run again.
+// TestFaults: an operation that meets an error of the store says so, or has
+// done what it promises all the same; and it can be run again.
 func TestFaults(t *testing.T) { synctest.Test(t, testFaults) }
 
 func testFaults(t *testing.T) {
@@ -124,7 +124,8 @@ func testFaults(t *testing.T) {
 	}
 }
 
-// TestNames: every operation refuses a name that is none, before it asks the store.
+// TestNames: every operation refuses a name that is none, before it asks the
+// store.
 func TestNames(t *testing.T) {
 	f := &faultyStore{Store: new(memstore.Store)}
 	for _, name := range []string{"", "a/b", ".", strings.Repeat("a", grant.MaxName+1)} {
@@ -255,8 +256,8 @@ func withoutNonce(all map[string]string) string {
 	return config
 }
 
-// A racingStore has another process write a key between its being read and written,
-// a number of times after a number of writes.
+// A racingStore has another process write a key between its being read and
+// written, a number of times after a number of writes.
 type racingStore struct {
 	grant.Store
 	key          string
@@ -274,8 +275,8 @@ func (r *racingStore) CAS(ctx context.Context, key string, old, next []byte) (bo
 	return r.Store.CAS(ctx, key, old, next)
 }
 
-// TestRaces: an operation does what it promises also when members write the very
-// records that it writes.
+// TestRaces: an operation does what it promises also when members write the
+// very records that it writes.
 func TestRaces(t *testing.T) { synctest.Test(t, testRaces) }
 
 func testRaces(t *testing.T) {
@@ -359,8 +360,8 @@ func (s *endingStore) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// TestStopped: detach and destroy that are stopped, whether they wait or ask the
-// store, say what they wait for; and the error is the context's.
+// TestStopped: detach and destroy that are stopped, whether they wait or ask
+// the store, say what they wait for; and the error is the context's.
 func TestStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(now))
@@ -426,8 +427,9 @@ func TestNonces(t *testing.T) {
 	}
 }
 
-// TestSequencersOfOthers: keys that are no configuration are passed by, and what
-// cannot be read is told with its name; the others follow, until yield has enough.
+// TestSequencersOfOthers: keys that are no configuration are passed by, and
+// what cannot be read is told with its name; the others follow, until yield has
+// enough.
 func TestSequencersOfOthers(t *testing.T) {
 	s := new(memstore.Store)
 	for _, name := range []string{"a", "b", "d"} {
@@ -521,8 +523,8 @@ func TestSettles(t *testing.T) {
 	})
 }
 
-// A leftBehindStore shows a record as free that no majority has: it is held, and
-// is so again once anything was written after it was shown.
+// A leftBehindStore shows a record as free that no majority has: it is held,
+// and is so again once anything was written after it was shown.
 type leftBehindStore struct {
 	*memstore.Store
 	t     *testing.T
@@ -544,8 +546,8 @@ func (s *leftBehindStore) CAS(ctx context.Context, key string, old, next []byte)
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestUnsureReads: a sequencer is not detached or destroyed on the word of a read
-// that a failover takes back.
+// TestUnsureReads: a sequencer is not detached or destroyed on the word of a
+// read that a failover takes back.
 func TestUnsureReads(t *testing.T) {
 	for name, do := range map[string]func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error){
 		"detach": grant.DetachAll, "destroy": grant.Destroy,
@@ -565,8 +567,8 @@ func TestUnsureReads(t *testing.T) {
 	}
 }
 
-// TestUpgradeAgain: an upgrade is written also where a read shows the version, as
-// what it shows may not be durable; and it changes nothing but that.
+// TestUpgradeAgain: an upgrade is written also where a read shows the version,
+// as what it shows may not be durable; and it changes nothing but that.
 func TestUpgradeAgain(t *testing.T) {
 	s := populate(t, operations()[:1])
 	value := keys(t, s)["v1/s/config"]

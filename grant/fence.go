@@ -42,11 +42,11 @@ type FenceReport struct {
 	Sequencer string
 	Floor     time.Time // no grant begins before it
 
-	// LongestWindow is what the floor was reckoned from. If Unsure is set, it may be
-	// too short: FenceOptions.LongestWindow was not given, and there is no record, or
-	// the configuration may be younger than the restore. It may be if it was created
-	// after every record was written, or after FenceOptions.Restored, or, if that is
-	// not known, within the last day.
+	// LongestWindow is what the floor was reckoned from. If Unsure is set, it may
+	// be too short: FenceOptions.LongestWindow was not given, and there is no
+	// record, or the configuration may be younger than the restore. It may be if
+	// it was created after every record was written, or after
+	// FenceOptions.Restored, or, if that is not known, within the last day.
 	LongestWindow time.Duration
 	Unsure        bool
 
@@ -55,10 +55,10 @@ type FenceReport struct {
 	Damaged []error // records that cannot be read and were left as they are
 }
 
-// fenceLeast is how long after a fence the first new window begins, at least, by
-// every clock that is within the skew: a member whose window the fence does not
-// know hears of the floor within configEvery and a request's timeout, and stops
-// before it.
+// fenceLeast is how long after a fence the first new window begins, at least,
+// by every clock that is within the skew: a member whose window the fence does
+// not know hears of the floor within configEvery and a request's timeout, and
+// stops before it.
 const fenceLeast = 30 * time.Second
 
 // Fence makes a sequencer safe after its store was restored from a backup, or
@@ -161,7 +161,8 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	return report, err
 }
 
-// fenceAll changes the configuration and rewrites all records, and returns how many.
+// fenceAll changes the configuration and rewrites all records, and returns how
+// many.
 func fenceAll(ctx context.Context, s Store, name string, change func(*configRecord), rewrite func(key string) (bool, error)) (n int, err error) {
 	// The floor first, so that a number without a record, or one that is
 	// acquired while records are rewritten, begins above it.
@@ -195,8 +196,8 @@ func fenceAll(ctx context.Context, s Store, name string, change func(*configReco
 }
 
 // fenceNode rewrites a record, so that every write prepared before is refused,
-// and reports whether it did. A damaged record is left: no member can acquire or
-// extend it.
+// and reports whether it did. A damaged record is left: no member can acquire
+// or extend it.
 func fenceNode(ctx context.Context, s Store, key string, floor, now int64, version int) (done bool, err error) {
 	err = settle(ctx, s, key, func(old []byte) []byte {
 		r, err := decodeNode(key, old)

@@ -191,7 +191,8 @@ func numberOf(key string) (number uint64) {
 }
 
 // TestFenceClock: the clock at a fence may be a day behind the latest record of
-// all and 366 days ahead of it, and not a millisecond more, unless it is allowed.
+// all and 366 days ahead of it, and not a millisecond more, unless it is
+// allowed.
 func TestFenceClock(t *testing.T) {
 	s := new(memstore.Store)
 	if _, err := grant.Create(t.Context(), s, "s", config("default"), now); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-// TestFenceUnsure: a fence says when it cannot know the longest window, and only
-// the word of the operator makes it sure.
+// TestFenceUnsure: a fence says when it cannot know the longest window, and
+// only the word of the operator makes it sure.
 func TestFenceUnsure(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
 	const day = 24 * time.Hour

@@ -45,8 +45,9 @@ func (m *Machine) ends() bool {
 // is or as it went on from the last write.
 func (m *Machine) open() bool { return m.hold.until > m.wall || m.hold.untilAt > m.mono }
 
-// early reports whether a window that begins at from is of no use for a while, as
-// the clock was set back since it was chosen. Another number may be had at once.
+// early reports whether a window that begins at from is of no use for a while,
+// as the clock was set back since it was chosen. Another number may be had at
+// once.
 func (m *Machine) early(from int64) bool {
 	return from > m.wall+m.sequencer.MaxAhead+stepMost && from >= m.used
 }
@@ -176,9 +177,9 @@ func (m *Machine) begin() {
 	m.use(from)
 }
 
-// use has the number used from a time on. Where the process has used times beyond
-// the end of the window already, as its clock was set back since, it holds the
-// number and waits until the window reaches them.
+// use has the number used from a time on. Where the process has used times
+// beyond the end of the window already, as its clock was set back since, it
+// holds the number and waits until the window reaches them.
 func (m *Machine) use(from int64) {
 	h := m.hold
 	if h.waiting = from >= h.until; h.waiting {
@@ -397,7 +398,8 @@ func (m *Machine) released(op operation, e Event, value func() []byte) {
 	case bytes.Equal(v, h.next):
 		m.forget(true, nil)
 	default:
-		// A renewal that came late, or the mark of a cluster-wide detach, is still ours to lower.
+		// A renewal that came late, or the mark of a cluster-wide detach, is still
+		// ours to lower.
 		if contains(h.attempts, v) {
 			h.record = v
 			return

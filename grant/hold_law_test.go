@@ -12,7 +12,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// TestEndLaw: no window that is written ends beyond max(the mark, now + MaxAhead
+// TestEndLaw: no window that is written ends beyond max(the mark, now +
+// MaxAhead
 // + window), however far the generator is ahead.
 func TestEndLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
@@ -53,9 +54,9 @@ func TestMarginLaw(t *testing.T) {
 	}
 }
 
-// TestDueLaw: a renewal is written when less than the margin is left and something
-// was used since the last one, or a caller waits; and the mark grows by a twelfth of
-// the window; or when an attempt must be confirmed.
+// TestDueLaw: a renewal is written when less than the margin is left and
+// something was used since the last one, or a caller waits; and the mark grows
+// by a twelfth of the window; or when an attempt must be confirmed.
 func TestDueLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	near := func(v int64) int64 { return v + pickOne[int64](random, -1, 0, 1, random.Int64N(6000)-3000) }
@@ -110,8 +111,8 @@ func TestDueLaw(t *testing.T) {
 	}
 }
 
-// TestOpenLaw: a window is open while it is by the clock, or would be had the clock
-// not been set.
+// TestOpenLaw: a window is open while it is by the clock, or would be had the
+// clock not been set.
 func TestOpenLaw(t *testing.T) {
 	for _, until := range []int64{-1, 0, 1} {
 		for _, untilAt := range []int64{-1, 0, 1} {
@@ -447,8 +448,8 @@ func TestReleaseLaw(t *testing.T) {
 	}
 }
 
-// TestFencedLaw: a floor that is new seals a window which ends above it, and tells
-// the span; one that ends at or below it is used to its end.
+// TestFencedLaw: a floor that is new seals a window which ends above it, and
+// tells the span; one that ends at or below it is used to its end.
 func TestFencedLaw(t *testing.T) {
 	for _, by := range []int64{-6001, -6000, -5999, -1, 0, 1} { // the floor, from the window's end
 		r := newRig(t, 4, nil)
@@ -477,8 +478,8 @@ func TestFencedLaw(t *testing.T) {
 	}
 }
 
-// TestWaitingLaw: a process that has made IDs for times beyond the window of its
-// number says so, and begins to use it when a renewal reaches them.
+// TestWaitingLaw: a process that has made IDs for times beyond the window of
+// its number says so, and begins to use it when a renewal reaches them.
 func TestWaitingLaw(t *testing.T) {
 	for _, tt := range []struct {
 		used, from, until int64 // since now
@@ -575,8 +576,8 @@ func TestDropLaw(t *testing.T) {
 	}
 }
 
-// TestWallOfRecords: a record that is held has a clock that its window goes with, and
-// one that is given back has the clock.
+// TestWallOfRecords: a record that is held has a clock that its window goes
+// with, and one that is given back has the clock.
 func TestWallOfRecords(t *testing.T) {
 	r := newRig(t, 4, nil)
 	for _, until := range []int64{6050, 6051, 90_000} {
@@ -593,8 +594,8 @@ func TestWallOfRecords(t *testing.T) {
 	}
 }
 
-// TestLostIsUsed: what is left of a number that was lost is used, also if the clock
-// was set back.
+// TestLostIsUsed: what is left of a number that was lost is used, also if the
+// clock was set back.
 func TestLostIsUsed(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		r := newRig(t, 4, nil)
@@ -607,8 +608,8 @@ func TestLostIsUsed(t *testing.T) {
 	}
 }
 
-// TestEarlyLaw: a window that begins far ahead of the clock, of which nothing was
-// used, is of no use.
+// TestEarlyLaw: a window that begins far ahead of the clock, of which nothing
+// was used, is of no use.
 func TestEarlyLaw(t *testing.T) {
 	for _, by := range []int64{1049, 1050, 1051} {
 		for _, used := range []int64{-1, 0, 1} { // since the window begins
@@ -635,8 +636,8 @@ func TestSealedHearsNothing(t *testing.T) {
 	}
 }
 
-// TestSwitchKeepsOrder: a number that is taken after another begins above what was
-// used, by this generator and by those that were sealed.
+// TestSwitchKeepsOrder: a number that is taken after another begins above what
+// was used, by this generator and by those that were sealed.
 func TestSwitchKeepsOrder(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.holding()
@@ -666,8 +667,8 @@ func TestSettledLaw(t *testing.T) {
 	}
 }
 
-// TestConfigIsRead: while something may be left of a window, the configuration is
-// read every 16 to 20 s, and after a renewal if the last time is long ago.
+// TestConfigIsRead: while something may be left of a window, the configuration
+// is read every 16 to 20 s, and after a renewal if the last time is long ago.
 func TestConfigIsRead(t *testing.T) {
 	for _, random := range []uint64{0, 1<<64 - 1, 4000, 3999} {
 		r := newRig(t, 4, nil)
@@ -706,8 +707,9 @@ func TestConfigIsRead(t *testing.T) {
 	}
 }
 
-// TestFencedSealsAtOnce: a member that reads of a fence below the end of its window
-// stops, however long it has to wait for another number, and whatever else was read.
+// TestFencedSealsAtOnce: a member that reads of a fence below the end of its
+// window stops, however long it has to wait for another number, and whatever
+// else was read.
 func TestFencedSealsAtOnce(t *testing.T) {
 	for _, lost := range []bool{false, true} { // and wants another number
 		for _, state := range []State{Attached, Detaching, Destroyed} {

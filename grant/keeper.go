@@ -41,8 +41,8 @@ type Holder interface {
 //
 // The Keeper's goroutine calls what is given here, the Holder and, in another
 // one, the Store. A panic there ends the process. A function that waits holds
-// renewals up: it must not call Attach, Release, Demand, Wait or Close, nor wait
-// for an ID of the same sequencer.
+// renewals up: it must not call Attach, Release, Demand, Wait or Close, nor
+// wait for an ID of the same sequencer.
 type KeeperOptions struct {
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
@@ -454,8 +454,8 @@ type lineageOf struct {
 }
 
 // lineageFor is how long an answer to where a store is counts: a member that
-// acquires a number asks once and not three times, and no store goes back or fails
-// over and is there again in that time.
+// acquires a number asks once and not three times, and no store goes back or
+// fails over and is there again in that time.
 const lineageFor = time.Second
 
 // wentBack asks the store where it is in its history. While it does not say,
@@ -518,8 +518,8 @@ func (k *Keeper) isClosed() bool {
 }
 
 // Attach says that a node ID is wanted. It does not wait for one, see Wait; but
-// when it has returned nil, what Status says of an earlier try is over. After Close
-// it is an error, or does nothing.
+// when it has returned nil, what Status says of an earlier try is over. After
+// Close it is an error, or does nothing.
 func (k *Keeper) Attach(ctx context.Context) error {
 	if k.isClosed() {
 		return errKeeperClosed
@@ -527,8 +527,8 @@ func (k *Keeper) Attach(ctx context.Context) error {
 	return k.send(ctx, Attach)
 }
 
-// Release says that none is wanted any more. It does not wait until the one that
-// is held is given back; see Wait.
+// Release says that none is wanted any more. It does not wait until the one
+// that is held is given back; see Wait.
 func (k *Keeper) Release(ctx context.Context) error { return k.send(ctx, Release) }
 
 // Demand says that the window does not allow an ID that somebody waits for.
@@ -577,10 +577,9 @@ func (k *Keeper) Wait(ctx context.Context, is func(Status) bool) error {
 }
 
 // Close gives the node ID back and ends the Keeper. When the context ends
-// before the store has taken it, or the store has failed 20 times, Close ends the
-// Keeper all the same and returns an error: the number is then free when its window
-// is over. Closing again only
-// waits for that.
+// before the store has taken it, or the store has failed 20 times, Close ends
+// the Keeper all the same and returns an error: the number is then free when
+// its window is over. Closing again only waits for that.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	closed := k.closed

@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A tellingStore answers every request with the same, and notes what it was asked
-// and under which contexts.
+// A tellingStore answers every request with the same, and notes what it was
+// asked and under which contexts.
 type tellingStore struct {
 	value   []byte
 	applied bool
@@ -81,8 +81,8 @@ func (s *tellingStore) Close() error { return nil }
 // A plainStore has no optional interface.
 type plainStore struct{ Store }
 
-// TestAskLaw: what a Keeper asks of a store for each request of the machine, how
-// long it waits, what it makes of the answer, and what it counts.
+// TestAskLaw: what a Keeper asks of a store for each request of the machine,
+// how long it waits, what it makes of the answer, and what it counts.
 func TestAskLaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, a := range []Action{
@@ -143,7 +143,8 @@ func TestAskLaw(t *testing.T) {
 							}
 						case Time:
 							asked = "[time]"
-							// The request took 3 ms, and the store's clock 30 ms; 2 ms are for rounding.
+							// The request took 3 ms, and the store's clock 30 ms; 2 ms are for
+							// rounding.
 							if err == nil && (e.Time != 77_000 || e.Within != 35) {
 								t.Errorf("%s: %d to %d later", what, e.Time, e.Within)
 							}
@@ -221,9 +222,9 @@ func TestAskLineage(t *testing.T) {
 	}
 }
 
-// TestWentBackLaw: a store went back if it is another one, or at an earlier revision
-// than one that an applied write and another answer have followed. What it says
-// serves for a second.
+// TestWentBackLaw: a store went back if it is another one, or at an earlier
+// revision than one that an applied write and another answer have followed.
+// What it says serves for a second.
 func TestWentBackLaw(t *testing.T) {
 	for _, identity := range []string{"one", "two"} {
 		for _, durable := range []int64{math.MinInt64, 4} {
@@ -282,8 +283,8 @@ func (h countingHolder) Extend(time.Time) error { return h.err }
 func (h countingHolder) Seal()                  {}
 func (h countingHolder) Used() time.Time        { return time.Time{} }
 
-// TestActLaw: what a Keeper counts, logs and passes on of each action and of each
-// change of status.
+// TestActLaw: what a Keeper counts, logs and passes on of each action and of
+// each change of status.
 func TestActLaw(t *testing.T) {
 	const grantLine, windowLine = "grant not usable", "window not extended"
 	var log bytes.Buffer
@@ -347,7 +348,7 @@ func TestActLaw(t *testing.T) {
 						lines := map[string]bool{
 							"node ID given back":     left && gaveBack,
 							"node ID not given back": left && !gaveBack && now == Idle && err != nil,
-							"request failed":             err != nil && (was == nil || err.Error() != was.Error()),
+							"request failed":         err != nil && (was == nil || err.Error() != was.Error()),
 						}
 						for line, want := range lines {
 							if got := strings.Contains(log.String(), `"`+line+`"`); got != want {
@@ -378,8 +379,8 @@ func TestActLaw(t *testing.T) {
 	k.act(m, Action{Kind: Report, Status: Status{Phase: Joining}})
 }
 
-// TestNewKeeperLaw: what a Keeper takes where it is told nothing, and that it takes
-// what it is told.
+// TestNewKeeperLaw: what a Keeper takes where it is told nothing, and that it
+// takes what it is told.
 func TestNewKeeperLaw(t *testing.T) {
 	name, err := os.Hostname()
 	if err != nil {

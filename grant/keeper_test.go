@@ -123,7 +123,8 @@ func (f *foreign) keeper(t *testing.T) *grant.Keeper {
 
 func isHolding(s grant.Status) bool { return s.Phase == grant.Holding }
 
-// foreignEnv says, in a process that TestKeeperPanics starts, what panics there.
+// foreignEnv says, in a process that TestKeeperPanics starts, what panics
+// there.
 const foreignEnv = "FIRN_GRANT_PANICS"
 
 // TestKeeperPanics: a panic of code that is not ours, in a goroutine of the
@@ -254,7 +255,8 @@ func TestStoreEndsGoroutine(t *testing.T) {
 	}
 }
 
-// TestCallbackEndsGoroutine: whoever waits for a Keeper hears that it has ended.
+// TestCallbackEndsGoroutine: whoever waits for a Keeper hears that it has
+// ended.
 func TestCallbackEndsGoroutine(t *testing.T) {
 	for _, site := range []string{"OnStatus", "Now", "Begin"} {
 		t.Run(site, func(t *testing.T) {
@@ -290,7 +292,8 @@ func changedOf(k *grant.Keeper) <-chan struct{} {
 	return changed
 }
 
-// TestDeafStore: a store whose hints end has none, and is not asked more for that.
+// TestDeafStore: a store whose hints end has none, and is not asked more for
+// that.
 func TestDeafStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreign{deaf: true}
@@ -309,8 +312,8 @@ func TestDeafStore(t *testing.T) {
 	})
 }
 
-// TestBusyKeeper: a call to a Keeper that is busy with a callback waits under its own
-// context, before the Keeper hears of it and after.
+// TestBusyKeeper: a call to a Keeper that is busy with a callback waits under
+// its own context, before the Keeper hears of it and after.
 func TestBusyKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreign{site: "OnStatus"}
@@ -333,8 +336,8 @@ func TestBusyKeeper(t *testing.T) {
 	})
 }
 
-// TestCloseThatPanics: a Close whose context panics ends the Keeper, and another
-// one returns.
+// TestCloseThatPanics: a Close whose context panics ends the Keeper, and
+// another one returns.
 func TestCloseThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &foreign{}
@@ -385,8 +388,8 @@ func TestCloseTwice(t *testing.T) {
 	})
 }
 
-// A replacedOnce is a store in which the first read of several keys is answered by a
-// server that was replaced: it has the configuration, and no record.
+// A replacedOnce is a store in which the first read of several keys is answered
+// by a server that was replaced: it has the configuration, and no record.
 type replacedOnce struct {
 	*memstore.Store
 	asked  bool
@@ -408,8 +411,8 @@ func (r *replacedOnce) GetMany(ctx context.Context, keys []string) ([][]byte, er
 	return values, err
 }
 
-// TestClaimIsShown: a claim is not confirmed by a configuration that comes from a
-// server which does not have the claim. It is given back, and made again.
+// TestClaimIsShown: a claim is not confirmed by a configuration that comes from
+// a server which does not have the claim. It is given back, and made again.
 func TestClaimIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := &replacedOnce{Store: new(memstore.Store)}, new(scripted)

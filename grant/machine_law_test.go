@@ -59,8 +59,8 @@ func TestBackoffLaw(t *testing.T) {
 			}
 		}
 	}
-	// Without IDs of late, what is left counts from the clock; and no number of failures
-	// ends the wait.
+	// Without IDs of late, what is left counts from the clock; and no number of
+	// failures ends the wait.
 	r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
 	r.m.attached, r.m.hold, r.m.used = true, &hold{until: r.wall + 100_000}, r.wall-50_000
 	for _, failures := range []int{12, 60, 100, math.MaxInt32} {
@@ -69,7 +69,8 @@ func TestBackoffLaw(t *testing.T) {
 			t.Errorf("failure %d: %d ms", failures, r.m.notBefore-r.mono)
 		}
 	}
-	// A number that is sealed is not waited for, and without a window nothing is known.
+	// A number that is sealed is not waited for, and without a window nothing is
+	// known.
 	r = newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = 600_000, 600_000 })
 	r.m.attached, r.m.hold, r.m.failures = true, &hold{until: r.wall + 500_000, sealed: true}, 12
 	if r.m.fail(errNoAnswer, 0); r.m.notBefore-r.mono != 2500 {
@@ -92,8 +93,8 @@ func TestBackoffLaw(t *testing.T) {
 	}
 }
 
-// TestRefusedLaw: where the configuration refuses it, a member looks again after a
-// third of a window, but 1 to 5 s.
+// TestRefusedLaw: where the configuration refuses it, a member looks again
+// after a third of a window, but 1 to 5 s.
 func TestRefusedLaw(t *testing.T) {
 	for window, want := range map[int64]int64{100: 1000, 2997: 1000, 3003: 1001, 6000: 2000, 14_997: 4999, 15_003: 5000, 600_000: 5000} {
 		r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
@@ -105,7 +106,8 @@ func TestRefusedLaw(t *testing.T) {
 	}
 }
 
-// TestReadConfigLaw: what a member makes of each configuration that it can read.
+// TestReadConfigLaw: what a member makes of each configuration that it can
+// read.
 func TestReadConfigLaw(t *testing.T) {
 	layout := firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0")
 	for _, tt := range []struct {
@@ -250,8 +252,8 @@ func TestWatchedConfig(t *testing.T) {
 	r.asks(CAS)
 }
 
-// TestWatchedBesideAClaim: while a claim is not settled, the configuration is read in
-// time all the same, and an error of that keeps neither from the other.
+// TestWatchedBesideAClaim: while a claim is not settled, the configuration is
+// read in time all the same, and an error of that keeps neither from the other.
 func TestWatchedBesideAClaim(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.holding()
@@ -295,7 +297,8 @@ func TestEmptyIsNone(t *testing.T) {
 	}
 }
 
-// TestPickBeginsSmall: a pick that was broken off does not make the next one larger.
+// TestPickBeginsSmall: a pick that was broken off does not make the next one
+// larger.
 func TestPickBeginsSmall(t *testing.T) {
 	r := newRig(t, 10, nil)
 	r.m.set.Random = rand.New(rand.NewPCG(1, 1)).Uint64
@@ -307,8 +310,8 @@ func TestPickBeginsSmall(t *testing.T) {
 	}
 }
 
-// TestClockSteps: a clock that goes ahead by more than 10 s is told; one that steps
-// by more than a second, either way, has the others compared anew.
+// TestClockSteps: a clock that goes ahead by more than 10 s is told; one that
+// steps by more than a second, either way, has the others compared anew.
 func TestClockSteps(t *testing.T) {
 	for _, by := range []int64{-20_000, -1001, -1000, 0, 1000, 1001, 10_000, 10_001, 90_000} {
 		r := newRig(t, 4, nil)
@@ -351,7 +354,8 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestWishes: what attach, release, a hint and a caller who waits end and begin.
+// TestWishes: what attach, release, a hint and a caller who waits end and
+// begin.
 func TestWishes(t *testing.T) {
 	waiting := func(holds bool) *rig {
 		r := newRig(t, 4, nil)
@@ -517,8 +521,8 @@ func TestTimerLaw(t *testing.T) {
 	}
 }
 
-// TestReportLaw: a report comes with every status that differs from the one before,
-// and with no other.
+// TestReportLaw: a report comes with every status that differs from the one
+// before, and with no other.
 func TestReportLaw(t *testing.T) {
 	errs := []error{nil, errNoAnswer, errors.New("no answer"), ErrDetached}
 	holds := []*hold{nil}
@@ -622,8 +626,8 @@ func TestMachineClone(t *testing.T) {
 	}
 }
 
-// TestFreezeLaw: a frozen member acquires, renews and gives back nothing. It reads
-// the configuration every sixth of a window, but every 100 ms to 15 s.
+// TestFreezeLaw: a frozen member acquires, renews and gives back nothing. It
+// reads the configuration every sixth of a window, but every 100 ms to 15 s.
 func TestFreezeLaw(t *testing.T) {
 	for window, want := range map[int64]int64{100: 100, 600: 100, 660: 110, 6000: 1000, 89_994: 14_999, 90_006: 15_000, 900_000: 15_000} {
 		r := newRig(t, 4, func(c *configRecord) { c.Window, c.LongestWindow = window, window })
@@ -666,8 +670,8 @@ func TestFreezeLaw(t *testing.T) {
 	}
 }
 
-// TestThawLaw: what ends a freeze is a floor that is new, or that lies further above
-// the clock than anything that may be granted.
+// TestThawLaw: what ends a freeze is a floor that is new, or that lies further
+// above the clock than anything that may be granted.
 func TestThawLaw(t *testing.T) {
 	for _, tt := range []struct {
 		floor, seen int64 // since now

@@ -17,10 +17,10 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// TestKeeperMistakes: what a Keeper does between a Machine, a store and a Holder,
-// which no simulation of Machines sees. Each row passes, and does not pass with
-// its mistake: that runs in the build of the tag firnmutant, which TestMutants in
-// grant/sim makes.
+// TestKeeperMistakes: what a Keeper does between a Machine, a store and a
+// Holder, which no simulation of Machines sees. Each row passes, and does not
+// pass with its mistake: that runs in the build of the tag firnmutant, which
+// TestMutants in grant/sim makes.
 func TestKeeperMistakes(t *testing.T) {
 	noticed := 0
 	for _, row := range []struct {
@@ -156,8 +156,8 @@ func checkSealed(t *testing.T) string {
 	return ""
 }
 
-// A silent is a store that does not say where it is in its history, or that went
-// back in it.
+// A silent is a store that does not say where it is in its history, or that
+// went back in it.
 type silent struct {
 	memstore.Store
 	fails, back atomic.Bool
@@ -265,8 +265,8 @@ func checkShrunk(t *testing.T) string {
 	return ""
 }
 
-// TestRepairBefore1970: a record that remembers no span has none, also while all
-// times are negative.
+// TestRepairBefore1970: a record that remembers no span has none, also while
+// all times are negative.
 func TestRepairBefore1970(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -291,9 +291,9 @@ func TestRepairBefore1970(t *testing.T) {
 	})
 }
 
-// TestFreezeAboveTheClock: a floor that was there before the store went back thaws no
-// member, also where it lies above the member's clock: windows begin there while the
-// clock is up to MaxAhead behind it.
+// TestFreezeAboveTheClock: a floor that was there before the store went back
+// thaws no member, also where it lies above the member's clock: windows begin
+// there while the clock is up to MaxAhead behind it.
 func TestFreezeAboveTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(silent)
@@ -323,8 +323,9 @@ func TestFreezeAboveTheClock(t *testing.T) {
 	})
 }
 
-// TestClockSetBack: a process that has used times which its clock does not reach any
-// more holds a number, and makes IDs again when its windows reach them.
+// TestClockSetBack: a process that has used times which its clock does not
+// reach any more holds a number, and makes IDs again when its windows reach
+// them.
 func TestClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h := new(memstore.Store), new(scripted)

@@ -31,9 +31,9 @@ type Observer func(ctx context.Context, r Request, key string) (_ context.Contex
 // hear of Watch. The result has the methods of all optional interfaces, so As
 // says which of them s has. The others return errors.ErrUnsupported.
 //
-// The result is a Watcher whatever s is: it tells of what is written through it,
-// so that the members of a process act at once on what the process itself does,
-// and of what s tells.
+// The result is a Watcher whatever s is: it tells of what is written through
+// it, so that the members of a process act at once on what the process itself
+// does, and of what s tells.
 func Observe(s Store, o Observer) Store { return &observed{Store: s, observe: o} }
 
 // As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
@@ -56,8 +56,8 @@ type observed struct {
 	own     echo
 }
 
-// An echo tells watchers of what their own process has written. Its zero value is
-// ready for use.
+// An echo tells watchers of what their own process has written. Its zero value
+// is ready for use.
 type echo struct {
 	mu       sync.Mutex // guards watchers; nothing is waited for under it
 	watchers map[string][]chan struct{}
@@ -75,8 +75,8 @@ func (e *echo) tell(key string) {
 	}
 }
 
-// watch tells of a key until ctx is done, and passes on what another watcher tells,
-// until its channel is closed; it may be nil.
+// watch tells of a key until ctx is done, and passes on what another watcher
+// tells, until its channel is closed; it may be nil.
 func (e *echo) watch(ctx context.Context, key string, other <-chan struct{}) <-chan struct{} {
 	own := make(chan struct{}, 1)
 	e.mu.Lock()

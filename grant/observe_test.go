@@ -52,8 +52,8 @@ func TestOptional(t *testing.T) {
 	}
 }
 
-// A plain Store has no ability; a fixed one has a lineage and a clock that stand
-// still, and a short window.
+// A plain Store has no ability; a fixed one has a lineage and a clock that
+// stand still, and a short window.
 type (
 	plain struct{ grant.Store }
 	fixed struct{ grant.Store }
@@ -143,8 +143,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestEcho: a Watcher of Observe tells of what is written through it, and of nothing else;
-// it ends with its context, and holds no writer up.
+// TestEcho: a Watcher of Observe tells of what is written through it, and of
+// nothing else; it ends with its context, and holds no writer up.
 func TestEcho(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := grant.Observe(plain{new(memstore.Store)}, func(ctx context.Context, _ grant.Request, _ string) (context.Context, func(bool, error)) {

@@ -17,8 +17,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A mapStore keeps values in a map. Before a CAS it calls before, whose error it
-// returns.
+// A mapStore keeps values in a map. Before a CAS it calls before, whose error
+// it returns.
 type mapStore struct {
 	mu     sync.Mutex // guards values
 	values map[string][]byte
@@ -62,7 +62,8 @@ func (s *mapStore) CAS(_ context.Context, key string, old, next []byte) (bool, e
 	return true, nil
 }
 
-// sequencerStore is a store with a sequencer "s", whose configuration it returns.
+// sequencerStore is a store with a sequencer "s", whose configuration it
+// returns.
 func sequencerStore(change func(*configRecord)) (*mapStore, configRecord) {
 	c := newConfigRecord(Config{Layout: firn.MustParseLayout("bits=time:48.node:4,unit=1ms,epoch=0"), MaxAhead: 50 * time.Millisecond, Window: 6 * time.Second})
 	c.Nonce, c.Created = "n", rigTime-1_000_000
@@ -199,8 +200,8 @@ func TestClosingLaw(t *testing.T) {
 	}
 }
 
-// TestForeignKeys: keys of a sequencer that are no node ID's, and damaged records,
-// keep neither a destroy nor a repair from the others.
+// TestForeignKeys: keys of a sequencer that are no node ID's, and damaged
+// records, keep neither a destroy nor a repair from the others.
 func TestForeignKeys(t *testing.T) {
 	held := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagHeld}
 	foreign := map[string][]byte{nodesPrefix("s") + "-": held.encode(), nodesPrefix("s") + "00": []byte("{")}
@@ -237,7 +238,8 @@ func TestForeignKeys(t *testing.T) {
 }
 
 // TestRepairRaces: a repair leaves a record alone that was written since it was
-// listed, unless it is still to be repaired; and all, if one is of a newer version.
+// listed, unless it is still to be repaired; and all, if one is of a newer
+// version.
 func TestRepairRaces(t *testing.T) {
 	key := nodeKey("s", 3, 15)
 	ahead := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime + 1_000_000, Wall: rigTime, State: flagHeld, Gap: span{rigTime - 10, rigTime + 900_000}}
@@ -305,8 +307,8 @@ func (s *meddledStore) List(ctx context.Context, prefix string, yield func(strin
 	return err
 }
 
-// TestFenceSpans: what a fence makes of a span that a repair has set apart, and of
-// marks before 1970.
+// TestFenceSpans: what a fence makes of a span that a repair has set apart, and
+// of marks before 1970.
 func TestFenceSpans(t *testing.T) {
 	const floor = rigTime
 	for _, tt := range []struct {
@@ -344,8 +346,8 @@ func TestFenceSpans(t *testing.T) {
 }
 
 // TestFenceFloor: the least time from a fence to a new window is 30 s and what
-// clocks may differ; and a configuration of the very moment at which the latest record
-// was written may be younger than the restore.
+// clocks may differ; and a configuration of the very moment at which the latest
+// record was written may be younger than the restore.
 func TestFenceFloor(t *testing.T) {
 	for _, created := range []int64{-1, 0, 1} { // since the latest record
 		s, c := sequencerStore(func(c *configRecord) { c.Created = rigTime - 90_000_000 + created })
@@ -357,8 +359,8 @@ func TestFenceFloor(t *testing.T) {
 	}
 }
 
-// TestMismatchOfDestroyed: a destroyed sequencer is created again with its own layout
-// only, and the error has both.
+// TestMismatchOfDestroyed: a destroyed sequencer is created again with its own
+// layout only, and the error has both.
 func TestMismatchOfDestroyed(t *testing.T) {
 	s, c := sequencerStore(func(c *configRecord) { c.State = Destroyed })
 	other := Config{Layout: firn.MustParseLayout("default"), MaxAhead: time.Second, Window: time.Minute}
@@ -381,8 +383,8 @@ func TestLookupNodeFails(t *testing.T) {
 	}
 }
 
-// TestSettleRaces: a write that another was faster than is made again at once, for
-// ever so often; one that the store calls applied and failed is unknown.
+// TestSettleRaces: a write that another was faster than is made again at once,
+// for ever so often; one that the store calls applied and failed is unknown.
 func TestSettleRaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := sequencerStore(nil)
@@ -408,8 +410,9 @@ func TestSettleRaces(t *testing.T) {
 	})
 }
 
-// TestDestroyLooksTwice: free records are read before and after a write that was
-// applied. If the second look shows anything else, or fails, the operation does not end.
+// TestDestroyLooksTwice: free records are read before and after a write that
+// was applied. If the second look shows anything else, or fails, the operation
+// does not end.
 func TestDestroyLooksTwice(t *testing.T) { synctest.Test(t, testDestroyLooksTwice) }
 
 func testDestroyLooksTwice(t *testing.T) {
@@ -465,8 +468,9 @@ func testDestroyLooksTwice(t *testing.T) {
 	}
 }
 
-// TestDestroyWrites: while it waits, a destroy writes the configuration once, looks
-// as often as it is told, and needs no proof of what the owner gave back to it.
+// TestDestroyWrites: while it waits, a destroy writes the configuration once,
+// looks as often as it is told, and needs no proof of what the owner gave back
+// to it.
 func TestDestroyWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.UnixMilli(rigTime)))

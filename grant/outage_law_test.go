@@ -34,8 +34,8 @@ func TestCausesLaw(t *testing.T) {
 	}
 }
 
-// TestOutageLaw: what is logged of a member that cannot renew, by what it is and
-// what was logged before, and for how long its window lasts.
+// TestOutageLaw: what is logged of a member that cannot renew, by what it is
+// and what was logged before, and for how long its window lasts.
 func TestOutageLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	lines := make(map[string]int)
@@ -113,8 +113,8 @@ func TestOutageLaw(t *testing.T) {
 	}
 }
 
-// TestDriverTimes: a driver's times become milliseconds so that nothing that was
-// used is left out, and no time that has not come counts as passed.
+// TestDriverTimes: a driver's times become milliseconds so that nothing that
+// was used is left out, and no time that has not come counts as passed.
 func TestDriverTimes(t *testing.T) {
 	wall := time.Date(2026, 11, 20, 0, 0, 0, 999_999, time.UTC)
 	e := Event{Kind: Demand}.At(wall, 1999*time.Microsecond, wall)

@@ -168,8 +168,8 @@ func (m *Machine) place(c *candidate, r nodeRecord) {
 }
 
 // usableAt is the clock from which on a candidate may be claimed: its window is
-// not to begin more than MaxAhead ahead, nor to end before what this process has
-// used already, as it would be of no use.
+// not to begin more than MaxAhead ahead, nor to end before what this process
+// has used already, as it would be of no use.
 func (m *Machine) usableAt(c candidate) int64 {
 	at := c.from
 	if m.used != Never {
@@ -262,8 +262,9 @@ func (m *Machine) picked(e Event) {
 }
 
 // disputed goes on where numbers are left alone by the store's clock only, and
-// reports whether there are any. Other members may know that the store's clock is
-// wrong; if none does, that is what is amiss, and not that all numbers are held.
+// reports whether there are any. Other members may know that the store's clock
+// is wrong; if none does, that is what is amiss, and not that all numbers are
+// held.
 func (m *Machine) disputed(l sighting) bool {
 	if m.set.AllowClockAhead || !l.byStore {
 		return false // a member that may claim ahead of the store leaves what others hold
@@ -274,9 +275,9 @@ func (m *Machine) disputed(l sighting) bool {
 	return true
 }
 
-// choose takes the first of some candidates. Where a claim was refused, others do
-// the same at this moment, and the best one is what all of them want: then it is any
-// of those that are about as good.
+// choose takes the first of some candidates. Where a claim was refused, others
+// do the same at this moment, and the best one is what all of them want: then
+// it is any of those that are about as good.
 func (m *Machine) choose(best []candidate) candidate {
 	if !m.crowded {
 		return best[0]
@@ -471,8 +472,8 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 
 // recheck reads the configuration again, so that nothing is acquired after a
 // sequencer was detached, destroyed or fenced. It reads the claim with it: a
-// server of the store that shows the claim shows all that was written before it,
-// and one that was left behind in a failover does not show it.
+// server of the store that shows the claim shows all that was written before
+// it, and one that was left behind in a failover does not show it.
 func (m *Machine) recheck() {
 	if mutant.On(mutant.NoConfigReread) {
 		m.begin()

@@ -11,7 +11,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// judged is what docs/protocol.md says of a record: rank below 0 is no candidate.
+// judged is what docs/protocol.md says of a record: rank below 0 is no
+// candidate.
 type judged struct {
 	node         uint64
 	rank         int
@@ -20,9 +21,9 @@ type judged struct {
 	gap, spoiled span
 }
 
-// judge judges a record (nil where there is none) as the tables under Pick do. The
-// store's clock, if known, shows a time in [store, store+within]. If it was found
-// to be off, it does not say which windows have ended.
+// judge judges a record (nil where there is none) as the tables under Pick do.
+// The store's clock, if known, shows a time in [store, store+within]. If it was
+// found to be off, it does not say which windows have ended.
 func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off bool, store, within int64) judged {
 	j := judged{node: node, mark: Never, limit: maxMark}
 	gapFrom := c.Created
@@ -64,8 +65,9 @@ func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off boo
 	return j
 }
 
-// TestLookLaw: which numbers are candidates, in which order, where their windows
-// would begin and how far they may go, is what docs/protocol.md says under Pick.
+// TestLookLaw: which numbers are candidates, in which order, where their
+// windows would begin and how far they may go, is what docs/protocol.md says
+// under Pick.
 func TestLookLaw(t *testing.T) {
 	for seed := range uint64(1500) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -213,8 +215,8 @@ func (r *rig) chosen(choose func() uint64) []uint64 {
 	return all
 }
 
-// TestChooseLaw: the best one; and where a claim was refused, any that is about as
-// good, those without a record and those given back being alike.
+// TestChooseLaw: the best one; and where a claim was refused, any that is about
+// as good, those without a record and those given back being alike.
 func TestChooseLaw(t *testing.T) {
 	r := newRig(t, 7, nil)
 	for _, tt := range []struct {
@@ -238,8 +240,8 @@ func TestChooseLaw(t *testing.T) {
 	}
 }
 
-// TestListedLaw: after a list of all, a number without a record is claimed, or one
-// of the first eighth of the lowest rank, or of the first 8.
+// TestListedLaw: after a list of all, a number without a record is claimed, or
+// one of the first eighth of the lowest rank, or of the first 8.
 func TestListedLaw(t *testing.T) {
 	const size = 128
 	for _, free := range []int{0, 1, 7, 8, 9, 64, 71, 72, 127, 128} {
@@ -278,8 +280,8 @@ func TestListedLaw(t *testing.T) {
 	}
 }
 
-// TestAbsentLaw: every number of the range without a record may be chosen, and no
-// other.
+// TestAbsentLaw: every number of the range without a record may be chosen, and
+// no other.
 func TestAbsentLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
@@ -368,8 +370,8 @@ func TestSomeKeysLaw(t *testing.T) {
 	}
 }
 
-// TestExhaustedLaw: how long a member waits where no number is free, and what the
-// error says.
+// TestExhaustedLaw: how long a member waits where no number is free, and what
+// the error says.
 func TestExhaustedLaw(t *testing.T) {
 	for _, window := range []int64{100, 300, 2000, 6000, 8000, 8004, 60_000} {
 		for _, free := range []int64{Never, rigTime - 5, rigTime, rigTime + 48, rigTime + 49, rigTime + 50, rigTime + 500, rigTime + 1998, rigTime + 1999, rigTime + 2000, rigTime + 90_000} {
@@ -411,8 +413,8 @@ func TestExhaustedLaw(t *testing.T) {
 	}
 }
 
-// TestExhaustedBefore1970: a time that is not known is no early one, whatever the
-// clock says.
+// TestExhaustedBefore1970: a time that is not known is no early one, whatever
+// the clock says.
 func TestExhaustedBefore1970(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.m.wall, r.m.sequencer.Window = -1_000_000, 60_000
@@ -431,8 +433,8 @@ func TestSooner(t *testing.T) {
 	}
 }
 
-// TestUsableLaw: a number is no candidate while its window would begin too far ahead,
-// or end before what this process has used.
+// TestUsableLaw: a number is no candidate while its window would begin too far
+// ahead, or end before what this process has used.
 func TestUsableLaw(t *testing.T) {
 	for _, from := range []int64{0, 50, 51, 4000} {
 		for _, used := range []int64{Never, 0, 6049, 6050, 6051, 9000} {
@@ -452,9 +454,10 @@ func TestUsableLaw(t *testing.T) {
 	}
 }
 
-// TestUnusedLaw: the beginning of what no window ever covered, for a number without a
-// record: where the sequencer was created, or, if that is more than 10 s ahead of the
-// store's time, the layout's epoch; and never before the floor.
+// TestUnusedLaw: the beginning of what no window ever covered, for a number
+// without a record: where the sequencer was created, or, if that is more than
+// 10 s ahead of the store's time, the layout's epoch; and never before the
+// floor.
 func TestUnusedLaw(t *testing.T) {
 	for _, created := range []int64{-5000, 9999, 10_000, 10_001} {
 		for _, known := range []bool{false, true} {
@@ -492,8 +495,8 @@ func TestUnusedLaw(t *testing.T) {
 	}
 }
 
-// TestGapLaw: the longest gap is kept; one that has ended by the store's time is
-// dropped, and one that is over soon is not noted.
+// TestGapLaw: the longest gap is kept; one that has ended by the store's time
+// is dropped, and one that is over soon is not noted.
 func TestGapLaw(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		for _, ends := range []int64{-1, 0, 1} { // the record's gap, since the store's time
@@ -524,8 +527,8 @@ func TestGapLaw(t *testing.T) {
 	}
 }
 
-// TestPlaceSpoiled: a window that would have too little room before a spoiled span
-// begins behind it, and its gap ends where the window would have begun.
+// TestPlaceSpoiled: a window that would have too little room before a spoiled
+// span begins behind it, and its gap ends where the window would have begun.
 func TestPlaceSpoiled(t *testing.T) {
 	for _, tt := range []struct {
 		begins, used int64 // since now: the spoiled span, and what was used
@@ -556,8 +559,8 @@ func TestPlaceSpoiled(t *testing.T) {
 	}
 }
 
-// TestDisputed: where all numbers are left alone by the store's clock only, and our
-// own is ahead of it, that is the error, and not that no number is free.
+// TestDisputed: where all numbers are left alone by the store's clock only, and
+// our own is ahead of it, that is the error, and not that no number is free.
 func TestDisputed(t *testing.T) {
 	r := newRig(t, 1, nil)
 	a := r.pickable()
@@ -580,8 +583,8 @@ func TestDisputed(t *testing.T) {
 	}
 }
 
-// TestListedUnfit: after a list of all, a clock that is unfit claims nothing, and what is
-// amiss with it is what is said.
+// TestListedUnfit: after a list of all, a clock that is unfit claims nothing,
+// and what is amiss with it is what is said.
 func TestListedUnfit(t *testing.T) {
 	for _, state := range []string{flagFree, flagHeld} {
 		r := newRig(t, 1, nil)
@@ -599,8 +602,9 @@ func TestListedUnfit(t *testing.T) {
 	}
 }
 
-// TestByStore: a window that has ended by our clock, and not by the store's, is left
-// alone; that our clock is more than 10 s ahead of the store's is noted then.
+// TestByStore: a window that has ended by our clock, and not by the store's, is
+// left alone; that our clock is more than 10 s ahead of the store's is noted
+// then.
 func TestByStore(t *testing.T) {
 	for _, ahead := range []int64{10_000, 10_001, 20_000} {
 		for _, ends := range []int64{-1, 0, 1} { // since now, by the store's clock

@@ -42,8 +42,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestUnknownRenewal: an attempt that a read shows is written over with a window no
-// shorter, and counts when that is applied.
+// TestUnknownRenewal: an attempt that a read shows is written over with a
+// window no shorter, and counts when that is applied.
 func TestUnknownRenewal(t *testing.T) {
 	for _, back := range []int64{0, 1500, 5000} { // by which the clock goes back meanwhile
 		r := newRig(t, 4, nil)
@@ -87,7 +87,8 @@ func TestUnknownRenewal(t *testing.T) {
 			if r.request != nil {
 				r.answer(Event{Values: [][]byte{r.m.config}})
 			}
-			// What was written before is known as old: it proves that the store went back.
+			// What was written before is known as old: it proves that the store went
+			// back.
 			for i, old := range [][]byte{first, attempt.Next} {
 				c := &rig{t: t, m: r.m.Clone(), wall: r.wall, mono: r.mono, used: r.used}
 				c.renewing()
@@ -101,8 +102,8 @@ func TestUnknownRenewal(t *testing.T) {
 	}
 }
 
-// TestReadBackLaw: what a member makes of each record that can be in place of its
-// own, after a renewal that was refused.
+// TestReadBackLaw: what a member makes of each record that can be in place of
+// its own, after a renewal that was refused.
 func TestReadBackLaw(t *testing.T) {
 	type result struct {
 		phase Phase

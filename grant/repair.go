@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// RepairOptions are what Repair can be told. The zero RepairOptions and nil mean
-// the defaults.
+// RepairOptions are what Repair can be told. The zero RepairOptions and nil
+// mean the defaults.
 type RepairOptions struct {
 	// DryRun reports what Repair would do, and writes nothing.
 	DryRun bool
@@ -22,11 +22,11 @@ type RepairOptions struct {
 type RepairedNode struct {
 	NodeInfo // as it was
 
-	// From and To are the span of time that the repair gives back: no window of the
-	// number ever covered it. From To on, up to Kept, wrong clocks have claimed the
-	// number; that span is never used again. All three are zero where the record has
-	// no such span. Then only time frees the number: a record of version 1 does not
-	// say which times below its mark were never used.
+	// From and To are the span of time that the repair gives back: no window of
+	// the number ever covered it. From To on, up to Kept, wrong clocks have
+	// claimed the number; that span is never used again. All three are zero where
+	// the record has no such span. Then only time frees the number: a record of
+	// version 1 does not say which times below its mark were never used.
 	From, To, Kept time.Time
 }
 
@@ -39,8 +39,8 @@ type RepairReport struct {
 }
 
 // Repair gives back the node IDs that processes with a clock far ahead have
-// claimed and left behind. Such a claim blocks its number until the time that the
-// wrong clock showed. Its record remembers which span before it was never
+// claimed and left behind. Such a claim blocks its number until the time that
+// the wrong clock showed. Its record remembers which span before it was never
 // covered by a window; Repair returns the mark to the beginning of that span,
 // and keeps the span that the wrong clock may have used, which no window
 // reaches into from then on. It rests on the records alone: the owner of the

@@ -182,8 +182,8 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// A meddled is a store in which the configuration is written anew while a member
-// makes its first claim.
+// A meddled is a store in which the configuration is written anew while a
+// member makes its first claim.
 type meddled struct {
 	*memstore.Store
 	claims int
@@ -201,8 +201,8 @@ func (m *meddled) CAS(ctx context.Context, key string, old, next []byte) (bool, 
 	return applied, err
 }
 
-// TestSpoiledIsKept: whatever writes a record keeps the span that a repair has set
-// apart, until a window or a fence is beyond it; and no gap covers it.
+// TestSpoiledIsKept: whatever writes a record keeps the span that a repair has
+// set apart, until a window or a fence is beyond it; and no gap covers it.
 func TestSpoiledIsKept(t *testing.T) {
 	const key = "v1/s/n/0007"
 	type spans struct{ Gap, Spoiled []int64 }

@@ -24,8 +24,8 @@ type rig struct {
 // rigTime is the time of a rig when it begins, by both its clocks.
 const rigTime = 1_795_132_800_000
 
-// newRig makes the machine of a sequencer "s" with 2^bits numbers, a MaxAhead of
-// 50 ms and a window of 6000 ms; the least window is 100 ms. It has read the
+// newRig makes the machine of a sequencer "s" with 2^bits numbers, a MaxAhead
+// of 50 ms and a window of 6000 ms; the least window is 100 ms. It has read the
 // configuration, and is not attached.
 func newRig(t *testing.T, bits int, change func(*configRecord)) *rig {
 	t.Helper()
@@ -165,7 +165,8 @@ func (r *rig) claiming() Action {
 	return r.asks(CAS)
 }
 
-// holding brings the machine to where it holds a number, whose record it returns.
+// holding brings the machine to where it holds a number, whose record it
+// returns.
 func (r *rig) holding() []byte {
 	r.t.Helper()
 	claim := r.claiming()

@@ -83,8 +83,9 @@ var ErrNotSent = errors.New("grant: not sent to the store")
 // A MultiGetter is a Store that reads many keys in one round trip. It returns a
 // value for each key, in their order; nil means absent. The values are the
 // caller's. They may be stale and not durable yet. But up to 8 keys are read on
-// one server, at one moment or in their order: if a key has a value, those after
-// it in keys have what they had when that value was written, or later ones.
+// one server, at one moment or in their order: if a key has a value, those
+// after it in keys have what they had when that value was written, or later
+// ones.
 type MultiGetter interface {
 	GetMany(ctx context.Context, keys []string) ([][]byte, error)
 }
@@ -102,8 +103,8 @@ type Watcher interface {
 // is smaller than it was before a CAS that was applied. The revision may count
 // writes that are not durable yet, so a failover that loses them may make it
 // smaller than one that only Lineage has returned. An error says nothing about
-// whether the store went back, so a caller that rests a write on the answer must
-// not write.
+// whether the store went back, so a caller that rests a write on the answer
+// must not write.
 type Lineage interface {
 	Lineage(ctx context.Context) (identity string, revision int64, err error)
 }

@@ -71,8 +71,8 @@ func TestRole(t *testing.T) {
 	}
 }
 
-// TestDenied: what a user may not do is certainly not applied, and the errors of
-// Open say what to do.
+// TestDenied: what a user may not do is certainly not applied, and the errors
+// of Open say what to do.
 func TestDenied(t *testing.T) {
 	c := sharedCluster(t)
 	namespace, kubeconfig := role(t, c)
@@ -134,8 +134,8 @@ func TestDenied(t *testing.T) {
 }
 
 // TestQuota: a quota answers 403, and 409 when its count has changed meanwhile;
-// neither is a conflict of the Lease. A write that used up the quota and was sent
-// twice is refused for its own sake.
+// neither is a conflict of the Lease. A write that used up the quota and was
+// sent twice is refused for its own sake.
 func TestQuota(t *testing.T) {
 	c := sharedCluster(t)
 	namespace := newNamespace(t, c)
@@ -263,7 +263,8 @@ func TestLineageOfNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// No controller runs that would empty a namespace, so its Leases are deleted here.
+	// No controller runs that would empty a namespace, so its Leases are deleted
+	// here.
 	c.Must("DELETE", fmt.Sprintf(leasesPath, namespace), "")
 	second, _, err := s.Lineage(t.Context())
 	if err != nil || second == first || second == "" {

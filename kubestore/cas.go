@@ -126,8 +126,8 @@ func (s *Store) replace(ctx context.Context, key string, old, next []byte) (bool
 		case successor == nil:
 			return false, nil // deleted
 		}
-		// The resourceVersion that the write named is gone, so it is never applied. If
-		// only a label has changed, for instance, the value is still there.
+		// The resourceVersion that the write named is gone, so it is never applied.
+		// If only a label has changed, for instance, the value is still there.
 		if value, err := successor.value(); err != nil || !bytes.Equal(value, old) {
 			return false, nil
 		}
@@ -151,8 +151,9 @@ func (s *Store) confirm(got *lease, from, mark string) (bool, error) {
 	return false, fmt.Errorf("the answer is a success, and shows another write")
 }
 
-// successor returns what first replaced the resourceVersion from of a Lease: nil
-// if it was deleted. Where the write was denied, it need not have been replaced.
+// successor returns what first replaced the resourceVersion from of a Lease:
+// nil if it was deleted. Where the write was denied, it need not have been
+// replaced.
 func (s *Store) successor(ctx context.Context, name, from string, denied bool) (*lease, error) {
 	if denied {
 		now, err := s.fetch(ctx, name)

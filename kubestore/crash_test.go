@@ -19,9 +19,9 @@ import (
 	"github.com/firnid/firn/kubestore/kubetest"
 )
 
-// TestCrash: writers raise counters while the API server and its etcd are killed.
-// What was applied, and what a read has shown, is there afterwards; what was
-// certainly not sent is not.
+// TestCrash: writers raise counters while the API server and its etcd are
+// killed. What was applied, and what a read has shown, is there afterwards;
+// what was certainly not sent is not.
 func TestCrash(t *testing.T) {
 	c := kubetest.Start(t)
 	namespace := newNamespace(t, c)
@@ -256,8 +256,8 @@ func TestDescribed(t *testing.T) {
 	mustCAS(t, s, "v1/"+strings.Repeat("A", 128)+"/n/0001", nil, record("held", 1795132860000))
 }
 
-// TestForeignLeases: Leases of others are left out, and one that lost its record
-// is an error, not absent.
+// TestForeignLeases: Leases of others are left out, and one that lost its
+// record is an error, not absent.
 func TestForeignLeases(t *testing.T) {
 	c := sharedCluster(t)
 	namespace := newNamespace(t, c)

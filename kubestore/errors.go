@@ -16,8 +16,8 @@ import (
 // make sense.
 var ErrOptions = errors.New("kubestore: invalid options")
 
-// ErrUnreachable is matched by an error of Open if the API server did not answer, or
-// not now. The same Options may succeed later.
+// ErrUnreachable is matched by an error of Open if the API server did not
+// answer, or not now. The same Options may succeed later.
 var ErrUnreachable = errors.New("kubestore: the API server does not answer")
 
 // An away is an error that matches ErrUnreachable, in words of its own.
@@ -78,9 +78,9 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("the answer is %d %s", r.code, http.StatusText(r.code))
 }
 
-// ofLease reports whether the API server has refused a write because of what the
-// Lease of this name is. Quotas and admission answer 409 too, of other objects
-// or without a reason.
+// ofLease reports whether the API server has refused a write because of what
+// the Lease of this name is. Quotas and admission answer 409 too, of other
+// objects or without a reason.
 func (r *refusal) ofLease(reason, name string) bool {
 	d := r.status.Details
 	return r.code == http.StatusConflict && r.status.Reason == reason &&

@@ -40,7 +40,8 @@ const (
 // escapes are the characters that are escaped by a digit, which is their index.
 const escapes = "-._:/"
 
-// nameOf is the name of the Lease of a key, and whether it is a hash of the key.
+// nameOf is the name of the Lease of a key, and whether it is a hash of the
+// key.
 func nameOf(prefix, key string) (name string, hashed bool) {
 	var b strings.Builder
 	b.WriteString(encodePart(prefix))
@@ -128,7 +129,8 @@ func unescape(text string) (string, bool) {
 	return b.String(), true
 }
 
-// checkPrefix reports whether a prefix is one: labels of DNS, joined by slashes.
+// checkPrefix reports whether a prefix is one: labels of DNS, joined by
+// slashes.
 func checkPrefix(prefix string) bool {
 	if len(prefix) > maxPrefix {
 		return false

@@ -47,8 +47,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// FuzzNames: each key has a name of its own that Kubernetes takes, and that says
-// which key it is.
+// FuzzNames: each key has a name of its own that Kubernetes takes, and that
+// says which key it is.
 func FuzzNames(f *testing.F) {
 	f.Add("firn", "v1/orders/n/0042", "v1/Orders/n/0042")
 	f.Add("a/b-c", "a-B", "a--b")

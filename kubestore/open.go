@@ -104,9 +104,9 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 }
 
 // Open returns a Store once the API server has answered. It creates the Lease
-// firn-identity if it does not exist. It fails when that takes longer than Timeout
-// or ctx is done, when the user may not read Leases, and when the namespace does
-// not exist.
+// firn-identity if it does not exist. It fails when that takes longer than
+// Timeout or ctx is done, when the user may not read Leases, and when the
+// namespace does not exist.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	prefix, err := o.check()
 	if err != nil {

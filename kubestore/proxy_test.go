@@ -18,8 +18,8 @@ import (
 	"github.com/firnid/firn/kubestore/kubetest"
 )
 
-// A proxy stands between a store and the API server, as a load balancer does. It
-// passes on what it is asked, unless it has a fault for it.
+// A proxy stands between a store and the API server, as a load balancer does.
+// It passes on what it is asked, unless it has a fault for it.
 type proxy struct {
 	url    string
 	client http.Client

@@ -39,8 +39,8 @@ func (s *Store) url(name string, query url.Values) string {
 	return u.String()
 }
 
-// send makes one request, once. sent reports whether any of it may have left the
-// process. An answer that is not a success is a *refusal.
+// send makes one request, once. sent reports whether any of it may have left
+// the process. An answer that is not a success is a *refusal.
 //
 // The client of net/http repeats a request with a body only if none of it was
 // written, or if the server says that it has not handled it. Redirects are not
@@ -82,7 +82,8 @@ func (s *Store) send(ctx context.Context, method, address string, body any) (ans
 	return nil, true, newRefusal(answer, text)
 }
 
-// write makes a request that writes, once, and returns the object of the answer.
+// write makes a request that writes, once, and returns the object of the
+// answer.
 func (s *Store) write(ctx context.Context, method, address string, body any) (_ *lease, sent bool, err error) {
 	answer, sent, err := s.send(ctx, method, address, body)
 	if err != nil {

@@ -196,8 +196,8 @@ func (s *Store) list(ctx context.Context, query url.Values, limit int64) (*lease
 
 // List calls yield for every key with the prefix, as they were at one moment
 // after the call. It fetches all Leases of the namespace first, in pages, and
-// keeps the values that it is asked for: names are not in the order of keys, and
-// a label that was changed by hand must not hide a record.
+// keeps the values that it is asked for: names are not in the order of keys,
+// and a label that was changed by hand must not hide a record.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -260,9 +260,9 @@ func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
 	}
 }
 
-// Lineage returns the UID of the Lease firn-identity, which it creates if it does
-// not exist: a namespace that was deleted and created again has another. The
-// revision is always 0: the API promises of resourceVersions only that they
+// Lineage returns the UID of the Lease firn-identity, which it creates if it
+// does not exist: a namespace that was deleted and created again has another.
+// The revision is always 0: the API promises of resourceVersions only that they
 // differ, and a control plane may begin them anew without a loss. Options.Warn
 // hears of one that went back.
 func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
@@ -285,7 +285,8 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 			return "", 0, s.failed(ctx, "read lease "+identityName, fmt.Errorf("the answer has %d other leases", len(list.Items)))
 		}
 		l := newLease(s.namespace, identityName)
-		// Whether it is this one that is created, and whether it was, shows the next read.
+		// Whether it is this one that is created, and whether it was, shows the next
+		// read.
 		var r *refusal
 		if _, _, err := s.write(call, http.MethodPost, s.url("", nil), l); err != nil && !(errors.As(err, &r) && r.ofLease("AlreadyExists", identityName)) {
 			return "", 0, s.failed(ctx, "create lease "+identityName, err)
@@ -301,7 +302,8 @@ func (s *Store) seen() uint64 {
 	return s.revision
 }
 
-// look compares a resourceVersion with one that was seen before it was asked for.
+// look compares a resourceVersion with one that was seen before it was asked
+// for.
 func (s *Store) look(before uint64, resourceVersion string) {
 	now, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {

@@ -55,10 +55,10 @@ var classes = []class{
 }
 
 // TestErrorClasses: every error, at every cut (before the API server has the
-// write, after it has applied it, after a copy of it was applied, and after that
-// was replaced by another's), of a write that creates and one that replaces. A
-// CAS never says of a write that was applied that it was not, goes out once, and
-// can be settled by another.
+// write, after it has applied it, after a copy of it was applied, and after
+// that was replaced by another's), of a write that creates and one that
+// replaces. A CAS never says of a write that was applied that it was not, goes
+// out once, and can be settled by another.
 func TestErrorClasses(t *testing.T) {
 	c := sharedCluster(t)
 	p := startProxy(t, c)
@@ -304,7 +304,8 @@ func TestUnreachable(t *testing.T) {
 		}
 		p.set(nil)
 	}
-	// What is no answer of the API is not taken for an absent key, or an empty list.
+	// What is no answer of the API is not taken for an absent key, or an empty
+	// list.
 	for _, text := range []string{"", "{}", "[]", "null", `{"items":[]}`, `{"kind":"Status","status":"Success"}`, "<html>"} {
 		p.set(func(w http.ResponseWriter, _ *http.Request, _ func() passed) bool {
 			w.Header().Set("Content-Type", "application/json")

@@ -31,9 +31,9 @@ const year = 365 * 24 * time.Hour
 
 func yearAhead() time.Time { return time.Now().Add(year) }
 
-// TestClockAhead: a member whose clock is far ahead acquires no node ID. It learns
-// that at once if the store tells its time and no other member is there that may
-// agree with it; otherwise it watches them first.
+// TestClockAhead: a member whose clock is far ahead acquires no node ID. It
+// learns that at once if the store tells its time and no other member is there
+// that may agree with it; otherwise it watches them first.
 func TestClockAhead(t *testing.T) {
 	const window = time.Minute
 	nodes := &sequencer.Range{Lo: 0, Hi: 7} // as many as are read
@@ -122,10 +122,10 @@ func records(t *testing.T, s grant.Store) (n int) {
 	return n
 }
 
-// TestCrashLoopAhead: a process that crashes and starts again, on a host that is a
-// year ahead, takes no node ID from ten members that are right. If it is allowed
-// to claim, and no store says that theirs are not expired, it takes them all, and
-// a repair gives them back. No ID is made twice all the while.
+// TestCrashLoopAhead: a process that crashes and starts again, on a host that
+// is a year ahead, takes no node ID from ten members that are right. If it is
+// allowed to claim, and no store says that theirs are not expired, it takes
+// them all, and a repair gives them back. No ID is made twice all the while.
 func TestCrashLoopAhead(t *testing.T) {
 	for _, tt := range []struct {
 		name           string

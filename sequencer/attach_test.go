@@ -28,9 +28,9 @@ func (s *slowWrites) CAS(ctx context.Context, key string, old, next []byte) (boo
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestOvertaken: an Attach that is under way when Detach or Close is called, and
-// reaches the Keeper after it, does not take the number again: the later call
-// ends in the time of a write, whatever its context.
+// TestOvertaken: an Attach that is under way when Detach or Close is called,
+// and reaches the Keeper after it, does not take the number again: the later
+// call ends in the time of a write, whatever its context.
 func TestOvertaken(t *testing.T) {
 	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
 		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
@@ -57,8 +57,8 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// TestDetachWithoutTime: a Detach whose context has ended already gives the number
-// back all the same.
+// TestDetachWithoutTime: a Detach whose context has ended already gives the
+// number back all the same.
 func TestDetachWithoutTime(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -105,8 +105,8 @@ func TestAttachTriesAnew(t *testing.T) {
 	}
 }
 
-// TestLastWord: calls of all kinds whose contexts end at any moment, over a store
-// that is slow. What a process has in the end is what was said last.
+// TestLastWord: calls of all kinds whose contexts end at any moment, over a
+// store that is slow. What a process has in the end is what was said last.
 func TestLastWord(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
@@ -167,8 +167,8 @@ func TestLastWord(t *testing.T) {
 	}
 }
 
-// TestNotGivenBack: Close and Detach that give up to give a node ID back say so,
-// and it is not counted as given back.
+// TestNotGivenBack: Close and Detach that give up to give a node ID back say
+// so, and it is not counted as given back.
 func TestNotGivenBack(t *testing.T) {
 	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
 		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,
@@ -201,8 +201,8 @@ func TestNotGivenBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasAwaited: a call that gives up says what it waited for, and speaks of a
-// store that does not answer only if that is so.
+// TestWhatWasAwaited: a call that gives up says what it waited for, and speaks
+// of a store that does not answer only if that is so.
 func TestWhatWasAwaited(t *testing.T) {
 	in := func(t *testing.T, d time.Duration, what string, q *sequencer.Sequencer) error {
 		t.Helper()
@@ -264,7 +264,8 @@ func (s *oneWrite) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestClaimNotGivenBack: the same for a claim that was being written at that moment.
+// TestClaimNotGivenBack: the same for a claim that was being written at that
+// moment.
 func TestClaimNotGivenBack(t *testing.T) {
 	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
 		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,

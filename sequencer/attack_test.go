@@ -14,7 +14,8 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// TestAttackUnusable: the clock steps back between Detach and Attach, then is right again.
+// TestAttackUnusable: the clock steps back between Detach and Attach, then is
+// right again.
 func TestAttackUnusable(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		store := new(memstore.Store)
@@ -67,7 +68,8 @@ func (s *notSent) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.Store.Get(ctx, key)
 }
 
-// TestAttackConfigStarved: renewals that are not sent keep the configuration from being read.
+// TestAttackConfigStarved: renewals that are not sent keep the configuration
+// from being read.
 func TestAttackConfigStarved(t *testing.T) {
 	in2026(t, func(t *testing.T) {
 		store := &notSent{Store: new(memstore.Store)}
@@ -94,7 +96,8 @@ func TestAttackConfigStarved(t *testing.T) {
 	})
 }
 
-// TestAttackCreateFar: a clock beyond the last time of a record creates nothing.
+// TestAttackCreateFar: a clock beyond the last time of a record creates
+// nothing.
 func TestAttackCreateFar(t *testing.T) {
 	store := new(memstore.Store)
 	c := grant.NewConfig(sixteen, 0)
@@ -108,8 +111,8 @@ func TestAttackCreateFar(t *testing.T) {
 
 var four = firn.MustParseLayout("bits=time:44.node:2.seq:4,unit=1ms,epoch=0")
 
-// TestAttackStoreBehind: the store's clock is an hour behind; one of four members
-// crashes and comes back, and the others prove its clock.
+// TestAttackStoreBehind: the store's clock is an hour behind; one of four
+// members crashes and comes back, and the others prove its clock.
 func TestAttackStoreBehind(t *testing.T) {
 	for _, allow := range []bool{false} {
 		for _, pinned := range []bool{false, true} {

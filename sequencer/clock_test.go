@@ -150,9 +150,9 @@ func TestStoreClockWrong(t *testing.T) {
 	}
 }
 
-// TestRepair: processes whose clock is a year ahead have claimed every number and
-// died. A repair gives the numbers back, with dead owners and live ones, and no ID
-// is made twice, also when the year has passed.
+// TestRepair: processes whose clock is a year ahead have claimed every number
+// and died. A repair gives the numbers back, with dead owners and live ones,
+// and no ID is made twice, also when the year has passed.
 func TestRepair(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	in2026(t, func(t *testing.T) {
@@ -244,7 +244,8 @@ func TestRepair(t *testing.T) {
 	})
 }
 
-// TestBefore1970: an ID's time may be before 1970, and 0 is a time like any other.
+// TestBefore1970: an ID's time may be before 1970, and 0 is a time like any
+// other.
 func TestBefore1970(t *testing.T) {
 	for _, at := range []string{"1969-12-31T23:59:00Z", "1969-12-31T23:59:59.5Z", "1970-01-01T00:00:00Z", "1960-06-01T00:00:00Z"} {
 		in2026(t, func(t *testing.T) {

@@ -12,11 +12,12 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// noWatch is a store without its watcher, so that members hear of a change only when
-// they read.
+// noWatch is a store without its watcher, so that members hear of a change only
+// when they read.
 type noWatch struct{ grant.Store }
 
-// TestNoIDsAfterDestroy checks that members make no IDs once Destroy has returned.
+// TestNoIDsAfterDestroy checks that members make no IDs once Destroy has
+// returned.
 func TestNoIDsAfterDestroy(t *testing.T) {
 	for name, before := range map[string]func(t *testing.T, s grant.Store) grant.Store{
 		// The fence has freed the record of an owner who does not know it yet.
@@ -26,8 +27,8 @@ func TestNoIDsAfterDestroy(t *testing.T) {
 			}
 			return s
 		},
-		// Another operator has begun and closed nothing. The first List of this one is
-		// answered by a server that was replaced before the member came.
+		// Another operator has begun and closed nothing. The first List of this one
+		// is answered by a server that was replaced before the member came.
 		"by a stale list": func(t *testing.T, s grant.Store) grant.Store {
 			ctx, cancel := context.WithCancel(t.Context())
 			if _, err := grant.Destroy(ctx, noList{s, cancel}, "orders", nil); err == nil {
@@ -67,8 +68,8 @@ func (s noList) List(context.Context, string, func(string, []byte) bool) error {
 	return errors.New("no list")
 }
 
-// behind is a store whose lists find nothing until it has applied a CAS: they are
-// answered by another server.
+// behind is a store whose lists find nothing until it has applied a CAS: they
+// are answered by another server.
 type behind struct {
 	grant.Store
 	applied atomic.Bool

@@ -46,9 +46,9 @@ var someLayout = firn.MustParseLayout("default,epoch=0")
 
 func someTime(seconds int) time.Time { return time.Unix(1_795_132_800+int64(seconds), 0) }
 
-// TestHolder: what a member does with each grant: it makes a generator for the first,
-// above all that was used, and switches it for the next; one that it cannot use ends
-// the use of the one before.
+// TestHolder: what a member does with each grant: it makes a generator for the
+// first, above all that was used, and switches it for the next; one that it
+// cannot use ends the use of the one before.
 func TestHolder(t *testing.T) {
 	made := &notingGenerator{}
 	var grants []firn.Grant
@@ -101,8 +101,8 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestUsedAndCounted: what was used never goes back, and what sealed generators have
-// made stays counted, whatever comes after them.
+// TestUsedAndCounted: what was used never goes back, and what sealed generators
+// have made stays counted, whatever comes after them.
 func TestUsedAndCounted(t *testing.T) {
 	m := &member[firn.ID]{}
 	if !m.used().IsZero() {
@@ -137,8 +137,8 @@ func TestUsedAndCounted(t *testing.T) {
 	}
 }
 
-// TestFresh: a window is fresh while more than eleven twelfths of it are left, after
-// the clock and what was used.
+// TestFresh: a window is fresh while more than eleven twelfths of it are left,
+// after the clock and what was used.
 func TestFresh(t *testing.T) {
 	m := &member[firn.ID]{config: grant.Config{Window: 12 * time.Second}, options: firn.Options{Now: func() time.Time { return someTime(0) }}}
 	for _, used := range []int{-5, 0, 5} {
@@ -157,8 +157,8 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestReasons: which errors say that another window helps, and which that the store
-// or the clock is what is amiss.
+// TestReasons: which errors say that another window helps, and which that the
+// store or the clock is what is amiss.
 func TestReasons(t *testing.T) {
 	for _, tt := range []struct {
 		err               error
@@ -180,8 +180,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestOptions: what Open makes of its Config: for generators, for the Keeper, and in
-// the store.
+// TestOptions: what Open makes of its Config: for generators, for the Keeper,
+// and in the store.
 func TestOptions(t *testing.T) { synctest.Test(t, testOptions) }
 
 func testOptions(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A link is a member's way to a store. It can be cut, and it can hold what is on its
-// way and deliver it when its sender has given up.
+// A link is a member's way to a store. It can be cut, and it can hold what is
+// on its way and deliver it when its sender has given up.
 type link struct {
 	grant.Store
 	mu   sync.Mutex
@@ -145,8 +145,8 @@ func TestHistoric(t *testing.T) {
 	}
 }
 
-// There the keys of the leadership were not compared when the window of timestamps
-// was written, so that an old leader could overwrite the new one's.
+// There the keys of the leadership were not compared when the window of
+// timestamps was written, so that an old leader could overwrite the new one's.
 //
 // Here a renewal compares the record's bytes. It comes to nothing once another
 // member has written there, however late it is.
@@ -186,10 +186,11 @@ func lateWriter(t *testing.T, s grant.Store) {
 	closeIt(t, a)
 }
 
-// There a process that was elected again went on with the window, or the block of a
-// sequence, that it had in memory from the time before.
+// There a process that was elected again went on with the window, or the block
+// of a sequence, that it had in memory from the time before.
 //
-// Here a number that was given back or lost begins anew, above the mark in its record.
+// Here a number that was given back or lost begins anew, above the mark in its
+// record.
 func electedAgain(t *testing.T, s grant.Store) {
 	var all ids
 	a := open(t, s, wanting(zero))
@@ -215,8 +216,8 @@ func electedAgain(t *testing.T, s grant.Store) {
 	closeIt(t, b)
 }
 
-// There two processes of one address that started at the same time both found no
-// node of theirs, and both took the same.
+// There two processes of one address that started at the same time both found
+// no node of theirs, and both took the same.
 //
 // Here a record is created by a compare-and-swap with nothing: one has it.
 func firstStart(t *testing.T, s grant.Store) {
@@ -250,8 +251,8 @@ func firstStart(t *testing.T, s grant.Store) {
 // There a generator that starts with a clock that was set back makes the IDs of
 // before again: the clock is all that it knows.
 //
-// Here the record knows what was used, and the next one begins above it; until then
-// there is an error, and never an ID of before.
+// Here the record knows what was used, and the next one begins above it; until
+// then there is an error, and never an ID of before.
 func backAndRestart(t *testing.T, s grant.Store) {
 	var all ids
 	clock := new(handClock)
@@ -285,7 +286,8 @@ func backAndRestart(t *testing.T, s grant.Store) {
 
 // There both halves of a cluster gave the same node ID to members that joined.
 //
-// Here who cannot reach the store has what is left of its window, and then nothing.
+// Here who cannot reach the store has what is left of its window, and then
+// nothing.
 func splitBrain(t *testing.T, s grant.Store) {
 	var all ids
 	l := newLink(s)
@@ -317,11 +319,12 @@ func splitBrain(t *testing.T, s grant.Store) {
 	closeIt(t, b)
 }
 
-// There the number belongs to a session; when that expires another one takes it, and
-// nothing keeps the first from using it: its clock stood still, and the store is silent.
+// There the number belongs to a session; when that expires another one takes
+// it, and nothing keeps the first from using it: its clock stood still, and the
+// store is silent.
 //
-// Here a window is a range of times, and times are in the IDs: what the first makes
-// lies below the mark, and what the second makes above.
+// Here a window is a range of times, and times are in the IDs: what the first
+// makes lies below the mark, and what the second makes above.
 func frozenHolder(t *testing.T, s grant.Store) {
 	var all ids
 	clock := new(handClock)
@@ -351,10 +354,11 @@ func frozenHolder(t *testing.T, s grant.Store) {
 	closeIt(t, a)
 }
 
-// There the first version went on with the sequence at 0 when the clock went back,
-// and repeated what it had made.
+// There the first version went on with the sequence at 0 when the clock went
+// back, and repeated what it had made.
 //
-// Here the next slot only grows, and a clock that is behind it makes callers wait.
+// Here the next slot only grows, and a clock that is behind it makes callers
+// wait.
 func backInBurst(t *testing.T, s grant.Store) {
 	var all ids
 	clock := new(handClock)

@@ -26,8 +26,8 @@ type lineageStore struct {
 	asked    int
 }
 
-// is has the store be as it is said from now on, and returns how often it was asked
-// where it is since it was last told.
+// is has the store be as it is said from now on, and returns how often it was
+// asked where it is since it was last told.
 func (s *lineageStore) is(identity string, says, writes time.Duration) (asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,9 +63,9 @@ func (s *lineageStore) CAS(ctx context.Context, key string, old, next []byte) (b
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestLineage: a store is asked where it is before it is written to, once for all
-// that happens in a second, and a member that hears that it went back takes nothing
-// more from it.
+// TestLineage: a store is asked where it is before it is written to, once for
+// all that happens in a second, and a member that hears that it went back takes
+// nothing more from it.
 func TestLineage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
@@ -95,8 +95,8 @@ func TestLineage(t *testing.T) {
 		if now := q.Stats().Keeper; now.Renewed-renewed.Renewed < 4 || now.Failed != renewed.Failed {
 			t.Errorf("%d renewals, and %d requests have failed, of a store that is slow", now.Renewed-renewed.Renewed, now.Failed-renewed.Failed)
 		}
-		// It takes longer to say where it is than a request may take. The next renewal
-		// is due after 24 s at most.
+		// It takes longer to say where it is than a request may take. The next
+		// renewal is due after 24 s at most.
 		s.is("one", 5100*time.Millisecond, 4900*time.Millisecond)
 		use(33 * time.Second)
 		if now := q.Stats().Keeper; now.Failed == renewed.Failed || now.Unknown != 0 {
@@ -116,8 +116,8 @@ func TestLineage(t *testing.T) {
 	})
 }
 
-// TestLineageBeforeUse: a store is asked where it is before a claim is read again
-// with the configuration, if the claim took longer than an answer serves.
+// TestLineageBeforeUse: a store is asked where it is before a claim is read
+// again with the configuration, if the claim took longer than an answer serves.
 func TestLineageBeforeUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
@@ -135,9 +135,9 @@ func TestLineageBeforeUse(t *testing.T) {
 	})
 }
 
-// TestLineageAfterFailover: a store that fails over loses writes that were never
-// durable, though it has counted them. Its members go on without a fence. That it
-// lost one that was applied they notice all the same.
+// TestLineageAfterFailover: a store that fails over loses writes that were
+// never durable, though it has counted them. Its members go on without a fence.
+// That it lost one that was applied they notice all the same.
 func TestLineageAfterFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))

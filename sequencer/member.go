@@ -54,8 +54,8 @@ type member[I firn.AnyID[I]] struct {
 	unusable error // why the last grant could not be used
 }
 
-// check says what is wrong with a layout for this process, and which function is
-// for one of the other width.
+// check says what is wrong with a layout for this process, and which function
+// is for one of the other width.
 func (m *member[I]) check(l firn.Layout, c *Config, name string, bits int, twin string) error {
 	if l.Bits() != bits {
 		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
@@ -96,9 +96,9 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		if isOpen {
 			return
 		}
-		// A node ID may have been claimed, or a claim may be on its way. The caller may
-		// try again and again with contexts too short for this store, so it is given
-		// back also when the context has ended.
+		// A node ID may have been claimed, or a claim may be on its way. The caller
+		// may try again and again with contexts too short for this store, so it is
+		// given back also when the context has ended.
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
@@ -118,8 +118,8 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 	return nil
 }
 
-// lateClose is how long an opening that failed may take to give its node ID back: a
-// request that is under way, and the one that gives it back.
+// lateClose is how long an opening that failed may take to give its node ID
+// back: a request that is under way, and the one that gives it back.
 func lateClose(timeout time.Duration) time.Duration {
 	if timeout <= 0 {
 		timeout = 5 * time.Second
@@ -127,9 +127,10 @@ func lateClose(timeout time.Duration) time.Duration {
 	return 2 * timeout
 }
 
-// demand tells the Keeper what is wanted: a window that TryNext may not wait for,
-// and what Attach and Detach say. As one goroutine tells all of it, the Keeper
-// always hears last what was said last, also where a call's context has ended.
+// demand tells the Keeper what is wanted: a window that TryNext may not wait
+// for, and what Attach and Detach say. As one goroutine tells all of it, the
+// Keeper always hears last what was said last, also where a call's context has
+// ended.
 func (m *member[I]) demand(ctx context.Context) {
 	defer close(m.done)
 	for {
@@ -193,8 +194,8 @@ func (m *member[I]) tell(ctx context.Context, attached bool) error {
 
 var errNoKeeper = errors.New("sequencer: the keeper of its node ID has ended")
 
-// A holder is a member as its Keeper sees it. A member has no such methods itself,
-// as a caller could use a node ID without a grant.
+// A holder is a member as its Keeper sees it. A member has no such methods
+// itself, as a caller could use a node ID without a grant.
 type holder[I firn.AnyID[I]] struct{ m *member[I] }
 
 // Begin starts or switches the generator under a grant.
@@ -367,8 +368,8 @@ func (m *member[I]) gaveUp(err error) error {
 	}
 }
 
-// saysWhy reports whether err is of what the store or the clock says, so that it
-// is not the store that fails.
+// saysWhy reports whether err is of what the store or the clock says, so that
+// it is not the store that fails.
 func saysWhy(err error) bool {
 	var clock *firn.ClockError
 	return grant.IsFinal(err) || errors.Is(err, grant.ErrClockAhead) || errors.Is(err, grant.ErrNodesExhausted) || errors.As(err, &clock)
@@ -426,10 +427,11 @@ func (m *member[I]) Attach(ctx context.Context) error {
 }
 
 // Detach gives the node ID back, and waits until the store has it: then no ID
-// is made until Attach. If the context ends first, the error says so: the number is
-// given back when the store answers. If the store fails 20 times, or went back to an
-// earlier state, the number is free when its window ends, and that is an error too.
-// An Attach that is called meanwhile ends the wait as well.
+// is made until Attach. If the context ends first, the error says so: the
+// number is given back when the store answers. If the store fails 20 times, or
+// went back to an earlier state, the number is free when its window ends, and
+// that is an error too. An Attach that is called meanwhile ends the wait as
+// well.
 func (m *member[I]) Detach(ctx context.Context) error {
 	err := m.tell(ctx, false)
 	if err == nil {

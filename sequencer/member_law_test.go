@@ -173,7 +173,8 @@ func TestStatsAddUp(t *testing.T) {
 	})
 }
 
-// TestKeeperCounts: what a Keeper counts of requests that fail, by what they were.
+// TestKeeperCounts: what a Keeper counts of requests that fail, by what they
+// were.
 func TestKeeperCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, _ grant.Store) {
 		s := &failingStore{Store: new(memstore.Store)}
@@ -208,8 +209,8 @@ func TestKeeperCounts(t *testing.T) {
 	})
 }
 
-// TestLargestBatch: the largest batch is as many IDs as a window has; one more is
-// ErrBatchTooLarge.
+// TestLargestBatch: the largest batch is as many IDs as a window has; one more
+// is ErrBatchTooLarge.
 func TestLargestBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
@@ -226,8 +227,8 @@ func TestLargestBatch(t *testing.T) {
 	})
 }
 
-// TestMismatchNames: an Open with other settings says which one differs, what was
-// asked for, and what the sequencer has.
+// TestMismatchNames: an Open with other settings says which one differs, what
+// was asked for, and what the sequencer has.
 func TestMismatchNames(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		create(t, s, layout, time.Minute)

@@ -41,8 +41,8 @@ func (s slowStore) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	return ok, err
 }
 
-// TestOpenRetried opens with contexts that are too short for the store, more often
-// than there are node IDs. None may be left claimed.
+// TestOpenRetried opens with contexts that are too short for the store, more
+// often than there are node IDs. None may be left claimed.
 func TestOpenRetried(t *testing.T) {
 	for _, patience := range []time.Duration{50, 250, 350, 450, 650, 950} {
 		in2026(t, func(t *testing.T) {

@@ -21,8 +21,8 @@ func (s longList) List(ctx context.Context, prefix string, yield func(string, []
 	return s.Store.List(ctx, prefix, yield)
 }
 
-// TestOperatorsAtOnce: operators that destroy or detach the same sequencer at the
-// same time do not undo each other's steps for ever.
+// TestOperatorsAtOnce: operators that destroy or detach the same sequencer at
+// the same time do not undo each other's steps for ever.
 func TestOperatorsAtOnce(t *testing.T) {
 	for what, empty := range map[string]func(context.Context, grant.Store, string, *grant.AdminOptions) (grant.Info, error){
 		"destroy": grant.Destroy, "detach": grant.DetachAll,

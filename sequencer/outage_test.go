@@ -177,8 +177,8 @@ func TestOutageIsLogged(t *testing.T) {
 				lines := l.about()
 				texts(t, lines, notRenewed, windowEnded)
 				warned, ended := lines[0], lines[1]
-				// Renewals begin when a fifth to four fifteenths of a minute are used, and a
-				// request may take 5 s.
+				// Renewals begin when a fifth to four fifteenths of a minute are used, and
+				// a request may take 5 s.
 				if warned.level != slog.LevelWarn || warned.at < 16*time.Second || warned.at > 34*time.Second {
 					t.Errorf("%v at %v, want a warning at 16 to 34 s", warned.level, warned.at)
 				}

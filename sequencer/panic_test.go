@@ -41,8 +41,9 @@ func (c lateContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// TestPanicsOfCallers: a context that panics, recovered, leaves a sequencer that
-// can be used and closed, and no goroutine behind, which the bubble would find.
+// TestPanicsOfCallers: a context that panics, recovered, leaves a sequencer
+// that can be used and closed, and no goroutine behind, which the bubble would
+// find.
 func TestPanicsOfCallers(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		q := open(t, s, nil)
@@ -202,8 +203,8 @@ func strike(f func()) {
 }
 
 // TestClockThatPanics: a clock that panics in a call of the caller's ends that
-// call, and no other waits for a lock that it held. (The Keeper's own looks at the
-// clock are not in a call of the caller's.)
+// call, and no other waits for a lock that it held. (The Keeper's own looks at
+// the clock are not in a call of the caller's.)
 func TestClockThatPanics(t *testing.T) {
 	for name, explode := range map[string]func(){"panic": func() { panic("boom") }, "Goexit": runtime.Goexit} {
 		b := &bomb{explode: explode}

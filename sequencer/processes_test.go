@@ -164,7 +164,8 @@ func TestProcesses(t *testing.T) {
 	if os.Getenv("FIRN_SOAK") != "" && soak == 0 {
 		deadline = begin.Add(time.Hour)
 	}
-	// Most runs are of some hundred IDs, those of a tick; the exact count is known at the end.
+	// Most runs are of some hundred IDs, those of a tick; the exact count is known
+	// at the end.
 	for time.Since(begin) < soak || kills < wantKills || stops < wantKills/4 || made()*500 < wantIDs*2 {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %d kills and %d stops there are %d runs of IDs only", kills, stops, made())

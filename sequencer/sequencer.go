@@ -41,9 +41,9 @@ type Config struct {
 	// nil is the layout's.
 	MaxAhead *time.Duration
 
-	// Window is how long a node ID is held without a word from the store,
-	// in whole milliseconds. Usual are 30 s in a directory, 10 min in Kubernetes and 60 s elsewhere,
-	// or longer where the layout asks for it.
+	// Window is how long a node ID is held without a word from the store, in whole
+	// milliseconds. Usual are 30 s in a directory, 10 min in Kubernetes and 60 s
+	// elsewhere, or longer where the layout asks for it.
 	Window time.Duration
 
 	// MustExist keeps Open from creating the sequencer.
@@ -137,12 +137,12 @@ var (
 //
 // It is created where it does not exist and the Config has a layout. Where it
 // exists with another configuration, the error is a *grant.MismatchError that
-// has both. One that was destroyed is grant.ErrDestroyed: it is created again on
-// purpose, with grant.Create. Nothing is written before all that was given is
-// checked.
+// has both. One that was destroyed is grant.ErrDestroyed: it is created again
+// on purpose, with grant.Create. Nothing is written before all that was given
+// is checked.
 //
-// If the context ends first, Open returns at once. It gives a node ID that it has
-// claimed back in the background, for at most twice Config.Timeout.
+// If the context ends first, Open returns at once. It gives a node ID that it
+// has claimed back in the background, for at most twice Config.Timeout.
 func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequencer, error) {
 	q := new(Sequencer)
 	q.create = func(l firn.Layout, g firn.Grant, o *firn.Options) (generator[firn.ID], error) {
@@ -154,8 +154,8 @@ func Open(ctx context.Context, s grant.Store, name string, c *Config) (*Sequence
 	return q, nil
 }
 
-// prepare looks the sequencer up or creates it. check says what is wrong with its
-// layout.
+// prepare looks the sequencer up or creates it. check says what is wrong with
+// its layout.
 func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check func(firn.Layout) error) (info grant.Info, err error) {
 	if r := c.Nodes; r != nil && r.Lo > r.Hi {
 		return info, fmt.Errorf("sequencer: node IDs %d..%d: the first must not be above the last", r.Lo, r.Hi)

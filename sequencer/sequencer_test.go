@@ -418,8 +418,8 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestTooLarge: a batch or a reservation that no window holds is an error at once,
-// also where no window is open, and nothing is taken.
+// TestTooLarge: a batch or a reservation that no window holds is an error at
+// once, also where no window is open, and nothing is taken.
 func TestTooLarge(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		l := firn.MustParseLayout("bits=time:48.node:14.seq:2,epoch=0")
@@ -467,8 +467,8 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
-// TestBatchAmongOthers: a batch that MaxAhead does not allow at once gets its turn
-// while others take all that is free, over renewals of the window.
+// TestBatchAmongOthers: a batch that MaxAhead does not allow at once gets its
+// turn while others take all that is free, over renewals of the window.
 func TestBatchAmongOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		l := firn.MustParseLayout("bits=time:48.node:14.seq:1,epoch=0")
@@ -798,8 +798,8 @@ func ExampleOpen() {
 	// true
 }
 
-// TestOwner: the owner that a process says it is is the one that the record of its node ID
-// names, and no other process has the same.
+// TestOwner: the owner that a process says it is is the one that the record of
+// its node ID names, and no other process has the same.
 func TestOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		seen := make(map[string]bool)

@@ -10,8 +10,8 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// TestStatsOfSealed: every ID is counted, also by a generator that is sealed while
-// callers take IDs from it, when its count is not known for a moment.
+// TestStatsOfSealed: every ID is counted, also by a generator that is sealed
+// while callers take IDs from it, when its count is not known for a moment.
 func TestStatsOfSealed(t *testing.T) {
 	// With ticks this short the clock moves on between any two IDs.
 	fine := firn.MustParseLayout("bits=time:54.node:4.seq:5,unit=1us,epoch=2020-01-01T00:00:00Z")

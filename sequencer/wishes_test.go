@@ -46,8 +46,8 @@ func (s *unwatchedStore) CAS(ctx context.Context, key string, old, next []byte) 
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestLapsedCalls: calls that do not wait say that no window is open, and have one
-// opened for the next; so does one whose context has ended.
+// TestLapsedCalls: calls that do not wait say that no window is open, and have
+// one opened for the next; so does one whose context has ended.
 func TestLapsedCalls(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -91,8 +91,8 @@ func count(b firn.Batch, err error) error {
 	return err
 }
 
-// TestAskedAgain: a call that was refused has it looked up soon whether that is still
-// so; calls that fail again and again do not ask the store as often.
+// TestAskedAgain: a call that was refused has it looked up soon whether that is
+// still so; calls that fail again and again do not ask the store as often.
 func TestAskedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
 		s := &unwatchedStore{Store: mem}
@@ -152,8 +152,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestLargeBatchLate: a batch that a fresh window cannot hold any more is too large,
-// and not waited for.
+// TestLargeBatchLate: a batch that a fresh window cannot hold any more is too
+// large, and not waited for.
 func TestLargeBatchLate(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		small := firn.MustParseLayout("bits=time:41.node:10.seq:2,unit=10ms,epoch=0")
@@ -169,8 +169,8 @@ func TestLargeBatchLate(t *testing.T) {
 	})
 }
 
-// TestSwitchInUse: a member that loses its number, and takes another while it makes
-// IDs, goes on above them, and counts them all.
+// TestSwitchInUse: a member that loses its number, and takes another while it
+// makes IDs, goes on above them, and counts them all.
 func TestSwitchInUse(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
@@ -218,8 +218,8 @@ func TestSwitchInUse(t *testing.T) {
 	})
 }
 
-// TestAttachWhileHeld: Attach is fine while a number is held, also if renewals fail; a
-// member that has detached has nothing.
+// TestAttachWhileHeld: Attach is fine while a number is held, also if renewals
+// fail; a member that has detached has nothing.
 func TestAttachWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lineageStore{Store: new(memstore.Store)}
@@ -260,8 +260,8 @@ func TestAttachWhileHeld(t *testing.T) {
 	})
 }
 
-// TestClockBehindIsRefused: a process whose clock is far behind those of others takes
-// no number, unless that is allowed.
+// TestClockBehindIsRefused: a process whose clock is far behind those of others
+// takes no number, unless that is allowed.
 func TestClockBehindIsRefused(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s grant.Store) {
@@ -281,8 +281,8 @@ func TestClockBehindIsRefused(t *testing.T) {
 	}
 }
 
-// TestCreatedAnew: a sequencer that was destroyed and created again with another
-// window is not the one that was opened.
+// TestCreatedAnew: a sequencer that was destroyed and created again with
+// another window is not the one that was opened.
 func TestCreatedAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
@@ -300,7 +300,8 @@ func TestCreatedAnew(t *testing.T) {
 	})
 }
 
-// A hastyStore has another process create the sequencer just before this one does.
+// A hastyStore has another process create the sequencer just before this one
+// does.
 type hastyStore struct {
 	grant.Store
 	create func()
@@ -325,8 +326,8 @@ func (s *hastyStore) CAS(ctx context.Context, key string, old, next []byte) (boo
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestCreatedMeanwhile: a sequencer that another process creates at the same time is
-// taken as it is, where this one has not asked for anything else.
+// TestCreatedMeanwhile: a sequencer that another process creates at the same
+// time is taken as it is, where this one has not asked for anything else.
 func TestCreatedMeanwhile(t *testing.T) {
 	for window, want := range map[time.Duration]error{0: nil, 2 * time.Minute: nil, 3 * time.Minute: grant.ErrMismatch} {
 		bubble(t, func(t *testing.T, mem grant.Store) {

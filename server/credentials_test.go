@@ -28,9 +28,9 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// guarded serves with TLS until the test ends, with a file of tokens if there is a text for
-// it. It returns the server, its address, what a client with a certificate needs, and the
-// directory of the files.
+// guarded serves with TLS until the test ends, with a file of tokens if there
+// is a text for it. It returns the server, its address, what a client with a
+// certificate needs, and the directory of the files.
 func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, string, *tls.Config, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -67,8 +67,9 @@ func guarded(t *testing.T, tokens string, f func(*tlsconf.Files)) (*Server, stri
 	return s, l.Addr().String(), client, dir
 }
 
-// asking are the ways to ask for an ID, or for what an administrator sees, with some values
-// of Authorization. Each keeps its connection, and returns whether it was let in.
+// asking are the ways to ask for an ID, or for what an administrator sees, with
+// some values of Authorization. Each keeps its connection, and returns whether
+// it was let in.
 func asking(t *testing.T, address string, c *tls.Config) map[string]func(values ...string) bool {
 	t.Helper()
 	get := func(method, path, accept string) func(...string) bool {
@@ -139,8 +140,8 @@ func asking(t *testing.T, address string, c *tls.Config) map[string]func(values 
 	}
 }
 
-// TestOneRule: what a client shows means the same over each protocol. One that shows a
-// token, whatever is wrong with it, is not let in by its certificate.
+// TestOneRule: what a client shows means the same over each protocol. One that
+// shows a token, whatever is wrong with it, is not let in by its certificate.
 func TestOneRule(t *testing.T) {
 	token, hash := auth.NewToken()
 	_, address, client, _ := guarded(t, "tokens:\n- {name: a, role: generate, sha256: "+hash+"}\n- {name: mesh, role: admin, cn: client.example}\n", nil)
@@ -171,8 +172,8 @@ func TestOneRule(t *testing.T) {
 	}
 }
 
-// TestOpenConnections: a connection that is open does not keep a certificate whose
-// authority was removed, over any protocol.
+// TestOpenConnections: a connection that is open does not keep a certificate
+// whose authority was removed, over any protocol.
 func TestOpenConnections(t *testing.T) {
 	for what, tokens := range map[string]string{"tokens": "tokens:\n- {name: mesh, role: admin, cn: client.example}\n", "certificates alone": ""} {
 		t.Run(what, func(t *testing.T) {
@@ -199,8 +200,8 @@ func TestOpenConnections(t *testing.T) {
 	}
 }
 
-// TestCertificateOnly: without a file of tokens, a certificate takes IDs, and sees and
-// changes nothing.
+// TestCertificateOnly: without a file of tokens, a certificate takes IDs, and
+// sees and changes nothing.
 func TestCertificateOnly(t *testing.T) {
 	_, address, client, _ := guarded(t, "", func(f *tlsconf.Files) { f.Require = true })
 	for protocol, ask := range asking(t, address, client) {
@@ -228,8 +229,8 @@ func TestCertificateOnly(t *testing.T) {
 	}
 }
 
-// TestFewFiles: connections that the system does not give are logged once, and others
-// after them are served.
+// TestFewFiles: connections that the system does not give are logged once, and
+// others after them are served.
 func TestFewFiles(t *testing.T) {
 	var log strings.Builder
 	l := &exhausted{Listener: nettest.Listen(t), fails: 20}
@@ -253,7 +254,8 @@ func TestFewFiles(t *testing.T) {
 	}
 }
 
-// An exhausted listener fails some times as one does whose process has too many files open.
+// An exhausted listener fails some times as one does whose process has too many
+// files open.
 type exhausted struct {
 	net.Listener
 	fails int

@@ -33,8 +33,9 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// sessions are what the clients of HTTP and RESP send in a connection. None of them leaves
-// the server another than it was, once all have been sent as a whole.
+// sessions are what the clients of HTTP and RESP send in a connection. None of
+// them leaves the server another than it was, once all have been sent as a
+// whole.
 var sessions = map[string]string{
 	"http": "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n" +
 		"POST /v1/sequencers/orders/next?count=300&format=base62 HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\nContent-Length: 0\r\n\r\n" +
@@ -148,9 +149,9 @@ func recordCalls(t *testing.T, do func(context.Context, *grpc.ClientConn) error)
 	return text
 }
 
-// good wants whole answers to a whole session, so that it is known that what is cut is one.
-// The half that it writes stays open: net/http and gRPC take the end of that for the end of
-// all.
+// good wants whole answers to a whole session, so that it is known that what is
+// cut is one. The half that it writes stays open: net/http and gRPC take the
+// end of that for the end of all.
 func good(t *testing.T, protocol, session string, conn net.Conn) {
 	t.Helper()
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
@@ -202,8 +203,9 @@ func good(t *testing.T, protocol, session string, conn net.Conn) {
 	}
 }
 
-// inBubble serves in a bubble, where nothing moves that the test does not, so that every
-// goroutine can be counted. dial makes a connection with buffers of so many bytes.
+// inBubble serves in a bubble, where nothing moves that the test does not, so
+// that every goroutine can be counted. dial makes a connection with buffers of
+// so many bytes.
 func inBubble(t *testing.T, all map[string]string, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	synctest.Test(t, func(t *testing.T) {
 		toDay()
@@ -222,7 +224,8 @@ func step() int {
 // toDay moves the clock of a bubble to when the tests take place.
 func toDay() { time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))) }
 
-// inStack serves in the bubble that the test is in. over makes a connection of one in memory.
+// inStack serves in the bubble that the test is in. over makes a connection of
+// one in memory.
 func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, over func(*memConn, string) net.Conn, f func(t *testing.T, dial func(most int) *memConn, clean func(what string))) {
 	l := nettest.NewPipes()
 	s := newStack(t, l, certificates)
@@ -243,8 +246,8 @@ func inStack(t *testing.T, certificates *tlsconf.Loader, all map[string]string, 
 		if runtime.NumGoroutine() <= before {
 			return
 		}
-		// It counts those that have just ended for a moment yet; stacks are those that
-		// have not.
+		// It counts those that have just ended for a moment yet; stacks are those
+		// that have not.
 		if text := stacks(); bytes.Count(text, []byte("\n\n")) > bytes.Count(stacksBefore, []byte("\n\n")) {
 			t.Fatalf("%s: there are more goroutines than before:\n%s", what, text)
 		}
@@ -266,11 +269,12 @@ func stacks() []byte {
 	return buf[:runtime.Stack(buf, true)]
 }
 
-// lingering is longer than the server waits for the other end before it closes a connection.
+// lingering is longer than the server waits for the other end before it closes
+// a connection.
 const lingering = time.Second
 
-// TestCutAtEveryByte: a connection that ends after any byte that the client sends, in any
-// way, leaves nothing behind, and the server goes on.
+// TestCutAtEveryByte: a connection that ends after any byte that the client
+// sends, in any way, leaves nothing behind, and the server goes on.
 func TestCutAtEveryByte(t *testing.T) {
 	all := recordings(t)
 	cuts, bytes := 0, 0

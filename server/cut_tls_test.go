@@ -41,8 +41,9 @@ func (c *cutConn) Write(b []byte) (int, error) {
 	return n, errCut
 }
 
-// TestCutInsideTLS: a connection that ends anywhere in its handshake, or in what is sent after
-// it, leaves nothing behind, for each protocol that may be negotiated.
+// TestCutInsideTLS: a connection that ends anywhere in its handshake, or in
+// what is sent after it, leaves nothing behind, for each protocol that may be
+// negotiated.
 func TestCutInsideTLS(t *testing.T) {
 	dir := t.TempDir()
 	all := recordings(t)

@@ -19,9 +19,9 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// TestDrainLosesNothing: clients behind a balancer, which heeds /readyz for new connections
-// alone, lose no request when a server drains and stops, over HTTP and gRPC, although all
-// of them keep their connections.
+// TestDrainLosesNothing: clients behind a balancer, which heeds /readyz for new
+// connections alone, lose no request when a server drains and stops, over HTTP
+// and gRPC, although all of them keep their connections.
 func TestDrainLosesNothing(t *testing.T) {
 	const clients = 20
 	begin := func() (*Server, string) {

@@ -9,15 +9,16 @@ const (
 	leastConns = 4    // of a listener, in any case
 )
 
-// connsWithin is how many connections each listener can have if so many files can be open
-// and want is how many are wanted. Without that, clients could take the files that the
-// store needs to renew what this server holds.
+// connsWithin is how many connections each listener can have if so many files
+// can be open and want is how many are wanted. Without that, clients could take
+// the files that the store needs to renew what this server holds.
 func connsWithin(files, listeners, want int) int {
 	left := files - ownFiles - min(files/storeShare, storeMost)
 	return max(leastConns, min(want, left/max(1, listeners)-refusing))
 }
 
-// maxConns is connsWithin for this process. It logs if that is less than was configured.
+// maxConns is connsWithin for this process. It logs if that is less than was
+// configured.
 func (s *Server) maxConns(listeners int) int {
 	files := openFiles()
 	n := connsWithin(files, listeners, s.c.MaxConns)

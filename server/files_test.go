@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestConnsWithin: whatever the limit of open files, connections leave some to the store.
+// TestConnsWithin: whatever the limit of open files, connections leave some to
+// the store.
 func TestConnsWithin(t *testing.T) {
 	for _, row := range []struct{ files, listeners, want, most int }{
 		{math.MaxInt, 1, 10_000, 10_000},

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// A memConn is one end of a connection in memory, which a bubble of synctest can see. As
-// in TCP it has a buffer for each direction, halves that are closed one by one, and resets.
+// A memConn is one end of a connection in memory, which a bubble of synctest
+// can see. As in TCP it has a buffer for each direction, halves that are closed
+// one by one, and resets.
 type memConn struct {
 	pair *memPair
 	in   *memHalf // what this end reads
@@ -60,7 +61,8 @@ func (d *memDeadline) set(p *memPair, at time.Time) {
 	p.cond.Broadcast()
 }
 
-// newMemConn makes a connection; each direction holds so many bytes that were not read.
+// newMemConn makes a connection; each direction holds so many bytes that were
+// not read.
 func newMemConn(most int) (client, server *memConn) {
 	p := new(memPair)
 	p.cond.L = &p.mu
@@ -126,7 +128,8 @@ func (c *memConn) CloseWrite() error {
 	return nil
 }
 
-// Close ends both halves. What the other end sent and nobody has read makes it a reset.
+// Close ends both halves. What the other end sent and nobody has read makes it
+// a reset.
 func (c *memConn) Close() error { return c.end(false) }
 
 // Reset ends both halves at once, and what is on its way is lost.

@@ -131,10 +131,12 @@ func (s *Server) tlsConfig() *tls.Config {
 	return s.c.TLS.Config()
 }
 
-// tlsStateKey is that of a connection's TLS state in the context of its requests.
+// tlsStateKey is that of a connection's TLS state in the context of its
+// requests.
 type tlsStateKey struct{}
 
-// withTLSState is for http.Server, which knows the state of its own connections only.
+// withTLSState is for http.Server, which knows the state of its own connections
+// only.
 func withTLSState(ctx context.Context, conn net.Conn) context.Context {
 	if state := listen.StateOf(conn); state != nil {
 		return context.WithValue(ctx, tlsStateKey{}, state)

@@ -22,9 +22,9 @@ func (s *Server) watchFiles(ctx context.Context) {
 	}
 }
 
-// Reload reads the files of tokens and certificates again if they have changed. The Server
-// also does so every 5 seconds. What is wrong with them is logged, and the previous ones
-// stay.
+// Reload reads the files of tokens and certificates again if they have changed.
+// The Server also does so every 5 seconds. What is wrong with them is logged,
+// and the previous ones stay.
 func (s *Server) Reload() {
 	if s.c.Tokens != nil {
 		s.reload("tokens", s.c.Tokens.Reload, func() { s.logTokens("tokens changed: the new ones count") })
@@ -34,7 +34,8 @@ func (s *Server) Reload() {
 	}
 }
 
-// reload logs what came of reading files again; changed is called if they are new.
+// reload logs what came of reading files again; changed is called if they are
+// new.
 func (s *Server) reload(what string, read func() (bool, error), changed func()) {
 	switch is, err := read(); {
 	case err != nil && is:

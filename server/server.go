@@ -1,9 +1,9 @@
-// Package server is the server that the command firn serve runs, for programs that
-// embed it: HTTP, gRPC and RESP on the same listeners, the console, metrics, and the
-// forwarding of calls between the servers of a store.
+// Package server is the server that the command firn serve runs, for programs
+// that embed it: HTTP, gRPC and RESP on the same listeners, the console,
+// metrics, and the forwarding of calls between the servers of a store.
 //
-// A program that only needs IDs for itself uses package sequencer, which needs no
-// network. One that asks a server uses package client.
+// A program that only needs IDs for itself uses package sequencer, which needs
+// no network. One that asks a server uses package client.
 package server
 
 import (
@@ -37,51 +37,54 @@ import (
 // DefaultMaxConns is Config.MaxConns if that is 0.
 const DefaultMaxConns = 10_000
 
-// Config says what a Server serves. Either Store or Static is set. The zero value of any
-// other field means what the field says.
+// Config says what a Server serves. Either Store or Static is set. The zero
+// value of any other field means what the field says.
 type Config struct {
 	// Store keeps node IDs. The caller opens it, and closes it after Shutdown.
 	Store grant.Store
 
-	// Static is a node ID that the caller keeps unique, for a server without a Store.
+	// Static is a node ID that the caller keeps unique, for a server without a
+	// Store.
 	Static *service.StaticConfig
 
-	// Sequencers says how the sequencers of the Store are created and opened. Its Logger
-	// is Log if it has none.
+	// Sequencers says how the sequencers of the Store are created and opened. Its
+	// Logger is Log if it has none.
 	Sequencers sequencer.Config
 
 	// MaxNames is how many sequencers of the Store are open at once; 0 means
 	// service.DefaultMaxNames.
 	MaxNames int
 
-	// Template says in what a sequencer of the Store differs from Sequencers, by name. It
-	// is called when a name is first used; nil means that none differs.
+	// Template says in what a sequencer of the Store differs from Sequencers, by
+	// name. It is called when a name is first used; nil means that none differs.
 	Template func(name string) (service.Template, error)
 
-	// Forward says how to ask other servers of the Store while this one holds no node ID;
-	// nil asks none. The Server sets its Log, and its TLS if that is nil: then only servers
-	// without TLS are asked, or those with a certificate that Config.TLS trusts.
+	// Forward says how to ask other servers of the Store while this one holds no
+	// node ID; nil asks none. The Server sets its Log, and its TLS if that is nil:
+	// then only servers without TLS are asked, or those with a certificate that
+	// Config.TLS trusts.
 	Forward *forwarding.ForwarderConfig
 
-	// Advertise is the HOST:PORT at which other servers reach this one; "" means that of
-	// a listener.
+	// Advertise is the HOST:PORT at which other servers reach this one; "" means
+	// that of a listener.
 	Advertise string
 
-	// Tokens say what callers are allowed. nil allows everything to everyone, unless TLS
-	// requires certificates of clients: these then take IDs, and do nothing else. The
-	// Server reads the file again when it changes.
+	// Tokens say what callers are allowed. nil allows everything to everyone,
+	// unless TLS requires certificates of clients: these then take IDs, and do
+	// nothing else. The Server reads the file again when it changes.
 	Tokens *auth.File
 
-	// TLS encrypts connections; nil leaves them in plain text. The Server reads the files
-	// again when they change.
+	// TLS encrypts connections; nil leaves them in plain text. The Server reads
+	// the files again when they change.
 	TLS *tlsconf.Loader
 
-	// AnyHost answers HTTP requests for any host name. Otherwise a server without Tokens
-	// answers only localhost, 127.0.0.0/8 and [::1]: any web page could reach it through a
-	// host name that resolves to this machine (DNS rebinding).
+	// AnyHost answers HTTP requests for any host name. Otherwise a server without
+	// Tokens answers only localhost, 127.0.0.0/8 and [::1]: any web page could
+	// reach it through a host name that resolves to this machine (DNS rebinding).
 	AnyHost bool
 
-	// Limit is how long a request may wait for its IDs; 0 means service.DefaultLimit.
+	// Limit is how long a request may wait for its IDs; 0 means
+	// service.DefaultLimit.
 	Limit time.Duration
 
 	// Limits bound requests and connections of all protocols.
@@ -90,12 +93,13 @@ type Config struct {
 	// RESPIdle is how long a connection of RESP may be idle; 0 means without end.
 	RESPIdle time.Duration
 
-	// RESPRefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53, where
-	// JavaScript clients round integers.
+	// RESPRefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53,
+	// where JavaScript clients round integers.
 	RESPRefuseUnsafe bool
 
-	// MaxConns is how many connections a listener has at once; 0 means DefaultMaxConns. It
-	// has fewer if the system lets the process open fewer files.
+	// MaxConns is how many connections a listener has at once; 0 means
+	// DefaultMaxConns. It has fewer if the system lets the process open fewer
+	// files.
 	MaxConns int
 
 	// Tracer traces requests; nil traces none. The caller ends it after Shutdown.
@@ -116,8 +120,8 @@ type Listener struct {
 	Only []listen.Protocol
 }
 
-// A Server hands out IDs. It is safe for use by many goroutines at once, and must be made
-// by New.
+// A Server hands out IDs. It is safe for use by many goroutines at once, and
+// must be made by New.
 type Server struct {
 	c       Config
 	guard   *auth.Guard // nil if everyone may do everything
@@ -144,8 +148,8 @@ type Server struct {
 	stopped error         // what it returns
 }
 
-// New makes a Server, which does nothing before Serve. Whether or not it serves, it ends
-// with Shutdown.
+// New makes a Server, which does nothing before Serve. Whether or not it
+// serves, it ends with Shutdown.
 func New(c Config) (*Server, error) {
 	if (c.Store == nil) == (c.Static == nil) {
 		return nil, errors.New("server: set either Config.Store or Config.Static")
@@ -191,9 +195,9 @@ func (c *Config) layout() firn.Layout {
 	return l
 }
 
-// Serve answers requests on the listeners until Shutdown, and then returns nil. If one of
-// them fails, it returns that error at once; the others serve until Shutdown. Serve closes
-// the listeners, and is called once.
+// Serve answers requests on the listeners until Shutdown, and then returns nil.
+// If one of them fails, it returns that error at once; the others serve until
+// Shutdown. Serve closes the listeners, and is called once.
 func (s *Server) Serve(listeners ...Listener) error {
 	done, err := s.start(listeners)
 	if done == nil {
@@ -212,8 +216,8 @@ func (s *Server) Serve(listeners ...Listener) error {
 	return nil
 }
 
-// start accepts connections, and begins what runs beside. The channel has room for how
-// each of its goroutines ends; it is nil if Shutdown came first.
+// start accepts connections, and begins what runs beside. The channel has room
+// for how each of its goroutines ends; it is nil if Shutdown came first.
 func (s *Server) start(listeners []Listener) (done chan error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,10 +276,10 @@ func (s *Server) open(protocol listen.Protocol) (n int64) {
 	return n
 }
 
-// Drain makes /readyz answer 503, and removes the Server from the members of its store.
-// It still answers requests, also with IDs of other servers, so that a load balancer has
-// the time to notice, and asks clients of HTTP and gRPC to make another connection. RESP
-// has no word for that.
+// Drain makes /readyz answer 503, and removes the Server from the members of
+// its store. It still answers requests, also with IDs of other servers, so that
+// a load balancer has the time to notice, and asks clients of HTTP and gRPC to
+// make another connection. RESP has no word for that.
 func (s *Server) Drain() {
 	s.handler.Drain()
 	s.rpc.Drain()
@@ -284,12 +288,13 @@ func (s *Server) Drain() {
 	}
 }
 
-// Shutdown closes the listeners, lets requests finish until ctx is done, and then ends
-// them: the error then is that of ctx. Node IDs are given back, for which there is a moment
-// after ctx is done, too. Nothing of the Server runs when Shutdown returns.
+// Shutdown closes the listeners, lets requests finish until ctx is done, and
+// then ends them: the error then is that of ctx. Node IDs are given back, for
+// which there is a moment after ctx is done, too. Nothing of the Server runs
+// when Shutdown returns.
 //
-// It may be called more than once, also while another call waits: all of them return the
-// same, and the context that is done first ends the requests.
+// It may be called more than once, also while another call waits: all of them
+// return the same, and the context that is done first ends the requests.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	cut := s.cut

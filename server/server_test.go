@@ -26,7 +26,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A program that embeds the server opens a store, and serves on a listener of its own.
+// A program that embeds the server opens a store, and serves on a listener of
+// its own.
 func Example() {
 	srv, err := server.New(server.Config{Store: new(memstore.Store)})
 	if err != nil {
@@ -63,8 +64,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestListeners: each listener serves the protocols that it is for, and metrics count the
-// connections of all, also before Serve and after Shutdown.
+// TestListeners: each listener serves the protocols that it is for, and metrics
+// count the connections of all, also before Serve and after Shutdown.
 func TestListeners(t *testing.T) {
 	srv, err := server.New(server.Config{Static: &service.StaticConfig{Node: 3}})
 	if err != nil {
@@ -123,7 +124,8 @@ var errBroken = errors.New("broken")
 
 func (brokenListener) Accept() (net.Conn, error) { return nil, errBroken }
 
-// TestServeEnds: Serve returns what fails, and closes its listeners in any case.
+// TestServeEnds: Serve returns what fails, and closes its listeners in any
+// case.
 func TestServeEnds(t *testing.T) {
 	closed := func(l net.Listener) bool {
 		_, err := l.Accept()
@@ -201,8 +203,8 @@ func TestShutdownBesideServe(t *testing.T) {
 	}
 }
 
-// TestShutdownTwice: a second Shutdown whose context is done ends the requests that the first
-// one waits for, and both return.
+// TestShutdownTwice: a second Shutdown whose context is done ends the requests
+// that the first one waits for, and both return.
 func TestShutdownTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hours, err := firn.ParseLayout("bits=time:40.node:10.seq:0,unit=1h")
@@ -248,7 +250,8 @@ func TestShutdownTwice(t *testing.T) {
 	})
 }
 
-// TestTokenEndsWhileDraining: a token that is taken out of its file ends while the server drains.
+// TestTokenEndsWhileDraining: a token that is taken out of its file ends while
+// the server drains.
 func TestTokenEndsWhileDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "tokens.yaml")

@@ -14,8 +14,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// How long firn serve waits for who is slow, as docs/http.md, docs/resp.md and the limits of
-// package rpcapi have it.
+// How long firn serve waits for who is slow, as docs/http.md, docs/resp.md and
+// the limits of package rpcapi have it.
 const (
 	slowRequest = 10 * time.Second                // a request of HTTP or a command of RESP, once it has begun
 	slowIdle    = 2 * time.Minute                 // between requests of HTTP
@@ -42,8 +42,9 @@ func (d drip) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestSlowWriters: who sends a byte at a time, and is in time, has all answers; who is too
-// slow, or silent, from any byte on, is closed in time and leaves nothing behind.
+// TestSlowWriters: who sends a byte at a time, and is in time, has all answers;
+// who is too slow, or silent, from any byte on, is closed in time and leaves
+// nothing behind.
 func TestSlowWriters(t *testing.T) {
 	all := recordings(t)
 	tested := 0
@@ -98,8 +99,8 @@ func TestSlowWriters(t *testing.T) {
 	t.Logf("report: slow writers: %d connections whose client is too slow or silent from some byte on are closed in time", tested)
 }
 
-// TestAnswersCut: a client that reads a part of a long answer and goes away, or does not
-// read on, leaves nothing behind.
+// TestAnswersCut: a client that reads a part of a long answer and goes away, or
+// does not read on, leaves nothing behind.
 func TestAnswersCut(t *testing.T) {
 	const most = service.MaxCount
 	requests := map[string]string{

@@ -21,7 +21,8 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// A source is where IDs come from: static, or else cluster with what belongs to a store.
+// A source is where IDs come from: static, or else cluster with what belongs to
+// a store.
 type source struct {
 	static *service.Static
 
@@ -72,8 +73,8 @@ func (s *source) backend() service.Backend {
 	return s.cluster
 }
 
-// closing bounds how long it takes to give node IDs back, and leastClosing is the time for
-// that after the end of a context.
+// closing bounds how long it takes to give node IDs back, and leastClosing is
+// the time for that after the end of a context.
 const (
 	closing      = 5 * time.Second
 	leastClosing = time.Second
@@ -128,8 +129,8 @@ func holds(s sequencer.State, now time.Time) bool {
 	return (s.Phase == sequencer.Attached || s.Phase == sequencer.Losing) && s.Until.After(now)
 }
 
-// describe returns what a server with these listeners tells others of its store about
-// itself.
+// describe returns what a server with these listeners tells others of its store
+// about itself.
 func (s *Server) describe(listeners []Listener) func() members.Member {
 	m := members.Member{Version: s.c.Version, Started: time.Now().UTC().Truncate(time.Millisecond), TLS: s.c.TLS != nil}
 	m.Host, _ = os.Hostname()
@@ -151,7 +152,8 @@ func (s *Server) describe(listeners []Listener) func() members.Member {
 	}
 }
 
-// addressOf is where other servers ask this one: over gRPC, wherever that is spoken.
+// addressOf is where other servers ask this one: over gRPC, wherever that is
+// spoken.
 func addressOf(listeners []Listener, host string) (address string) {
 	for _, l := range listeners {
 		tcp, ok := l.Addr().(*net.TCPAddr)

@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// TestAnswersNotRead: connections whose clients ask for the largest answers again and again
-// and read nothing cost little, and end at the write timeout. Package rpcapi has the same
-// for gRPC.
+// TestAnswersNotRead: connections whose clients ask for the largest answers
+// again and again and read nothing cost little, and end at the write timeout.
+// Package rpcapi has the same for gRPC.
 func TestAnswersNotRead(t *testing.T) {
 	const most, conns = 20 << 20, 10
 	for protocol, ask := range map[string]string{

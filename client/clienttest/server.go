@@ -16,8 +16,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Options say what IDs a server makes. A zero field, or a nil pointer, means what
-// the field says.
+// Options say what IDs a server makes. A zero field, or a nil pointer, means
+// what the field says.
 type Options struct {
 	// Layout is that of all sequencers; the zero Layout means firn.Default.
 	Layout firn.Layout
@@ -52,8 +52,8 @@ func NewServer(t testing.TB, o *Options) *Server {
 	return s
 }
 
-// Close stops the server before the end of the test, and cuts its connections. It
-// may be called more than once.
+// Close stops the server before the end of the test, and cuts its connections.
+// It may be called more than once.
 func (s *Server) Close() {
 	s.Handler.Close()
 	s.server.CloseClientConnections()
@@ -112,8 +112,8 @@ func (h *Handler) FailNext(n, status int) {
 	h.fail, h.status = n, status
 }
 
-// DropNext has the next n requests that would be answered take their IDs, and then
-// cuts the connection in the middle of the answer: the IDs are lost.
+// DropNext has the next n requests that would be answered take their IDs, and
+// then cuts the connection in the middle of the answer: the IDs are lost.
 func (h *Handler) DropNext(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,8 +127,8 @@ func (h *Handler) Delay(d time.Duration) {
 	h.delay = d
 }
 
-// RequireToken has requests without this bearer token refused, with status 401; ""
-// lifts that.
+// RequireToken has requests without this bearer token refused, with status 401;
+// "" lifts that.
 func (h *Handler) RequireToken(token string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -308,8 +308,8 @@ func (h *Handler) generator(name string) generator {
 	if ok {
 		return g
 	}
-	// Without the lock, as it calls the clock, which may panic. NewHandler has tried
-	// all that can be an error.
+	// Without the lock, as it calls the clock, which may panic. NewHandler has
+	// tried all that can be an error.
 	made, _ := h.newGenerator()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -338,7 +338,8 @@ func (h *Handler) newGenerator() (generator, error) {
 	return generatorOf(g, firn.Format.Append), err
 }
 
-// generatorOf is a source as a generator, with the function that writes its IDs.
+// generatorOf is a source as a generator, with the function that writes its
+// IDs.
 func generatorOf[I firn.AnyID[I]](source firn.SourceOf[I], appendID func(firn.Format, []byte, I) []byte) generator {
 	return func(ctx context.Context, n int) (batch, error) {
 		made, err := source.NextBatch(ctx, n)

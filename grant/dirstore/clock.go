@@ -10,9 +10,9 @@ import (
 var _ grant.Clock = (*Store)(nil)
 
 // Time returns the clock of this machine, which is that of all processes that
-// share the directory. So it differs from a member's only where that was given a
-// clock of its own (sequencer.Config.Now). It shows nothing about a machine whose
-// clock is wrong: there, members compare themselves with themselves.
+// share the directory. So it differs from a member's only where that was given
+// a clock of its own (sequencer.Config.Now). It shows nothing about a machine
+// whose clock is wrong: there, members compare themselves with themselves.
 //
 // It still serves: a member that finds old records at its start knows at once
 // that its clock is the store's, and need not watch whether others renew.

@@ -253,8 +253,8 @@ func (l *fileLock) open() error {
 	return err
 }
 
-// create makes the file, or opens the one that another has made meanwhile. Only a
-// file of its own making is given away.
+// create makes the file, or opens the one that another has made meanwhile. Only
+// a file of its own making is given away.
 func (l *fileLock) create() (*os.File, error) {
 	f, err := l.dir.root.OpenFile(l.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, l.dir.perm)
 	if errors.Is(err, fs.ErrExist) {

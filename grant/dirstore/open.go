@@ -41,8 +41,8 @@ type Options struct {
 //
 // All processes must be able to read and write the store's files. That is so
 // for processes of one user. For several users, make a directory that belongs
-// to a group they share, with mode 2770: the files are then the group's too. Files
-// that root makes in the directory of another user belong to that user.
+// to a group they share, with mode 2770: the files are then the group's too.
+// Files that root makes in the directory of another user belong to that user.
 func Open(path string, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)

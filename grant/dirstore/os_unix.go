@@ -36,10 +36,10 @@ func settle(root *os.Root, name string, perm fs.FileMode) error {
 	return errors.Join(f.Chmod(perm), f.Close())
 }
 
-// give makes a new file that of the directory's owner, if root has made it in the
-// directory of another user. Otherwise a single command of root's would lock that
-// user out of a record. A root that may not give files away, as in some containers,
-// keeps it.
+// give makes a new file that of the directory's owner, if root has made it in
+// the directory of another user. Otherwise a single command of root's would
+// lock that user out of a record. A root that may not give files away, as in
+// some containers, keeps it.
 func give(f *os.File, dir fs.FileInfo) {
 	if st, ok := dir.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && os.Geteuid() == 0 {
 		_ = f.Chown(int(st.Uid), int(st.Gid))

@@ -28,8 +28,8 @@ var (
 // A CAS that was applied is durable: it outlives a crash of the process, of the
 // system, and a loss of power, as far as the disk keeps what it has reported to
 // be written. Get and CAS are linearizable over all processes, List is so key
-// by key. A value that Get or List shows, or because of which CAS is refused, is
-// durable.
+// by key. A value that Get or List shows, or because of which CAS is refused,
+// is durable.
 //
 // A call waits for as long as its context allows while another process holds
 // the record's lock. A process that is killed leaves no lock; one that is

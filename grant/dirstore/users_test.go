@@ -25,8 +25,8 @@ const (
 	counters     = 200
 )
 
-// shared makes a directory that belongs to sharedGroup, with mode 2770, and beside
-// it a copy of this binary that the users may run.
+// shared makes a directory that belongs to sharedGroup, with mode 2770, and
+// beside it a copy of this binary that the users may run.
 func shared(t *testing.T) (dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -68,8 +68,9 @@ func asUser(t *testing.T, uid uint32, role, dir string) (out *bytes.Buffer, wait
 	return out, func() { _ = cmd.Wait() }
 }
 
-// shareStore is a role: it adds one to each of many counters. All processes come
-// to each at about the same time, so that they make its files at the same time.
+// shareStore is a role: it adds one to each of many counters. All processes
+// come to each at about the same time, so that they make its files at the same
+// time.
 func shareStore() error {
 	syscall.Umask(0o077) // the strictest
 	dir := os.Getenv("FIRN_DIRSTORE_DIR")
@@ -108,8 +109,8 @@ func shareStore() error {
 	return nil
 }
 
-// TestTwoUsers: two users share a directory that belongs to a group of both, with
-// mode 2770, whatever their umask is, and lose no write of each other's.
+// TestTwoUsers: two users share a directory that belongs to a group of both,
+// with mode 2770, whatever their umask is, and lose no write of each other's.
 func TestTwoUsers(t *testing.T) {
 	dir := shared(t)
 	var out []*bytes.Buffer
@@ -142,7 +143,8 @@ func TestTwoUsers(t *testing.T) {
 }
 
 // TestUnsharedLock finds a lock as a user leaves it who is killed before it is
-// given to the group. Others are refused; the next process of that user shares it.
+// given to the group. Others are refused; the next process of that user shares
+// it.
 func TestUnsharedLock(t *testing.T) {
 	dir := shared(t)
 	s := open(t, dir)

@@ -22,9 +22,9 @@ func size() (processes, bits int) {
 	return 1 << 11, 11
 }
 
-// plan is what a fleet goes through in these tests: all processes start at once, are
-// replaced one after the other in five minutes, and all at once; and the store is
-// away for a third of the window, and for longer than the window.
+// plan is what a fleet goes through in these tests: all processes start at
+// once, are replaced one after the other in five minutes, and all at once; and
+// the store is away for a third of the window, and for longer than the window.
 func usualPlan(processes, bits int, window time.Duration) plan {
 	return plan{
 		Seed: 1, Processes: processes, NodeBits: bits, Window: window, Skew: 20 * time.Millisecond, Store: etcd(),
@@ -81,8 +81,8 @@ func run(t *testing.T, what string, p plan) map[string]stepReport {
 	return steps
 }
 
-// TestFleet is what docs/scale.md says of fleets. There are twice as many node IDs
-// as processes.
+// TestFleet is what docs/scale.md says of fleets. There are twice as many node
+// IDs as processes.
 func TestFleet(t *testing.T) {
 	processes, bits := size()
 	t.Run("window of 60 s", func(t *testing.T) { testFleet(t, usualPlan(processes, bits+1, time.Minute)) })
@@ -91,8 +91,9 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestKubernetesFleet is a thousand processes on a Kubernetes API server, with its
-// usual window and with that of other stores. There are twice as many node IDs.
+// TestKubernetesFleet is a thousand processes on a Kubernetes API server, with
+// its usual window and with that of other stores. There are twice as many node
+// IDs.
 func TestKubernetesFleet(t *testing.T) {
 	for _, window := range []time.Duration{time.Minute, 10 * time.Minute} {
 		t.Run(fmt.Sprint("window of ", window), func(t *testing.T) {
@@ -106,27 +107,28 @@ func TestKubernetesFleet(t *testing.T) {
 func testFleet(t *testing.T, p plan) {
 	steps := run(t, fmt.Sprintf("%d numbers, window of %v", 1<<p.NodeBits, p.Window), p)
 
-	// 3N/W writes. A read of where the store is comes with each, and with each read of
-	// the configuration, of which there is one in 15 to 20 seconds.
+	// 3N/W writes. A read of where the store is comes with each, and with each
+	// read of the configuration, of which there is one in 15 to 20 seconds.
 	n := float64(p.Processes)
 	want := 3 * n / p.Window.Seconds()
 	if s := steps["running"]; math.Abs(s.Writes.Mean/want-1) > 0.05 || s.Reads.Mean < want+n/20 || s.Reads.Mean > want+2*n/15 || len(s.Waits) > 0 {
 		t.Errorf("running: %v; want %.0f writes and %.0f to %.0f reads in a second", s, want, want+n/20, want+2*n/15)
 	}
-	// Those who are replaced wait for some round trips, and hardly anybody is refused.
+	// Those who are replaced wait for some round trips, and hardly anybody is
+	// refused.
 	if s := steps["rollout"]; s.Wait(0.99) > time.Second || s.Count[readAll] > 0 || s.Count[refused] > p.Processes/100 {
 		t.Errorf("%v; want IDs within a second, and no lists", s)
 	}
-	// Everybody has at least 60 % of a window when an outage begins, but for who has
-	// just started to renew.
+	// Everybody has at least 60 % of a window when an outage begins, but for who
+	// has just started to renew.
 	if s := steps["short outage"]; len(s.Waits) > 0 {
 		t.Errorf("%d processes stood without IDs", len(s.Waits))
 	}
 	if s := steps["long outage"]; len(s.Waits) != p.Processes {
 		t.Errorf("%d processes stood without IDs in an outage that is longer than the window, want all", len(s.Waits))
 	}
-	// The tries of a process are at least half of the longest wait apart, so the peak
-	// is bounded; and so is it by what the store can do.
+	// The tries of a process are at least half of the longest wait apart, so the
+	// peak is bounded; and so is it by what the store can do.
 	most := min(float64(p.Processes)/2.5+2*want, 1/p.Store.Write.Seconds())
 	for _, name := range []string{"after the short one", "after the long one"} {
 		if s := steps[name]; s.Writes.Peak > most {
@@ -135,8 +137,8 @@ func testFleet(t *testing.T, p plan) {
 	}
 }
 
-// TestNoRoom: there are just as many numbers as processes, so that everybody looks for
-// a needle, and those who crash keep others out for a window.
+// TestNoRoom: there are just as many numbers as processes, so that everybody
+// looks for a needle, and those who crash keep others out for a window.
 func TestNoRoom(t *testing.T) {
 	processes, bits := 1<<9, 9
 	switch {

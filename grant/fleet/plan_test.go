@@ -8,8 +8,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A plan is what a fleet goes through: it starts, runs, and then goes through the
-// Steps. Fields that are zero mean what they say there.
+// A plan is what a fleet goes through: it starts, runs, and then goes through
+// the Steps. Fields that are zero mean what they say there.
 type plan struct {
 	Seed      uint64
 	Processes int
@@ -44,16 +44,17 @@ func etcd() pace {
 	}
 }
 
-// kubernetes is about the pace of an API server and its etcd on two shared cores,
-// where each key is a request, and a compare-and-swap two; see docs/scale.md.
+// kubernetes is about the pace of an API server and its etcd on two shared
+// cores, where each key is a request, and a compare-and-swap two; see
+// docs/scale.md.
 func kubernetes() pace {
 	return pace{
 		Way: 500 * time.Microsecond, Read: 350 * time.Microsecond, Key: 350 * time.Microsecond, Write: 1100 * time.Microsecond,
 	}
 }
 
-// A step is a part of a plan. Exactly one field beside Lasts is set; with none the
-// fleet just runs.
+// A step is a part of a plan. Exactly one field beside Lasts is set; with none
+// the fleet just runs.
 type step struct {
 	Name  string
 	Lasts time.Duration // and then until Settle is met

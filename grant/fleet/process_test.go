@@ -8,8 +8,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A process makes IDs, and does what a grant.Keeper does. It always wants IDs: it
-// makes one whenever anything happens to it.
+// A process makes IDs, and does what a grant.Keeper does. It always wants IDs:
+// it makes one whenever anything happens to it.
 type process struct {
 	place  int
 	m      *grant.Machine
@@ -50,8 +50,8 @@ func (w *world) clock(p *process) int64 { return begins + w.Now/1000 + p.offset 
 // mono is a clock that never goes back.
 func (w *world) mono() int64 { return w.Now/1000 + 1 }
 
-// start starts a process in a place of the fleet. first is called when it has made
-// its first ID; it may be nil.
+// start starts a process in a place of the fleet. first is called when it has
+// made its first ID; it may be nil.
 func (w *world) start(place int, first func()) {
 	p := &process{place: place, since: -1, asked: -lineageFor, first: first, grants: make(map[uint64]int64, 1)}
 	p.offset = (w.upTo(2*w.plan.Skew) - w.plan.Skew).Milliseconds()
@@ -62,8 +62,8 @@ func (w *world) start(place int, first func()) {
 	w.open(p)
 }
 
-// open is what sequencer.Open does first: it looks whether there is a sequencer. A
-// process that cannot do that begins again.
+// open is what sequencer.Open does first: it looks whether there is a
+// sequencer. A process that cannot do that begins again.
 func (w *world) open(p *process) {
 	w.request(p, grant.Action{Kind: grant.Get, Key: w.configKey}, false, w.Now+5_000_000, func(e grant.Event) {
 		switch {
@@ -89,7 +89,8 @@ func (w *world) crash(p *process) {
 	w.waited(p)
 }
 
-// stop gives a process's number back and ends it, at the latest after ten seconds.
+// stop gives a process's number back and ends it, at the latest after ten
+// seconds.
 func (w *world) stop(p *process, then func()) {
 	if p.gone {
 		then()
@@ -208,8 +209,9 @@ func (w *world) act(p *process, a grant.Action) {
 // lineageFor is that of a grant.Keeper, in µs.
 const lineageFor = 1_000_000
 
-// ask makes a request, as a grant.Keeper does it: the store is asked where it is
-// before a write, and before the configuration is read, unless that was just done.
+// ask makes a request, as a grant.Keeper does it: the store is asked where it
+// is before a write, and before the configuration is read, unless that was just
+// done.
 func (w *world) ask(p *process, a grant.Action) {
 	if a.Kind == grant.CAS && field(a.Next, `"state":`) == "held" {
 		p.claim = &claim{next: a.Next}
@@ -241,8 +243,8 @@ func (w *world) ask(p *process, a grant.Action) {
 	})
 }
 
-// begin takes a grant into use, and checks that it is one: written in the store by
-// this process, and not below the mark that it replaced.
+// begin takes a grant into use, and checks that it is one: written in the store
+// by this process, and not below the mark that it replaced.
 func (w *world) begin(p *process, a grant.Action) {
 	w.report.Acquired++
 	switch c := p.claim; {
@@ -285,8 +287,8 @@ func (w *world) hasUntil(p *process, until int64) {
 	}
 }
 
-// draw makes an ID and checks it. Where the window does not have it, the process
-// stands without, and asks for another one.
+// draw makes an ID and checks it. Where the window does not have it, the
+// process stands without, and asks for another one.
 func (w *world) draw(p *process) {
 	if p.gone || p.ending {
 		return

@@ -33,7 +33,8 @@ type mark struct {
 	spans []*span
 }
 
-// A span is what a process has made in one term, in ms, from lo on and below hi.
+// A span is what a process has made in one term, in ms, from lo on and below
+// hi.
 type span struct{ lo, hi int64 }
 
 var errRefused = fmt.Errorf("%w: fleet: the store is away", grant.ErrNotSent)

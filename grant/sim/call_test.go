@@ -56,7 +56,8 @@ type tools struct {
 	address    int
 }
 
-// retire keeps a generator that was sealed, as a program may: nothing comes of it.
+// retire keeps a generator that was sealed, as a program may: nothing comes of
+// it.
 func (p *member) retire() {
 	const most = 2
 	p.sealed = append(p.sealed, p.g)
@@ -66,8 +67,8 @@ func (p *member) retire() {
 	p.sealed, p.cursors = p.sealed[max(0, len(p.sealed)-most):], p.cursors[max(0, len(p.cursors)-most):]
 }
 
-// done is a context that is over: a call with it never waits. What a real one waits
-// for is an event here, and then it is made again.
+// done is a context that is over: a call with it never waits. What a real one
+// waits for is an event here, and then it is made again.
 var done = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -177,8 +178,8 @@ func (w *world) tried(ok bool) {
 	}
 }
 
-// waiting makes a call that may have to wait: for the clock, or for a window. It
-// gives up after some tries.
+// waiting makes a call that may have to wait: for the clock, or for a window.
+// It gives up after some tries.
 func (w *world) waiting(p *member, c call, tries int, try func(g *firn.Generator) error) {
 	err := error(firn.ErrGrantOver)
 	if p.g != nil {
@@ -264,7 +265,8 @@ func (w *world) fillSome(p *member) {
 	})
 }
 
-// useCursor makes IDs by a cursor, and tries those of generators that are sealed.
+// useCursor makes IDs by a cursor, and tries those of generators that are
+// sealed.
 func (w *world) useCursor(p *member) {
 	for i, c := range p.cursors {
 		if id, err := c.TryNext(); err == nil {
@@ -314,8 +316,8 @@ func (s source) NextBatch(_ context.Context, n int) (firn.Batch, error) {
 	return b, err
 }
 
-// usePrefetcher hands out IDs that were fetched, now or long ago, under this grant
-// or an earlier one.
+// usePrefetcher hands out IDs that were fetched, now or long ago, under this
+// grant or an earlier one.
 func (w *world) usePrefetcher(p *member) {
 	if p.prefetcher == nil || p.f != nil && p.fetchedOf != p.f {
 		p.prefetcher, p.fetchedOf = firn.NewPrefetcher(source{w: w, p: p}, int(w.upTo(50)), 0), p.f

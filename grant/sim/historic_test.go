@@ -11,17 +11,18 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A stage is a world in which nothing happens but what an incident's script says:
-// the machines, the generators, the store and the oracles are those of the runs.
+// A stage is a world in which nothing happens but what an incident's script
+// says: the machines, the generators, the store and the oracles are those of
+// the runs.
 type stage struct{ *world }
 
 // wrong says that the mistake of an incident is not one of package mutant: the
 // script makes it, where it is asked to.
 const wrong = mutant.None
 
-// incidents are what has given duplicates elsewhere, event by event. Each has the
-// mistake that was made there; with it the same script must be noticed, and so
-// every script can fail. sequencer.TestHistoric plays some of them with
+// incidents are what has given duplicates elsewhere, event by event. Each has
+// the mistake that was made there; with it the same script must be noticed, and
+// so every script can fail. sequencer.TestHistoric plays some of them with
 // goroutines, over what people use.
 var incidents = []struct {
 	name    string
@@ -46,7 +47,8 @@ var incidents = []struct {
 }
 
 // TestHistoric: what went wrong elsewhere does not go wrong here, and would be
-// noticed. Mistakes of package mutant need its tag: TestMutants runs this with it.
+// noticed. Mistakes of package mutant need its tag: TestMutants runs this with
+// it.
 func TestHistoric(t *testing.T) {
 	noticed := 0
 	for _, incident := range incidents {
@@ -134,8 +136,8 @@ func (s stage) sleep(d int64, connected ...*member) {
 	s.Now = end
 }
 
-// make makes up to n IDs, and tells how many there were. Where the window does not
-// allow one, the process asks for more.
+// make makes up to n IDs, and tells how many there were. Where the window does
+// not allow one, the process asks for more.
 func (s stage) make(p *member, n int) (made int) {
 	for made < n && s.Violation == "" {
 		if p.g == nil {
@@ -184,7 +186,8 @@ func (s stage) setup(ok bool, what string) {
 	}
 }
 
-// passOn waits until a process has the number that another one had, and IDs of it.
+// passOn waits until a process has the number that another one had, and IDs of
+// it.
 func (s stage) passOn(to *member) {
 	for range 100 {
 		if s.sleep(1000, to); s.holds(to) {
@@ -225,9 +228,10 @@ func (s stage) failOver() { s.restore() }
 // record is what the store has of number 0.
 func (s stage) record() string { return string(s.store.values[s.key(0)]) }
 
-// There the window of timestamps was written without asking who leads, so a leader
-// that had been replaced moved it. https://github.com/tikv/pd/issues/9157
-// Here a renewal compares the record's bytes, and the successor has changed them.
+// There the window of timestamps was written without asking who leads, so a
+// leader that had been replaced moved it.
+// https://github.com/tikv/pd/issues/9157 Here a renewal compares the record's
+// bytes, and the successor has changed them.
 func staleLeader(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -243,9 +247,10 @@ func staleLeader(s stage, _ bool) {
 	s.promise(made[0] == 0 && made[1] > 0, "one of the two has IDs")
 }
 
-// There a leader that was elected again went on with what it remembered of its first
-// term, below what was given out since. https://github.com/tikv/pd/issues/8836
-// Here a grant that is over is forgotten, and the next begins at the record's mark.
+// There a leader that was elected again went on with what it remembered of its
+// first term, below what was given out since.
+// https://github.com/tikv/pd/issues/8836 Here a grant that is over is
+// forgotten, and the next begins at the record's mark.
 func earlierTerm(s stage, _ bool) {
 	a, b := s.process(0, 0), s.process(0, 0)
 	s.settle(a)
@@ -261,9 +266,10 @@ func earlierTerm(s stage, _ bool) {
 	}
 }
 
-// There two tablets took themselves for the primary, each with a block of the sequence
-// in its memory. https://github.com/vitessio/vitess/issues/3116
-// Here the second gets nothing while the first may use its window, and begins above it.
+// There two tablets took themselves for the primary, each with a block of the
+// sequence in its memory. https://github.com/vitessio/vitess/issues/3116 Here
+// the second gets nothing while the first may use its window, and begins above
+// it.
 func twoPrimaries(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -282,9 +288,9 @@ func twoPrimaries(s stage, _ bool) {
 	s.promise(s.make(a, 100) == 100, "the first one's memory is good still")
 }
 
-// There two processes found the store empty, both wrote, and both went on as number 0
-// whatever had become of it (SnowflakeZookeeperHolder.init).
-// Here a claim is a compare-and-swap with nothing: the second is refused.
+// There two processes found the store empty, both wrote, and both went on as
+// number 0 whatever had become of it (SnowflakeZookeeperHolder.init). Here a
+// claim is a compare-and-swap with nothing: the second is refused.
 func firstStart(s stage, mistaken bool) {
 	a, b := s.process(0, 0), s.process(0, 0)
 	for _, p := range []*member{a, b} {
@@ -303,9 +309,10 @@ func firstStart(s stage, mistaken bool) {
 	s.promise(made[0] > 0 && made[1] == 0, "the first has the number")
 }
 
-// There the check of the registered clock threw, and what caught it took a number from
-// a local file and returned success (SnowflakeZookeeperHolder.init).
-// Here a claim whose result is not known is read, and it is another's.
+// There the check of the registered clock threw, and what caught it took a
+// number from a local file and returned success
+// (SnowflakeZookeeperHolder.init). Here a claim whose result is not known is
+// read, and it is another's.
 func swallowed(s stage, _ bool) {
 	a, b := s.process(0, 0), s.process(0, 0)
 	for a.waiting.Kind != grant.CAS {
@@ -318,9 +325,10 @@ func swallowed(s stage, _ bool) {
 	s.promise(made[0] == 0 && made[1] > 0, "who wrote first has the number")
 }
 
-// There the sequence began anew whenever the clock's tick was another, also an earlier
-// one: 30 of 80 IDs were made twice over a step of 2 ms (measured).
-// Here the word of a term only grows; a clock that is behind pulls nothing back.
+// There the sequence began anew whenever the clock's tick was another, also an
+// earlier one: 30 of 80 IDs were made twice over a step of 2 ms (measured).
+// Here the word of a term only grows; a clock that is behind pulls nothing
+// back.
 func clockBack(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -333,9 +341,9 @@ func clockBack(s stage, _ bool) {
 	}
 }
 
-// There close deletes the claim without looking whose it is, and so a third process
-// gets a number that the second has.
-// Here what is given back is compared too: an owner that was replaced leaves it alone.
+// There close deletes the claim without looking whose it is, and so a third
+// process gets a number that the second has. Here what is given back is
+// compared too: an owner that was replaced leaves it alone.
 func closeForeign(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -384,9 +392,9 @@ func splitBrain(s stage, _ bool) {
 	s.setup(joined != nil && s.holds(joined) && joined.t.node == b.t.node, "the number has passed on")
 }
 
-// There a generator knows the clock and nothing else, so that all of them, started anew
-// with the clock set back, make again what they made. hazelcast 17975, cockroach 13441
-// Here the records know what was used.
+// There a generator knows the clock and nothing else, so that all of them,
+// started anew with the clock set back, make again what they made. hazelcast
+// 17975, cockroach 13441 Here the records know what was used.
 func allRestart(s stage, _ bool) {
 	for _, behind := range []int64{0, 300, 700} {
 		var all []*member
@@ -407,9 +415,10 @@ func allRestart(s stage, _ bool) {
 	s.promise(s.busy(10_000, p)[0] == 0, "an hour back there are no IDs")
 }
 
-// There numbers belong to sessions, and nothing compares the clock with the session's
-// end when an ID is made. https://github.com/cockroachdb/cockroach/issues/90459
-// Here every slot is below its window's end, however late it is by other clocks.
+// There numbers belong to sessions, and nothing compares the clock with the
+// session's end when an ID is made.
+// https://github.com/cockroachdb/cockroach/issues/90459 Here every slot is
+// below its window's end, however late it is by other clocks.
 func sessionOver(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -423,8 +432,8 @@ func sessionOver(s stage, _ bool) {
 	s.promise(made == 300*16, "the first makes what is left of its window to the last slot, and no more")
 }
 
-// There a call that was refused, as the clock had gone back, had set the sequence to 0
-// already. https://github.com/twitter-archive/snowflake/issues/6
+// There a call that was refused, as the clock had gone back, had set the
+// sequence to 0 already. https://github.com/twitter-archive/snowflake/issues/6
 // Here a call that is refused leaves the word as it was.
 func sequenceReset(s stage, mistaken bool) {
 	a := s.process(0, 0)
@@ -440,9 +449,10 @@ func sequenceReset(s stage, mistaken bool) {
 	s.promise(s.make(a, 5) == 5, "in the same tick it goes on")
 }
 
-// There a host whose clock is up to 10 s behind is told to take another one's number:
-// the check of clocks allows that much (SnowflakeServer.sanityCheckPeers).
-// Here the number begins at its mark, for whoever has it next.
+// There a host whose clock is up to 10 s behind is told to take another one's
+// number: the check of clocks allows that much
+// (SnowflakeServer.sanityCheckPeers). Here the number begins at its mark, for
+// whoever has it next.
 func slowerClock(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -453,9 +463,10 @@ func slowerClock(s stage, _ bool) {
 	s.promise(s.busy(20_000, b)[0] > 0, "the next one has the number, and IDs")
 }
 
-// There the counter is behind when an asynchronous replica takes over, and the same
-// shard's number is used (icicle, README; so it is with any Redis).
-// Here the store is fenced: nothing begins before the end of what may have been granted.
+// There the counter is behind when an asynchronous replica takes over, and the
+// same shard's number is used (icicle, README; so it is with any Redis). Here
+// the store is fenced: nothing begins before the end of what may have been
+// granted.
 func staleReplica(s stage, _ bool) {
 	s.save()
 	a := s.process(0, 0)
@@ -470,9 +481,9 @@ func staleReplica(s stage, _ bool) {
 	s.promise(made[0]+made[1] > 0, "after the floor there are IDs again")
 }
 
-// The model's finding, of a restore where only a floor was set: an owner that had been
-// replaced finds its own record again, and renews it.
-// Here a fence gives every record new bytes.
+// The model's finding, of a restore where only a floor was set: an owner that
+// had been replaced finds its own record again, and renews it. Here a fence
+// gives every record new bytes.
 func replacedOwner(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -487,9 +498,9 @@ func replacedOwner(s stage, _ bool) {
 	s.promise(made[1] > 0, "the new owner has what is left of its window")
 }
 
-// There a store that was restored counts its revisions from where the backup was made,
-// and a comparison of revisions takes another content for the same. etcd 16028
-// Here contents are compared, and no two are equal.
+// There a store that was restored counts its revisions from where the backup
+// was made, and a comparison of revisions takes another content for the same.
+// etcd 16028 Here contents are compared, and no two are equal.
 func revisionsAgain(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)

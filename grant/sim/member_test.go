@@ -12,7 +12,8 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// member is a process, or the place of one: what starts after a crash is another.
+// member is a process, or the place of one: what starts after a crash is
+// another.
 type member struct {
 	id            int
 	pinned, upper bool       // may take one number; those of the upper part
@@ -22,8 +23,8 @@ type member struct {
 	process
 }
 
-// A process is what ends with a crash. Times are of the world, and never if there
-// was none.
+// A process is what ends with a crash. Times are of the world, and never if
+// there was none.
 type process struct {
 	life  int   // which one it is: what was for another does nothing
 	began int64 // when it did
@@ -162,8 +163,8 @@ func (w *world) loop(p *member) {
 	})
 }
 
-// alive runs do after a while, unless the process has ended by then. One that is
-// stopped does it when it continues.
+// alive runs do after a while, unless the process has ended by then. One that
+// is stopped does it when it continues.
 func (w *world) alive(p *member, d int64, do func()) {
 	life := p.life
 	w.After(d, func() {
@@ -447,8 +448,9 @@ func readsConfig(a grant.Action) bool {
 	return a.Key == configKey || slices.Contains(a.Keys, configKey)
 }
 
-// fine reports whether a member should have its IDs: it is attached, its clock is
-// right, and for a while nothing has come between it, its clock and the store.
+// fine reports whether a member should have its IDs: it is attached, its clock
+// is right, and for a while nothing has come between it, its clock and the
+// store.
 func (w *world) fine(p *member) bool {
 	const a = 20 * second
 	clock := w.clock(p)

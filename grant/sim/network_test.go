@@ -7,18 +7,18 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A network is where servers are, and what the store says of that: the records of
-// members, which outlive them. A server that has no node ID asks another one,
-// by the rules of server/forwarding: a hop names the member that it is for, and
-// the store, and whoever is not that member refuses it.
+// A network is where servers are, and what the store says of that: the records
+// of members, which outlive them. A server that has no node ID asks another
+// one, by the rules of server/forwarding: a hop names the member that it is
+// for, and the store, and whoever is not that member refuses it.
 type network struct {
 	hosts   []host  // by address
 	entries []entry // the records
 	last    int     // the last member
 }
 
-// A host is what answers at an address: a member, or a server of another store that
-// has a sequencer of the same name, or nothing.
+// A host is what answers at an address: a member, or a server of another store
+// that has a sequencer of the same name, or nothing.
 type host struct {
 	p       *member
 	life    int
@@ -66,7 +66,8 @@ func (w *world) announce(p *member) {
 	w.net.entries = append(w.net.entries, entry{p.self, p.address, w.Now})
 }
 
-// hangUp ends a process's server. A server of another store may come to be there.
+// hangUp ends a process's server. A server of another store may come to be
+// there.
 func (w *world) hangUp(p *member) {
 	if p.self == 0 {
 		return

@@ -76,8 +76,8 @@ func (w *world) insist(do func() error, then func(error)) {
 	again()
 }
 
-// empty has all members give their numbers back, and lets them go on a little later,
-// after a change perhaps.
+// empty has all members give their numbers back, and lets them go on a little
+// later, after a change perhaps.
 func (w *world) empty(f fault) {
 	for k, v := range w.store.values {
 		if strings.HasPrefix(k, prefix) && w.of(v).Until*ms > w.Now+2*w.window()+2*second {
@@ -172,8 +172,8 @@ func (w *world) attachAll() error {
 	return err
 }
 
-// attend looks after the sequencer: where the store went back, it is in a state that
-// no operator works on.
+// attend looks after the sequencer: where the store went back, it is in a state
+// that no operator works on.
 func (w *world) attend() {
 	w.After(minute, w.attend)
 	if s := w.store; w.operating > w.Now || w.unfenced || s.down > w.Now || s.standby != nil || s.old != nil {
@@ -253,8 +253,8 @@ func (w *world) disturbStore() {
 	}
 }
 
-// restore puts the backup in the store's place, and has it fenced. Clients are cut
-// off before, and come back after, or before if they will notice.
+// restore puts the backup in the store's place, and has it fenced. Clients are
+// cut off before, and come back after, or before if they will notice.
 func (w *world) restore() {
 	s := w.store
 	if w.unfenced || s.backup == nil {
@@ -304,8 +304,9 @@ func (w *world) restore() {
 	})
 }
 
-// allKnow reports whether all members will notice that the store is what it was:
-// where it says where it is in its history, and they have heard of a later time.
+// allKnow reports whether all members will notice that the store is what it
+// was: where it says where it is in its history, and they have heard of a later
+// time.
 func (w *world) allKnow(b *backup) bool {
 	for _, p := range w.members {
 		if p.m != nil && p.revision <= b.revision {

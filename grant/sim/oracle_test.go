@@ -13,8 +13,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// records is what the oracles know: what became of every write, and who has taken
-// and given what. None of it is known to the members.
+// records is what the oracles know: what became of every write, and who has
+// taken and given what. None of it is known to the members.
 type records struct {
 	numbers map[string]*number  // by key
 	written map[string]*written // every record that was wanted to be written, by its bytes
@@ -241,8 +241,8 @@ func floorDiv(a, b int64) int64 {
 	return a / b
 }
 
-// checkBegin checks that a grant that is about to be used is one: written in the
-// store by this member, and above the mark that it replaced.
+// checkBegin checks that a grant that is about to be used is one: written in
+// the store by this member, and above the mark that it replaced.
 func (w *world) checkBegin(p *member, a grant.Action) {
 	if p.asked == nil {
 		w.Fail("windows: member %d begins node %d and never asked for it", p.id, a.Node)
@@ -294,8 +294,8 @@ func (w *world) took(p *member, first, last firn.ID, count int) piece {
 	return x
 }
 
-// note notes what a member has taken, and sees that nobody else has taken anything
-// between what it takes in this term.
+// note notes what a member has taken, and sees that nobody else has taken
+// anything between what it takes in this term.
 func (w *world) note(p *member, x piece) {
 	t := p.t
 	lo, hi := x.begins(), x.ends()
@@ -351,9 +351,9 @@ func (w *world) mayRepeat(x piece) bool {
 	return x.n.excuses(t)
 }
 
-// checkFence checks that nothing that was granted before a fence ends above what
-// may be granted after it. Where the fence did not know the longest window, what
-// lies above may be granted again: members that hear of it stop.
+// checkFence checks that nothing that was granted before a fence ends above
+// what may be granted after it. Where the fence did not know the longest
+// window, what lies above may be granted again: members that hear of it stop.
 func (w *world) checkFence(knew bool) {
 	if w.wild || w.besieged {
 		return // it asks for clocks that are right
@@ -382,8 +382,8 @@ func (w *world) heard(p *member, a grant.Action, e grant.Event) {
 	}
 }
 
-// checkHeard checks that a member uses nothing above the floor of a fence of what
-// it held before, once it has heard of the fence or might have.
+// checkHeard checks that a member uses nothing above the floor of a fence of
+// what it held before, once it has heard of the fence or might have.
 func (w *world) checkHeard(p *member, x piece) {
 	cut := max(p.cut, p.stopped, p.shaky, w.store.down, w.stale)
 	switch above := func(floor int64) bool { return x.ends() > floor*ms }; {

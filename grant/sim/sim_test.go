@@ -20,9 +20,9 @@ import (
 
 var seedFlag = flag.Uint64("seed", 0, "run this seed alone (TestSeed)")
 
-// runs is how many runs of how many hours are made. With FIRN_SOAK=1 they take some
-// hours: two cores do 15 to 30 hours of the world in a second. With FIRN_SOAK=30m as
-// many are made as half an hour has time for.
+// runs is how many runs of how many hours are made. With FIRN_SOAK=1 they take
+// some hours: two cores do 15 to 30 hours of the world in a second. With
+// FIRN_SOAK=30m as many are made as half an hour has time for.
 func runs() (seeds uint64, hours int) {
 	if soakTime() > 0 {
 		return math.MaxUint64, 5
@@ -50,8 +50,8 @@ func soakTime() time.Duration {
 // inParallel calls do for the seeds 1 to n.
 func inParallel(n uint64, do func(seed uint64)) { inTime(n, 0, do) }
 
-// inTime calls do for the seeds 1 to n, and begins none after so long a time, which is
-// without end if it is 0. It returns how many there were.
+// inTime calls do for the seeds 1 to n, and begins none after so long a time,
+// which is without end if it is 0. It returns how many there were.
 func inTime(n uint64, limit time.Duration, do func(seed uint64)) (done uint64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run is small, and makes much garbage
 	seeds := make(chan uint64)
@@ -72,7 +72,8 @@ func inTime(n uint64, limit time.Duration, do func(seed uint64)) (done uint64) {
 	return done
 }
 
-// TestSimulator holds what docs/protocol.md promises against faults of all kinds.
+// TestSimulator holds what docs/protocol.md promises against faults of all
+// kinds.
 func TestSimulator(t *testing.T) {
 	seeds, hours := runs()
 	var mu sync.Mutex
@@ -172,8 +173,8 @@ func TestSeed(t *testing.T) {
 }
 
 // A mistake is one of package mutant: what it breaks, and the focus in which it
-// shows soon; without one it shows in any run. One that no simulation sees, as it
-// is made outside of the Machine, names the test that does.
+// shows soon; without one it shows in any run. One that no simulation sees, as
+// it is made outside of the Machine, names the test that does.
 type mistake struct {
 	breaks    string
 	focus     focus
@@ -182,11 +183,12 @@ type mistake struct {
 
 // mistakes are those of package mutant.
 //
-// Two are made on the generator's side of the simulator. "tick at until" moves the
-// limit by a tick, which is what a term does whose test is slot's tick <= until;
-// "slot across terms" composes a slot that was taken before anew. "target
-// unchecked", "lineage ignored" and "revision on read" are made in the simulator's
-// model of a server and of a Keeper, the latter two in the Keeper too.
+// Two are made on the generator's side of the simulator. "tick at until" moves
+// the limit by a tick, which is what a term does whose test is slot's tick <=
+// until; "slot across terms" composes a slot that was taken before anew.
+// "target unchecked", "lineage ignored" and "revision on read" are made in the
+// simulator's model of a server and of a Keeper, the latter two in the Keeper
+// too.
 var mistakes = map[mutant.Mutant]mistake{
 	mutant.StartAtClock:     {breaks: "lemma 2: from is the clock, not max(clock, mark, floor)"},
 	mutant.SealLate:         {breaks: "lemma 2: a release's mark is from before the seal", focus: focus{Faults: []fault{released, lateSeal}}},
@@ -297,9 +299,9 @@ func TestFocuses(t *testing.T) {
 	}
 }
 
-// TestMutants switches on one deliberate mistake at a time, and wants an oracle or
-// a test to notice it. Mistakes are compiled in with a tag, so it builds itself
-// with that. The table is in the output of go test -v.
+// TestMutants switches on one deliberate mistake at a time, and wants an oracle
+// or a test to notice it. Mistakes are compiled in with a tag, so it builds
+// itself with that. The table is in the output of go test -v.
 func TestMutants(t *testing.T) {
 	if mutant.Enabled {
 		testMutants(t)

@@ -2,8 +2,8 @@ package sim
 
 import "sort"
 
-// slots is a set of slots, as intervals in order that do not touch. Most of what is
-// added lies above all that is there.
+// slots is a set of slots, as intervals in order that do not touch. Most of
+// what is added lies above all that is there.
 type slots struct{ all []interval }
 
 type interval struct{ lo, hi uint64 }

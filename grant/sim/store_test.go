@@ -13,9 +13,9 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A store is the database. Where it has a standby, a write counts as applied when
-// the standby has it: a lag means that writes are visible at once and durable
-// later, or never, if the standby takes the primary's place.
+// A store is the database. Where it has a standby, a write counts as applied
+// when the standby has it: a lag means that writes are visible at once and
+// durable later, or never, if the standby takes the primary's place.
 type store struct {
 	w        *world
 	values   map[string][]byte

@@ -94,8 +94,8 @@ type shape struct {
 	clockOff int64 // by how much that is wrong
 }
 
-// A focus makes some faults frequent, and others close to each other, so that what
-// needs several of them happens soon. What must hold is the same.
+// A focus makes some faults frequent, and others close to each other, so that
+// what needs several of them happens soon. What must hold is the same.
 type focus struct {
 	Faults []fault // half of all are of these; none means that all are as frequent
 	Calls  []call  // half of all are of these

@@ -39,8 +39,8 @@ type Dialect struct {
 	// refused reports whether an error is an answer of the server that says for
 	// certain that a statement has changed nothing.
 	refused func(error) bool
-	// again reports whether an error is one that is refused only because others were
-	// at work at that moment, so that it may go well at the next try.
+	// again reports whether an error is one that is refused only because others
+	// were at work at that moment, so that it may go well at the next try.
 	again func(error) bool
 	// readOnly reports whether an error is one that is refused because the server
 	// takes no writes.
@@ -52,12 +52,12 @@ type Dialect struct {
 	// denied reports whether an error says that the user lacks a permission.
 	denied func(error) bool
 
-	// begin and commit are statements around one that reads or writes: they end what
-	// was left open on a connection, and commit what a CAS has changed, whatever the
-	// connection is set to. They may be empty.
+	// begin and commit are statements around one that reads or writes: they end
+	// what was left open on a connection, and commit what a CAS has changed,
+	// whatever the connection is set to. They may be empty.
 	begin, commit string
-	// settle returns, as {P} does, what the server is, and whether a CAS just made on
-	// this connection is committed. It is empty where commit sees to it.
+	// settle returns, as {P} does, what the server is, and whether a CAS just made
+	// on this connection is committed. It is empty where commit sees to it.
 	settle string
 
 	// warnings returns what the server has warned of in the last statement of a
@@ -67,8 +67,8 @@ type Dialect struct {
 	// schemas returns where the sessions of the user look for a table of this
 	// name and find one, in their order.
 	schemas func(ctx context.Context, db *sql.DB, name string) ([]string, error)
-	// elsewhere returns the other schemas of the database with a table of this name. It
-	// is nil where there is one only.
+	// elsewhere returns the other schemas of the database with a table of this
+	// name. It is nil where there is one only.
 	elsewhere func(ctx context.Context, db *sql.DB, name string) ([]string, error)
 	// checkTable returns what makes the table unfit.
 	checkTable func(ctx context.Context, db *sql.DB, schema, name string) error

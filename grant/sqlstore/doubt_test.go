@@ -12,7 +12,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// unknown fails the test unless a CAS has an unknown result, whose error has the words.
+// unknown fails the test unless a CAS has an unknown result, whose error has
+// the words.
 func unknown(t *testing.T, ok bool, err error, words string) {
 	t.Helper()
 	if ok || err == nil || errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), words) {
@@ -20,8 +21,8 @@ func unknown(t *testing.T, ok bool, err error, words string) {
 	}
 }
 
-// TestWarnings: a CAS that was applied with a warning is unknown, and one after it that
-// was applied without is not.
+// TestWarnings: a CAS that was applied with a warning is unknown, and one after
+// it that was applied without is not.
 func TestWarnings(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
@@ -56,8 +57,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestTimeline: a server that another was promoted in place of is not believed once the
-// other has been seen, and no CAS of it is known to be durable.
+// TestTimeline: a server that another was promoted in place of is not believed
+// once the other has been seen, and no CAS of it is known to be durable.
 func TestTimeline(t *testing.T) {
 	f := newFake()
 	s := f.store(t)
@@ -112,7 +113,8 @@ func TestSettle(t *testing.T) {
 	unknown(t, ok, err, "connection reset")
 }
 
-// TestWatch: what becomes dangerous is reported once, and so is its end; Close ends it.
+// TestWatch: what becomes dangerous is reported once, and so is its end; Close
+// ends it.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -163,8 +165,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestGaleraAlone: settings with which a part of a Galera cluster goes on alone are
-// found in the text that the server has for all of them.
+// TestGaleraAlone: settings with which a part of a Galera cluster goes on alone
+// are found in the text that the server has for all of them.
 func TestGaleraAlone(t *testing.T) {
 	const options = "base_host = 127.0.0.1; pc.announce_timeout = PT3S; pc.ignore_quorum = %s; pc.ignore_sb = %s; pc.npvo = false; "
 	for _, test := range []struct{ quorum, sb, want string }{

@@ -74,7 +74,8 @@ func (f *fake) ask(what string, apply func()) error {
 
 func (f *fake) Driver() driver.Driver { return nil }
 
-// A fakeConn is one connection. In a transaction it keeps what it replaced, to put it back.
+// A fakeConn is one connection. In a transaction it keeps what it replaced, to
+// put it back.
 type fakeConn struct {
 	f    *fake
 	inTx bool

@@ -10,14 +10,16 @@ import (
 	"time"
 )
 
-// MySQL is the dialect of MySQL 5.7 and MariaDB 10.3 and newer, with InnoDB. Number
-// returns the server's number of a driver's error, and 0 where it has none.
+// MySQL is the dialect of MySQL 5.7 and MariaDB 10.3 and newer, with InnoDB.
+// Number returns the server's number of a driver's error, and 0 where it has
+// none.
 //
-// Connections must commit each statement by itself: New refuses a database whose
-// sessions begin with autocommit = 0, so set it to 1 in the driver's options. A
-// connection that another user of the sql.DB has left inside a transaction, or with
-// autocommit off, does no harm: each call begins with ROLLBACK, and a CAS ends with
-// COMMIT. The user must not be one that may write to a server that is read_only.
+// Connections must commit each statement by itself: New refuses a database
+// whose sessions begin with autocommit = 0, so set it to 1 in the driver's
+// options. A connection that another user of the sql.DB has left inside a
+// transaction, or with autocommit off, does no harm: each call begins with
+// ROLLBACK, and a CAS ends with COMMIT. The user must not be one that may write
+// to a server that is read_only.
 func MySQL(number func(error) uint16) *Dialect {
 	return &Dialect{
 		name:      "MySQL",
@@ -67,8 +69,8 @@ func MySQL(number func(error) uint16) *Dialect {
 	}
 }
 
-// warningsMySQL returns what the last statement of a connection was warned of: a
-// value that was cut, for instance. Notes are no warnings.
+// warningsMySQL returns what the last statement of a connection was warned of:
+// a value that was cut, for instance. Notes are no warnings.
 func warningsMySQL(ctx context.Context, conn *sql.Conn) (found []string, err error) {
 	var n int
 	if err := conn.QueryRowContext(ctx, "SHOW COUNT(*) WARNINGS").Scan(&n); err != nil || n == 0 {
@@ -96,9 +98,9 @@ func warningsMySQL(ctx context.Context, conn *sql.Conn) (found []string, err err
 	return found, rows.Err()
 }
 
-// variablesMySQL returns those of some settings or figures that the server has, by
-// their names in lower case. What is GLOBAL VARIABLES, SESSION VARIABLES or GLOBAL
-// STATUS.
+// variablesMySQL returns those of some settings or figures that the server has,
+// by their names in lower case. What is GLOBAL VARIABLES, SESSION VARIABLES or
+// GLOBAL STATUS.
 func variablesMySQL(ctx context.Context, db *sql.DB, what string, names ...string) (map[string]string, error) {
 	rows, err := db.QueryContext(ctx, "SHOW "+what+" WHERE Variable_name IN ('"+strings.Join(names, "', '")+"')")
 	if err != nil {
@@ -116,7 +118,8 @@ func variablesMySQL(ctx context.Context, db *sql.DB, what string, names ...strin
 	return set, rows.Err()
 }
 
-// checkMySQL sees that what is executed is committed, and what is committed on disk.
+// checkMySQL sees that what is executed is committed, and what is committed on
+// disk.
 func checkMySQL(ctx context.Context, db *sql.DB) error {
 	session, err := variablesMySQL(ctx, db, "SESSION VARIABLES", "autocommit", "transaction_isolation", "tx_isolation", "sql_log_bin", "wsrep_on")
 	if err != nil {

@@ -11,19 +11,20 @@ import (
 	"time"
 )
 
-// settings makes the commit of a statement independent of how the session is set:
-// it is flushed to disk, it waits for the standbys that synchronous_standby_names has,
-// and the warning that it may not be replicated is sent. That holds for this
-// transaction only. PostgreSQL reads it when it commits, before it resets it. What the
-// session has is not to be relied on: behind a pooler such as PgBouncer it may be what
-// another client has set.
+// settings makes the commit of a statement independent of how the session is
+// set: it is flushed to disk, it waits for the standbys that
+// synchronous_standby_names has, and the warning that it may not be replicated
+// is sent. That holds for this transaction only. PostgreSQL reads it when it
+// commits, before it resets it. What the session has is not to be relied on:
+// behind a pooler such as PgBouncer it may be what another client has set.
 const settings = `(SELECT
 	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) AS flush,
 	set_config('client_min_messages', 'warning', true) AS warn) AS settings`
 
-// PostgreSQL is the dialect of PostgreSQL 11 and newer. The errors of its driver
-// must have a method SQLState() string, as those of pgx and of lib/pq do. A CAS
-// needs Options.Warnings to know that a wait for a standby was cut short.
+// PostgreSQL is the dialect of PostgreSQL 11 and newer. The errors of its
+// driver must have a method SQLState() string, as those of pgx and of lib/pq
+// do. A CAS needs Options.Warnings to know that a wait for a standby was cut
+// short.
 func PostgreSQL() *Dialect {
 	state := func(err error) string {
 		var e interface{ SQLState() string }
@@ -106,8 +107,8 @@ func schemasPostgreSQL(ctx context.Context, db *sql.DB, name string) ([]string, 
 		ORDER BY array_position(current_schemas(false), n.nspname)`, name)
 }
 
-// elsewherePostgreSQL finds tables of which the user may not even use the schema: the
-// catalog shows them all.
+// elsewherePostgreSQL finds tables of which the user may not even use the
+// schema: the catalog shows them all.
 func elsewherePostgreSQL(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 	return texts(ctx, db, `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
@@ -213,7 +214,8 @@ func wideText(kind string) bool {
 	return m[1] == "" || err == nil && n >= 256
 }
 
-// checkIndexesPostgreSQL sees that keys are unique, and that no other column is.
+// checkIndexesPostgreSQL sees that keys are unique, and that no other column
+// is.
 func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid int64) error {
 	rows, err := db.QueryContext(ctx, `SELECT c.relname::text,
 			i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnatts = 1
@@ -251,8 +253,8 @@ func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
 	var names, others string
 	var replicas int
-	// Anything that streams the log may count as a standby. A user without the role
-	// pg_monitor does not see sync_state.
+	// Anything that streams the log may count as a standby. A user without the
+	// role pg_monitor does not see sync_state.
 	err = db.QueryRowContext(ctx, `SELECT names,
 		(SELECT count(*) FROM pg_stat_replication) + (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical' AND NOT active),
 		(SELECT COALESCE(string_agg(DISTINCT COALESCE(r.application_name, 'a logical subscriber'), ', '), '')

@@ -35,11 +35,12 @@ var (
 	// ErrUnfit means that the database is set to forget what it has committed.
 	ErrUnfit = errors.New("sqlstore: the database would lose what is committed")
 
-	// ErrSchema means that the table does not keep keys and values as they are:
-	// it was made with other types, collations, indexes or triggers than Schema has.
+	// ErrSchema means that the table does not keep keys and values as they are: it
+	// was made with other types, collations, indexes or triggers than Schema has.
 	ErrSchema = errors.New("sqlstore: the table is not made as it must be")
 
-	// ErrDamaged means that the table was emptied, or has lost the row that names it.
+	// ErrDamaged means that the table was emptied, or has lost the row that names
+	// it.
 	ErrDamaged = errors.New("sqlstore: the table has lost rows")
 )
 
@@ -49,7 +50,8 @@ const DefaultTable = "firn_grants"
 // identityKey is the row that names the table. No key of a Store begins with !.
 const identityKey = "!identity"
 
-// page is how many rows a List fetches at once: 2 MB if all are as long as can be.
+// page is how many rows a List fetches at once: 2 MB if all are as long as can
+// be.
 const page = 512
 
 // maxKeys is how many keys GetMany asks for at once.
@@ -60,51 +62,54 @@ const checkEvery = 10 * time.Second
 
 // Options are what New can be told. The zero Options and nil mean the defaults.
 type Options struct {
-	// Table is the name of the table, with its schema and a dot before it if it is not
-	// in the user's own: DefaultTable if it is empty.
+	// Table is the name of the table, with its schema and a dot before it if it is
+	// not in the user's own: DefaultTable if it is empty.
 	Table string
 
-	// Create makes the table if it does not exist, and names it if it is empty. It is
-	// wrong if there should be a table: an empty one does not know which numbers are in
-	// use.
+	// Create makes the table if it does not exist, and names it if it is empty. It
+	// is wrong if there should be a table: an empty one does not know which
+	// numbers are in use.
 	Create bool
 
 	// CloseDB lets Close close the database too.
 	CloseDB bool
 
-	// Warnings takes the warnings that the server has sent on a driver's connection
-	// (as of sql.Conn.Raw) since it was last asked about this connection. A CAS asks
-	// before and after its statement, on a connection that it has to itself, and its
-	// result is unknown if there is one. Notices below a warning are not for it.
+	// Warnings takes the warnings that the server has sent on a driver's
+	// connection (as of sql.Conn.Raw) since it was last asked about this
+	// connection. A CAS asks before and after its statement, on a connection that
+	// it has to itself, and its result is unknown if there is one. Notices below a
+	// warning are not for it.
 	//
 	// PostgreSQL reports with a warning alone that a commit is on the primary and
 	// perhaps on no standby, because an administrator has cut the wait short. If
-	// Warnings is nil, such a CAS is taken for durable, and a failover to a standby
-	// may repeat IDs. MySQL needs no Warnings: it can be asked in SQL.
+	// Warnings is nil, such a CAS is taken for durable, and a failover to a
+	// standby may repeat IDs. MySQL needs no Warnings: it can be asked in SQL.
 	Warnings func(driverConn any) []string
 
-	// Warn is called with what Check finds, in New, and with what changes later, within
-	// CheckEvery, until Close. It is called by one goroutine at a time and must not
-	// call the Store. Nil means that the settings are not looked at.
+	// Warn is called with what Check finds, in New, and with what changes later,
+	// within CheckEvery, until Close. It is called by one goroutine at a time and
+	// must not call the Store. Nil means that the settings are not looked at.
 	Warn func(string)
 
-	// CheckEvery is how often the settings are looked at for Warn. Zero means 10 seconds.
+	// CheckEvery is how often the settings are looked at for Warn. Zero means 10
+	// seconds.
 	CheckEvery time.Duration
 }
 
-// A Store is a grant.Store in a table. It must be made by New. It is safe for use by
-// many goroutines at once, and any number of Stores of any number of processes may
-// use one table.
+// A Store is a grant.Store in a table. It must be made by New. It is safe for
+// use by many goroutines at once, and any number of Stores of any number of
+// processes may use one table.
 //
-// Get, List and Lineage are linearizable on one primary; List shows each key as it is
-// when its page of 512 keys is read. What they show may not be durable yet, see the
-// package's comment. A CAS is one statement that is committed before CAS returns, at
-// whatever isolation the session has: see CAS.
+// Get, List and Lineage are linearizable on one primary; List shows each key as
+// it is when its page of 512 keys is read. What they show may not be durable
+// yet, see the package's comment. A CAS is one statement that is committed
+// before CAS returns, at whatever isolation the session has: see CAS.
 //
-// Reads from a replica are an error that is ErrReplica; a CAS there is one that is
-// grant.ErrNotSent too. In PostgreSQL a primary counts as a replica once the Store has
-// used one that was promoted later. A call that finds a dead connection, or others in
-// the way, begins again for at most half a second or so, and never beyond its context.
+// Reads from a replica are an error that is ErrReplica; a CAS there is one that
+// is grant.ErrNotSent too. In PostgreSQL a primary counts as a replica once the
+// Store has used one that was promoted later. A call that finds a dead
+// connection, or others in the way, begins again for at most half a second or
+// so, and never beyond its context.
 type Store struct {
 	db    *sql.DB
 	d     *Dialect
@@ -139,10 +144,10 @@ func Schema(d *Dialect, table string) ([]string, error) {
 	}, nil
 }
 
-// New returns a Store over a database, once it has seen that the database is fit to
-// keep it, a primary that writes to disk what it commits, and that the table is as
-// Schema makes it. It tries the latter with rows that it takes back. The errors of a
-// database that cannot be reached are its driver's.
+// New returns a Store over a database, once it has seen that the database is
+// fit to keep it, a primary that writes to disk what it commits, and that the
+// table is as Schema makes it. It tries the latter with rows that it takes
+// back. The errors of a database that cannot be reached are its driver's.
 func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*Store, error) {
 	s := &Store{db: db, d: d}
 	if o != nil {
@@ -199,7 +204,8 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 	return ctx, func() { stop(); cancel() }, nil
 }
 
-// failed is what a call of the caller's context ctx that ended with err returns.
+// failed is what a call of the caller's context ctx that ended with err
+// returns.
 func failed(ctx context.Context, what string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("sqlstore: %s: %w: %w", what, cause, err)
@@ -208,12 +214,13 @@ func failed(ctx context.Context, what string, err error) error {
 }
 
 const (
-	// maxDead is how many connections of one call may be found dead, or at a server
-	// that is the primary no more: as many as are likely to be idle after a failover.
+	// maxDead is how many connections of one call may be found dead, or at a
+	// server that is the primary no more: as many as are likely to be idle after a
+	// failover.
 	maxDead = 3
 
-	// maxAgain is how often a call begins again because others were in the way. Each
-	// time one of them has gone on.
+	// maxAgain is how often a call begins again because others were in the way.
+	// Each time one of them has gone on.
 	maxAgain = 12
 )
 
@@ -232,16 +239,18 @@ func pause(ctx context.Context, n int) bool {
 	}
 }
 
-// discard takes a connection out of the pool: what it leads to is not what is wanted.
+// discard takes a connection out of the pool: what it leads to is not what is
+// wanted.
 func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = conn.Close()
 }
 
-// back gives a connection back to the pool after a call that ended with err. One
-// that has failed is not used again, unless it was because others were in the way:
-// it may have been left by another user in a state in which every call fails, with
-// tables locked for instance, and the pool hands out first what came back last.
+// back gives a connection back to the pool after a call that ended with err.
+// One that has failed is not used again, unless it was because others were in
+// the way: it may have been left by another user in a state in which every call
+// fails, with tables locked for instance, and the pool hands out first what
+// came back last.
 func (s *Store) back(conn *sql.Conn, err error) {
 	if err == nil || s.d.again(err) {
 		_ = conn.Close()
@@ -275,8 +284,8 @@ func (s *Store) begin(ctx context.Context, conn *sql.Conn) (err error) {
 	return err
 }
 
-// read runs f, which only reads, on a connection to the primary, and again where it
-// must. F returns what primary was when it had read.
+// read runs f, which only reads, on a connection to the primary, and again
+// where it must. F returns what primary was when it had read.
 func (s *Store) read(ctx context.Context, f func(*sql.Conn) (state int64, err error)) error {
 	for dead, again := 0, 0; ; {
 		conn, err := s.db.Conn(ctx)
@@ -340,15 +349,15 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 
 // CAS puts next in the place of old.
 //
-// It is sent on a connection that it has to itself, so that database/sql does not send
-// it again. It is sent again where the database has refused it only because others
-// were at work, as it does at the stricter isolations, for then nothing was applied.
-// Where the driver says that a connection was dead before anything was sent
-// (driver.ErrBadConn), it is sent on another; should that one be refused, the result is
-// unknown, for the driver may have been wrong.
+// It is sent on a connection that it has to itself, so that database/sql does
+// not send it again. It is sent again where the database has refused it only
+// because others were at work, as it does at the stricter isolations, for then
+// nothing was applied. Where the driver says that a connection was dead before
+// anything was sent (driver.ErrBadConn), it is sent on another; should that one
+// be refused, the result is unknown, for the driver may have been wrong.
 //
-// The result is unknown too if the server has applied it with a warning, and if the
-// server turns out to be one that was replaced by another.
+// The result is unknown too if the server has applied it with a warning, and if
+// the server turns out to be one that was replaced by another.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err
@@ -404,14 +413,14 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	}
 }
 
-// A doubtError is of a CAS that the server has answered, and that may be applied or
-// not, or not for good.
+// A doubtError is of a CAS that the server has answered, and that may be
+// applied or not, or not for good.
 type doubtError struct{ error }
 
 func (e *doubtError) Unwrap() error { return e.error }
 
-// send makes one try of a CAS on a connection, which it gives back. It returns how
-// many rows were changed for good.
+// send makes one try of a CAS on a connection, which it gives back. It returns
+// how many rows were changed for good.
 func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next []byte) (changed int64, err error) {
 	defer func() {
 		if err != nil && s.d.duplicate(err) {
@@ -477,7 +486,8 @@ func (s *Store) warnings(conn *sql.Conn) (found []string, err error) {
 // errOpen is of a CAS that was made inside a transaction.
 var errOpen = errors.New("it is not committed: the connection was left inside a transaction, by another user of the same sql.DB")
 
-// settle sees to it, on the connection of a CAS that was applied, that it counts.
+// settle sees to it, on the connection of a CAS that was applied, that it
+// counts.
 func (s *Store) settle(ctx context.Context, conn *sql.Conn) (warned []string, err error) {
 	if s.d.warnings != nil {
 		if warned, err = s.d.warnings(ctx, conn); err != nil {
@@ -503,8 +513,8 @@ func (s *Store) settle(ctx context.Context, conn *sql.Conn) (warned []string, er
 	return warned, s.stale(state)
 }
 
-// GetMany returns the values of all keys, of one moment for each 128 of them, and of a
-// later one for later keys.
+// GetMany returns the values of all keys, of one moment for each 128 of them,
+// and of a later one for later keys.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
@@ -607,7 +617,8 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	}
 }
 
-// Lineage returns the identity of the table, and how often its rows were written.
+// Lineage returns the identity of the table, and how often its rows were
+// written.
 func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -630,7 +641,8 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 	return string(name), revision, nil
 }
 
-// Time returns the time of the server's clock, to the resolution of the dialect.
+// Time returns the time of the server's clock, to the resolution of the
+// dialect.
 func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {

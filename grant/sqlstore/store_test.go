@@ -12,8 +12,8 @@ import (
 	"github.com/firnid/firn/grant/storetest"
 )
 
-// TestStore: the statements and what is made of their results, over a database that
-// is a map. Package stores of the server's module has the real ones.
+// TestStore: the statements and what is made of their results, over a database
+// that is a map. Package stores of the server's module has the real ones.
 func TestStore(t *testing.T) {
 	databases := make(map[grant.Store]*fake)
 	open := func(t *testing.T, f *fake) grant.Store {
@@ -26,8 +26,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// TestUnknown: what each kind of failure of a CAS is taken for, and whether it is
-// sent again.
+// TestUnknown: what each kind of failure of a CAS is taken for, and whether it
+// is sent again.
 func TestUnknown(t *testing.T) {
 	lost := errors.New("connection reset")
 	const (
@@ -222,7 +222,8 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestReads: they are done again where the connection was dead, or others in the way.
+// TestReads: they are done again where the connection was dead, or others in
+// the way.
 func TestReads(t *testing.T) {
 	for _, first := range []error{driver.ErrBadConn, fakeError("40001")} {
 		f := newFake()
@@ -329,8 +330,9 @@ func TestSharedDatabase(t *testing.T) {
 	}
 }
 
-// TestLeftOpen: a CAS on a connection that its last user has left inside a transaction
-// is not committed, and so not applied. The connection is not used again.
+// TestLeftOpen: a CAS on a connection that its last user has left inside a
+// transaction is not committed, and so not applied. The connection is not used
+// again.
 func TestLeftOpen(t *testing.T) {
 	f := newFake()
 	s := f.store(t)

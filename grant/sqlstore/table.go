@@ -109,9 +109,10 @@ func (s *Store) identify(ctx context.Context, create bool) error {
 	return err
 }
 
-// probe writes rows and reads them back, in a transaction that it rolls back. It
-// sees whatever changes keys or values on their way, of which checkTable knows
-// the usual causes only. A user who may not write is let in: reading does no harm.
+// probe writes rows and reads them back, in a transaction that it rolls back.
+// It sees whatever changes keys or values on their way, of which checkTable
+// knows the usual causes only. A user who may not write is let in: reading does
+// no harm.
 func (s *Store) probe(ctx context.Context) error {
 	var err error
 	for again := 1; ; again++ {

@@ -22,10 +22,10 @@ type memory struct {
 	alone  int64 // how many transactions did not wait for a replica
 }
 
-// Check returns what is dangerous about the database although it can be used, each in
-// a sentence: replicas that may lack what was committed when they are promoted, nodes
-// that may show what is old. What New refuses is not among it, unless it was changed
-// since.
+// Check returns what is dangerous about the database although it can be used,
+// each in a sentence: replicas that may lack what was committed when they are
+// promoted, nodes that may show what is old. What New refuses is not among it,
+// unless it was changed since.
 func (s *Store) Check(ctx context.Context) ([]string, error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *Store) look(ctx context.Context, m *memory) (found []finding, err error
 	return append(found, more...), err
 }
 
-// startWatch passes what is dangerous to Warn, and starts the goroutine that passes
-// on what changes. Close ends it.
+// startWatch passes what is dangerous to Warn, and starts the goroutine that
+// passes on what changes. Close ends it.
 func (s *Store) startWatch(ctx context.Context) error {
 	m := new(memory)
 	found, err := s.look(ctx, m)

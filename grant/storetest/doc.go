@@ -9,8 +9,8 @@
 // promise where a Store has them. Linearizable is there for tests of a store's
 // own, which stop and kill what is behind it.
 //
-// The suite cannot see whether a value outlives a loss of power, a failover or a
-// partition: that needs a test of its own for each store, and is what uniqueness
-// rests on. Replicated is the other side of it: a store for tests of what uses
-// stores, which loses in a failover what only a read has shown.
+// The suite cannot see whether a value outlives a loss of power, a failover or
+// a partition: that needs a test of its own for each store, and is what
+// uniqueness rests on. Replicated is the other side of it: a store for tests of
+// what uses stores, which loses in a failover what only a read has shown.
 package storetest

@@ -70,8 +70,8 @@ func testGetMany(t tb, su suite) {
 	notSent(t, "GetMany with a context that is done", err, context.Canceled)
 }
 
-// testGetManyInOrder reads keys together while they are written, each only after
-// those that follow it have the same.
+// testGetManyInOrder reads keys together while they are written, each only
+// after those that follow it have the same.
 func testGetManyInOrder(t tb, su suite) {
 	s := su.new(t)
 	m, ok := grant.As[grant.MultiGetter](s.Store)

@@ -19,8 +19,8 @@ import (
 // A CAS is visible at the primary at once. It returns true when the standby has
 // it too. While the standby is down, the CAS waits for its context, or for the
 // end of the wait, and its result is unknown: the value stays visible, and
-// Failover loses it. The Replicated itself is a client of the server that is the
-// primary; Old is one that still talks to the server that was replaced.
+// Failover loses it. The Replicated itself is a client of the server that is
+// the primary; Old is one that still talks to the server that was replaced.
 //
 // The zero Replicated is empty, has its standby, and is ready to use. It is
 // safe for use by many goroutines and must not be copied.

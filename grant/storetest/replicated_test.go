@@ -15,8 +15,8 @@ func TestReplicated(t *testing.T) {
 	RunWith(t, func(*testing.T) grant.Store { return new(Replicated) }, &Options{Time: 100 * time.Millisecond})
 }
 
-// TestReplicatedLoses: what was read is lost, what an applied CAS has settled is
-// not, and one server never shows another's writes.
+// TestReplicatedLoses: what was read is lost, what an applied CAS has settled
+// is not, and one server never shows another's writes.
 func TestReplicatedLoses(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -57,8 +57,8 @@ type testCase struct {
 	run  func(t tb, su suite)
 }
 
-// cases returns all tests of the suite. TestBrokenStores shows of each that some
-// broken store fails it.
+// cases returns all tests of the suite. TestBrokenStores shows of each that
+// some broken store fails it.
 func cases() []testCase {
 	return []testCase{
 		{"absent", testAbsent},

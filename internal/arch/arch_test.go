@@ -12,9 +12,9 @@ import (
 // here is what findings name as the place of the table and the exceptions.
 const here = "internal/arch/arch_test.go"
 
-// imports is the way imports run: firn ← grant ← sequencer ← service ← {protocols} ← server ←
-// cmd, grant ← {stores} ← server/stores, and firn ← client. Every package of the
-// repository has a line of its own.
+// imports is the way imports run: firn ← grant ← sequencer ← service ←
+// {protocols} ← server ← cmd, grant ← {stores} ← server/stores, and firn ←
+// client. Every package of the repository has a line of its own.
 //
 // A line lists packages of the repository only. What may be imported from
 // elsewhere is another rule: nothing, in the root module.
@@ -59,8 +59,8 @@ var imports = []importLine{
 	{pattern: "etcdstore", imports: []string{".", "grant"}, tests: []string{"grant/storetest", "sequencer"}},
 	{pattern: "kubestore", imports: []string{"grant"}, tests: []string{"grant/storetest", "kubestore/kubetest"}},
 	{pattern: "kubestore/kubetest"},
-	// The server. What protocols speak to is service; protocols are leaves, and none imports
-	// another. Package server assembles them.
+	// The server. What protocols speak to is service; protocols are leaves, and
+	// none imports another. Package server assembles them.
 	{
 		pattern: "server/service",
 		imports: []string{".", "grant", "sequencer", "server/auth", "server/config", "server/inspect", "server/members"},
@@ -183,8 +183,8 @@ func TestImports(t *testing.T) {
 	report(t, checkImports(repository(t), imports, here+" (imports)"))
 }
 
-// TestTable: each line is that of one package, and the table names no package that
-// does not exist.
+// TestTable: each line is that of one package, and the table names no package
+// that does not exist.
 func TestTable(t *testing.T) {
 	r := repository(t)
 	for i, line := range imports {

@@ -20,9 +20,10 @@ var update = flag.Bool("update", false, "write the golden file of exported names
 // the server has no promise but package server's.
 var published = []string{".", "etcdstore", "kubestore"}
 
-// TestExported compares the exported names of every public package with a golden
-// file. What is exported is a promise: a name that comes or goes shows up in the
-// change that does it. Methods that an embedded type promotes are names too.
+// TestExported compares the exported names of every public package with a
+// golden file. What is exported is a promise: a name that comes or goes shows
+// up in the change that does it. Methods that an embedded type promotes are
+// names too.
 //
 //	go test ./internal/arch -run TestExported -update
 func TestExported(t *testing.T) {
@@ -58,8 +59,8 @@ func difference(want, got string) (findings []string) {
 	return findings
 }
 
-// exported lists the exported names of all public packages of some modules, a line
-// each: constants, functions, types, fields, methods.
+// exported lists the exported names of all public packages of some modules, a
+// line each: constants, functions, types, fields, methods.
 func exported(r *repo, modules []string) string {
 	var b strings.Builder
 	c := &checker{repo: r, done: make(map[string]*types.Package)}
@@ -77,8 +78,8 @@ func (p *pkg) importPath() string {
 	return path.Join(p.module.path, strings.TrimPrefix(strings.TrimPrefix(p.dir, p.module.dir), "/"))
 }
 
-// A checker finds the types of the repository's packages from their source alone.
-// Packages of others are empty: what they promote is not seen.
+// A checker finds the types of the repository's packages from their source
+// alone. Packages of others are empty: what they promote is not seen.
 type checker struct {
 	repo *repo
 	done map[string]*types.Package
@@ -164,8 +165,8 @@ func membersOf(name string, t types.Type) (names []string) {
 	return names
 }
 
-// TestExportedSees checks that every kind of name is found, and one that an unexported
-// type promotes.
+// TestExportedSees checks that every kind of name is found, and one that an
+// unexported type promotes.
 func TestExportedSees(t *testing.T) {
 	r := tree(t, map[string]string{"m.go": `package m
 

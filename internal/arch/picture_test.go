@@ -24,8 +24,9 @@ var (
 	quotedWord   = regexp.MustCompile("`([^`]+)`")
 )
 
-// checkPicture finds what is wrong with a picture of packages: a line of it names packages,
-// which import those of lower lines only. Packages that only tests use are named below it.
+// checkPicture finds what is wrong with a picture of packages: a line of it
+// names packages, which import those of lower lines only. Packages that only
+// tests use are named below it.
 func checkPicture(r *repo, page string) (findings []string) {
 	find := func(format string, args ...any) {
 		findings = append(findings, "ARCHITECTURE.md: "+fmt.Sprintf(format, args...))
@@ -94,8 +95,8 @@ var fenced = regexp.MustCompile("(?s)```.*?```")
 // pathLike is what a page means as a file or a directory.
 var pathLike = regexp.MustCompile(`^([a-z0-9_.-]+/)*[a-z0-9_*-]+(\.(go|md|txt|json|pml|sh)|/)$|^[a-z0-9]+(/[a-z0-9]+)+$`)
 
-// names reports whether a word means a file, or a directory that it is in: by its path, or by
-// the end of it.
+// names reports whether a word means a file, or a directory that it is in: by
+// its path, or by the end of it.
 func names(word, file string) bool {
 	if !strings.Contains(word, ".") {
 		return strings.Contains("/"+file, "/"+strings.TrimSuffix(word, "/")+"/")

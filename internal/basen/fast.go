@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// This file has the texts that are written and read most, eight digits at a time:
-// a digit is a byte of a 64-bit number. What does not fit goes the general way, and
-// gives the same; TestQuickWays compares the two.
+// This file has the texts that are written and read most, eight digits at a
+// time: a digit is a byte of a 64-bit number. What does not fit goes the
+// general way, and gives the same; TestQuickWays compares the two.
 
 // ones times n has n in each byte.
 const ones = 0x01010101_01010101
@@ -45,7 +45,8 @@ func AppendDec(b []byte, v uint64) []byte {
 	return b[:n+t+16]
 }
 
-// dec8 returns the eight decimal digits of v < 10^8, the first in the lowest byte.
+// dec8 returns the eight decimal digits of v < 10^8, the first in the lowest
+// byte.
 func dec8(v uint64) uint64 {
 	// Four digits to a half, two to a quarter, one to a byte. The reciprocals are
 	// exact for what they divide.
@@ -83,8 +84,8 @@ func ParseDec(s []byte) (v uint64, ok bool) {
 // parseDec8 reads eight decimal digits, the first in the lowest byte.
 func parseDec8(x uint64) (v uint64, ok bool) {
 	d := x ^ '0'*ones
-	// A digit is 0 to 9 now, whatever else there was more: then 6 more is more than
-	// 15, or its upper half was set at once.
+	// A digit is 0 to 9 now, whatever else there was more: then 6 more is more
+	// than 15, or its upper half was set at once.
 	if (d+6*ones|d)&(0xf0*ones) != 0 {
 		return 0, false
 	}
@@ -93,8 +94,8 @@ func parseDec8(x uint64) (v uint64, ok bool) {
 	return (d&pair*(100+1e6<<32) + d>>16&pair*(1+1e4<<32)) >> 32, true
 }
 
-// AppendBase62 appends v in Boundary's base 62 to b: eleven digits if pad is set,
-// else as many as it needs.
+// AppendBase62 appends v in Boundary's base 62 to b: eleven digits if pad is
+// set, else as many as it needs.
 func AppendBase62(b []byte, v uint64, pad bool) []byte {
 	const n2, n4, n8 = 62 * 62, 62 * 62 * 62 * 62, 62 * 62 * 62 * 62 * 62 * 62 * 62 * 62
 	top := v / n8 // up to three digits
@@ -147,16 +148,17 @@ func split62(x uint64) uint64 {
 	return q | (x-q*62)<<8
 }
 
-// ascii62 turns digits into characters, eight at a time: behind 9 there are seven
-// others before A, and behind Z six before a.
+// ascii62 turns digits into characters, eight at a time: behind 9 there are
+// seven others before A, and behind Z six before a.
 func ascii62(d uint64) uint64 {
 	letters := (d + (128-10)*ones) >> 7 & ones
 	lower := (d + (128-36)*ones) >> 7 & ones
 	return d + '0'*ones + letters*7 + lower*6
 }
 
-// parse10 reads ten digits of a base of 57 to 62. What is no digit of the base has
-// a value of 255; in base 57 to 61 a value may be too large though it is less.
+// parse10 reads ten digits of a base of 57 to 62. What is no digit of the base
+// has a value of 255; in base 57 to 61 a value may be too large though it is
+// less.
 func (x Base) parse10(s *[10]byte) (v uint64, ok bool) {
 	a, n := x.values, x.radix.n
 	d0, d1, d2, d3, d4 := a[s[0]], a[s[1]], a[s[2]], a[s[3]], a[s[4]]
@@ -173,8 +175,8 @@ func (x Base) parse10(s *[10]byte) (v uint64, ok bool) {
 	return (p0*n4+p1*n2+p2)*n4 + p3*n2 + p4, true
 }
 
-// ParseBase62 reads a number in Boundary's base 62, as Base.Parse64 does, if it has
-// 10 or 11 digits: all others are the business of Parse64.
+// ParseBase62 reads a number in Boundary's base 62, as Base.Parse64 does, if it
+// has 10 or 11 digits: all others are the business of Parse64.
 func ParseBase62(s []byte) (v uint64, ok bool) {
 	const n2, n4 = 62 * 62, 62 * 62 * 62 * 62
 	const n10 = n4 * n4 * n2
@@ -245,8 +247,8 @@ func parseHex8(x uint64) (v uint64, ok bool) {
 	return (v | v>>16) & 0xffffffff, true
 }
 
-// ParseCrockford128 reads 26 digits in Crockford's base 32, as Parse128 does, but
-// takes no other number of digits.
+// ParseCrockford128 reads 26 digits in Crockford's base 32, as Parse128 does,
+// but takes no other number of digits.
 func ParseCrockford128(s []byte) (hi, lo uint64, ok bool) {
 	if len(s) != 26 {
 		return 0, 0, false

@@ -42,8 +42,8 @@ func slow(s []byte, x Base, width int) (hi, lo uint64, ok bool) {
 	return hi, lo, true
 }
 
-// TestQuickWays: the quick ways read and write what the plain ones do, also what is
-// nearly right.
+// TestQuickWays: the quick ways read and write what the plain ones do, also
+// what is nearly right.
 func TestQuickWays(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	near := []byte("0/:9@A[Z`a{z-GgFfIiLlOoUu1\x00\x7f\x80\xb0\xff")

@@ -83,7 +83,8 @@ var radices = [64]radix{
 
 const no = 0xff // not a digit
 
-// digits62 is the alphabet of Boundary's flake. It is in ASCII order, as the others are.
+// digits62 is the alphabet of Boundary's flake. It is in ASCII order, as the
+// others are.
 var digits62 = [64]byte{
 	'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
 	'G', 'H', 'I', 'J', 'K', 'L', 'M', 'N', 'O', 'P', 'Q', 'R', 'S', 'T', 'U', 'V',
@@ -96,7 +97,8 @@ var digitsLower = [64]byte{
 	'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
 }
 
-// digitsCrockford leaves out I, L, O and U: https://www.crockford.com/base32.html
+// digitsCrockford leaves out I, L, O and U:
+// https://www.crockford.com/base32.html
 var digitsCrockford = [64]byte{
 	'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
 	'G', 'H', 'J', 'K', 'M', 'N', 'P', 'Q', 'R', 'S', 'T', 'V', 'W', 'X', 'Y', 'Z',

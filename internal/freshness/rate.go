@@ -7,8 +7,8 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A sample is the counter just before and just after a reading of the clock, and
-// that reading's monotonic part.
+// A sample is the counter just before and just after a reading of the clock,
+// and that reading's monotonic part.
 type sample struct {
 	lo, hi uint64
 	at     time.Duration
@@ -37,8 +37,8 @@ func interval() time.Duration {
 // fastest is more counts in a nanosecond than any processor's counter makes.
 const fastest = 16
 
-// observe takes a sample and returns how much the counter counts at least in the
-// given time, or 0 if that is not known.
+// observe takes a sample and returns how much the counter counts at least in
+// the given time, or 0 if that is not known.
 func (r *rate) observe(s sample, span time.Duration) uint64 {
 	if mutant.On(mutant.RateBelieved) && r.sure {
 		return r.span
@@ -58,8 +58,8 @@ func (r *rate) observe(s sample, span time.Duration) uint64 {
 	return r.span
 }
 
-// compare compares a sample with the one before. What the counter says times scale
-// is what it counts in a span.
+// compare compares a sample with the one before. What the counter says times
+// scale is what it counts in a span.
 func (r *rate) compare(s sample, scale float64) {
 	// What it counted between the two readings lies between these.
 	low, high := float64(s.lo-r.from.hi)*scale, float64(s.hi-r.from.lo)*scale

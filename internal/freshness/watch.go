@@ -44,7 +44,8 @@ func (w *Watch) Init(span time.Duration) {
 	}
 }
 
-// InitCounter is Init with a counter of the caller's, which may say what it likes.
+// InitCounter is Init with a counter of the caller's, which may say what it
+// likes.
 func (w *Watch) InitCounter(span time.Duration, base time.Time, counter func() uint64) {
 	w.on, w.span, w.base, w.counter = true, span, base, counter
 }
@@ -79,9 +80,9 @@ func (w *Watch) End(l Look, now time.Time) Look {
 	return l
 }
 
-// Open opens the window for what lies below end, which the look at the clock has
-// allowed. The word that counts must have reached that clock already. It opens
-// none if another was opened since the look began.
+// Open opens the window for what lies below end, which the look at the clock
+// has allowed. The word that counts must have reached that clock already. It
+// opens none if another was opened since the look began.
 func (w *Watch) Open(v *Window, l Look, end uint64) {
 	if l.gen&1 != 0 || !w.gen.CompareAndSwap(l.gen, l.gen+1) {
 		return
@@ -115,8 +116,8 @@ type opening struct {
 }
 
 // End is the exclusive end of what may be used when Cycles says c, or 0 if the
-// reading is not fresh. It becomes part of its caller: Cycles cannot, and a call
-// of a call is noticed here.
+// reading is not fresh. It becomes part of its caller: Cycles cannot, and a
+// call of a call is noticed here.
 func (v *Window) End(c uint64) uint64 {
 	// The stamp before the others, see Open.
 	if fresh(c, v.cycles.stamp.Load(), v.cycles.span.Load()) {
@@ -134,8 +135,8 @@ func (v *Window) EndBy(w *Watch) uint64 {
 	return end
 }
 
-// Read is End by the counter of the watch, whichever it is, and the reading that
-// the window is of.
+// Read is End by the counter of the watch, whichever it is, and the reading
+// that the window is of.
 func (v *Window) Read(w *Watch) (Reading, uint64) {
 	if !w.on {
 		return Reading{}, 0
@@ -160,14 +161,15 @@ func (v *Window) opening(w *Watch) *opening {
 	return &v.cycles
 }
 
-// A Reading is one of the clock, to see whether it is still fresh. The zero value
-// never is. It is plain data.
+// A Reading is one of the clock, to see whether it is still fresh. The zero
+// value never is. It is plain data.
 type Reading struct {
 	stamp         uint64 // the counter just before it
 	cycles, other uint64 // the span by Cycles, or by the watch's own counter
 }
 
-// Fresh reports whether the reading is fresh when Cycles says c, if it is by that.
+// Fresh reports whether the reading is fresh when Cycles says c, if it is by
+// that.
 func (r *Reading) Fresh(c uint64) bool { return fresh(c, r.stamp, r.cycles) }
 
 // FreshBy is Fresh by the counter of the watch, where it has one of its own.

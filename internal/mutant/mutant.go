@@ -1,8 +1,8 @@
 // Package mutant names deliberate mistakes in the coordination protocol and in
 // internal/freshness. They exist to show that the proofs notice them: the tests
-// of grant/sim and of the generator are built with the tag firnmutant and switch
-// on one mistake at a time. Without the tag On is false for every mistake and the
-// compiler removes what it guards.
+// of grant/sim and of the generator are built with the tag firnmutant and
+// switch on one mistake at a time. Without the tag On is false for every
+// mistake and the compiler removes what it guards.
 package mutant
 
 // A Mutant is one deliberate mistake.
@@ -76,7 +76,8 @@ func (m Mutant) String() string {
 // All returns every mistake in the protocol.
 func All() []Mutant { return between(None, ofProtocol) }
 
-// Fresh returns every mistake in the test whether a reading of the clock is fresh.
+// Fresh returns every mistake in the test whether a reading of the clock is
+// fresh.
 func Fresh() []Mutant { return between(ofProtocol, count) }
 
 func between(after, before Mutant) (all []Mutant) {

@@ -1,7 +1,7 @@
-// Package simkit is the kernel of simulations: events one after the other in virtual
-// time, chance from a seed, and a hash of all that happened. A seed is a run: the
-// same seed does the same again, to the byte. There is no goroutine and no real time
-// in it.
+// Package simkit is the kernel of simulations: events one after the other in
+// virtual time, chance from a seed, and a hash of all that happened. A seed is
+// a run: the same seed does the same again, to the byte. There is no goroutine
+// and no real time in it.
 //
 // Packages grant/sim and grant/fleet are made with it. It is for tests.
 package simkit
@@ -35,8 +35,8 @@ func (w *World) Token() int {
 	return w.last
 }
 
-// At has something done at a time, or now if that has passed. What is due at the
-// same time is done in the order of the calls.
+// At has something done at a time, or now if that has passed. What is due at
+// the same time is done in the order of the calls.
 func (w *World) At(at int64, do func()) {
 	heap.Push(&w.queue, event{max(at, w.Now), w.Token(), do})
 }
@@ -44,8 +44,8 @@ func (w *World) At(at int64, do func()) {
 // After is At, d µs from now.
 func (w *World) After(d int64, do func()) { w.At(w.Now+d, do) }
 
-// Next does what is due next, unless that is after end. It reports whether there
-// was something.
+// Next does what is due next, unless that is after end. It reports whether
+// there was something.
 func (w *World) Next(end int64) bool {
 	if len(w.queue) == 0 || w.queue[0].at > end {
 		return false

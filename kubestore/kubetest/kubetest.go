@@ -411,8 +411,9 @@ func (c *Cluster) Token(namespace, account string) string {
 	return request.Status.Token
 }
 
-// Kubeconfig writes a kubeconfig for a namespace, and returns its path. An empty
-// token is the administrator's; an empty server is the API server's address.
+// Kubeconfig writes a kubeconfig for a namespace, and returns its path. An
+// empty token is the administrator's; an empty server is the API server's
+// address.
 func (c *Cluster) Kubeconfig(server, namespace, token string) string {
 	c.t.Helper()
 	if token == "" {

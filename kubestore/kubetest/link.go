@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A Link is a way to an API server that can be cut. Its methods are safe for use
-// by many goroutines at once.
+// A Link is a way to an API server that can be cut. Its methods are safe for
+// use by many goroutines at once.
 type Link struct {
 	// Address is where it listens, as HOST:PORT.
 	Address string

@@ -1,8 +1,8 @@
 // Package auth knows who may do what: tokens and certificates, with roles.
 //
-// A token is "firn_" and 43 characters of base62, of 256 random bits. Files hold only
-// its SHA-256, which is enough to know it and not to use it; as a token is random,
-// nothing slower than SHA-256 is needed.
+// A token is "firn_" and 43 characters of base62, of 256 random bits. Files
+// hold only its SHA-256, which is enough to know it and not to use it; as a
+// token is random, nothing slower than SHA-256 is needed.
 package auth
 
 import (
@@ -90,8 +90,9 @@ type subject struct {
 	name string
 }
 
-// defaultCreates is how many sequencers an entry may create by using them, if it does not
-// say: more than an application names, and too few to fill a server.
+// defaultCreates is how many sequencers an entry may create by using them, if
+// it does not say: more than an application names, and too few to fill a
+// server.
 const defaultCreates = 1000
 
 // maxCreates bounds what an entry may say: the names are remembered.
@@ -100,8 +101,8 @@ const maxCreates = 100_000
 // Ends reports whether the principal expires at some time.
 func (p *Principal) Ends() bool { return !p.expires.IsZero() }
 
-// May reports whether the principal may do something, with the sequencer that is named; ""
-// names none.
+// May reports whether the principal may do something, with the sequencer that
+// is named; "" names none.
 func (p *Principal) May(do Action, sequencer string) bool {
 	switch do {
 	case Take:
@@ -130,8 +131,8 @@ func (p *Principal) covers(sequencer string) bool {
 	return false
 }
 
-// A Set is all principals. It does not change, and is safe for use by many goroutines
-// at once.
+// A Set is all principals. It does not change, and is safe for use by many
+// goroutines at once.
 type Set struct {
 	all       []*Principal
 	byToken   map[[sha256.Size]byte]*Principal
@@ -139,8 +140,8 @@ type Set struct {
 	anyone    bool // with a verified certificate takes IDs
 }
 
-// anyCertificate lets everyone take IDs who has a verified certificate, and do nothing
-// else.
+// anyCertificate lets everyone take IDs who has a verified certificate, and do
+// nothing else.
 var anyCertificate = &Set{anyone: true}
 
 // add adds a principal.
@@ -156,15 +157,17 @@ func (s *Set) add(p *Principal) {
 	}
 }
 
-// Token returns who knows a token. It is found by its hash: how long that takes says
-// nothing about the tokens that are known, as nobody finds a token by a part of its hash.
+// Token returns who knows a token. It is found by its hash: how long that takes
+// says nothing about the tokens that are known, as nobody finds a token by a
+// part of its hash.
 func (s *Set) Token(token string, now time.Time) (*Principal, bool) {
 	return alive(s.byToken[sha256.Sum256([]byte(token))], now)
 }
 
-// Certificate returns whose certificate this is, which must have been verified. Each of
-// its names is compared with entries for names of that kind alone: what one authority
-// puts into a common name, another may take care of in a URI only.
+// Certificate returns whose certificate this is, which must have been verified.
+// Each of its names is compared with entries for names of that kind alone: what
+// one authority puts into a common name, another may take care of in a URI
+// only.
 func (s *Set) Certificate(c *x509.Certificate, now time.Time) (*Principal, bool) {
 	if s.anyone {
 		return certified(c), true
@@ -177,7 +180,8 @@ func (s *Set) Certificate(c *x509.Certificate, now time.Time) (*Principal, bool)
 	return nil, false
 }
 
-// subjectsOf are the names in a certificate, those that are most specific first.
+// subjectsOf are the names in a certificate, those that are most specific
+// first.
 func subjectsOf(c *x509.Certificate) iter.Seq[subject] {
 	return func(yield func(subject) bool) {
 		for _, u := range c.URIs {
@@ -219,7 +223,8 @@ func (s *Set) Len() int { return len(s.all) }
 // maxFile bounds a file of tokens.
 const maxFile = 4 << 20
 
-// maxFaults bounds what is said of one: what is no file of tokens has faults everywhere.
+// maxFaults bounds what is said of one: what is no file of tokens has faults
+// everywhere.
 const maxFaults = 50
 
 // Parse reads a file of tokens:
@@ -235,9 +240,9 @@ const maxFaults = 50
 //	    dns: ops.example.com                   # a name in a client's certificate: uri, dns or cn
 //	    role: admin
 //
-// A file that lets nobody in says so, with tokens: []; one that is empty is an error, as it
-// may have been cut off. All that is wrong is reported at once, with lines of the file that
-// is named.
+// A file that lets nobody in says so, with tokens: []; one that is empty is an
+// error, as it may have been cut off. All that is wrong is reported at once,
+// with lines of the file that is named.
 func Parse(data []byte, file string) (*Set, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: it has more than %d MiB", file, maxFile>>20)
@@ -414,8 +419,8 @@ func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Princip
 	return p, key
 }
 
-// A File is a Set that is read again when its file has changed. It must be made by
-// Open, and is safe for use by many goroutines at once.
+// A File is a Set that is read again when its file has changed. It must be made
+// by Open, and is safe for use by many goroutines at once.
 type File struct {
 	path string
 	set  atomic.Pointer[Set]
@@ -427,7 +432,8 @@ type File struct {
 	gone bool // it was said that the file cannot be read
 }
 
-// Open reads a file of tokens. warn is told in a sentence what others may do with it.
+// Open reads a file of tokens. warn is told in a sentence what others may do
+// with it.
 func Open(path string, warn func(string)) (*File, error) {
 	f := &File{path: path}
 	info, err := os.Stat(path)
@@ -445,9 +451,9 @@ func Open(path string, warn func(string)) (*File, error) {
 	return f, nil
 }
 
-// modeFault says what is wrong with the mode of a file of tokens, if anything. To read one is
-// no break-in, as nobody finds a token by its hash; but it says who may do what. Windows
-// has no such modes.
+// modeFault says what is wrong with the mode of a file of tokens, if anything.
+// To read one is no break-in, as nobody finds a token by its hash; but it says
+// who may do what. Windows has no such modes.
 func modeFault(path string, mode fs.FileMode) string {
 	switch mode = mode.Perm(); {
 	case runtime.GOOS == "windows":
@@ -462,9 +468,9 @@ func modeFault(path string, mode fs.FileMode) string {
 // Set is what the file said when it was read last.
 func (f *File) Set() *Set { return f.set.Load() }
 
-// Reload reads the file again if it has changed, and reports whether it has. After an
-// error all is as it was; changed is then true once for each change, and once where the
-// file is gone.
+// Reload reads the file again if it has changed, and reports whether it has.
+// After an error all is as it was; changed is then true once for each change,
+// and once where the file is gone.
 func (f *File) Reload() (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -479,8 +485,9 @@ func (f *File) Reload() (changed bool, err error) {
 	return f.load()
 }
 
-// coarse is how long a file's time may stand still while the file changes. What was read
-// sooner after it is compared itself, as one hash may have been put for another.
+// coarse is how long a file's time may stand still while the file changes. What
+// was read sooner after it is compared itself, as one hash may have been put
+// for another.
 const coarse = 3 * time.Second
 
 func (f *File) isGone() (first bool) {

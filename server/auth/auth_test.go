@@ -72,8 +72,8 @@ tokens:
 	if p := byCert(certificate(billingHash, "", "")); p != nil {
 		t.Errorf("a certificate that is named like a hash is %v", p.Name)
 	}
-	// A name is of one kind: an authority that lets clients choose their common name does
-	// not let them be a URI.
+	// A name is of one kind: an authority that lets clients choose their common
+	// name does not let them be a URI.
 	for _, c := range []*x509.Certificate{certificate("spiffe://example/billing", "", ""), certificate("", "ops.example", ""), certificate("", "", "ops.example")} {
 		if p := byCert(c); p != nil {
 			t.Errorf("the certificate with common name %q, DNS names %q and URIs %v is %v", c.Subject.CommonName, c.DNSNames, c.URIs, p.Name)
@@ -112,7 +112,8 @@ tokens:
 	}
 }
 
-// TestMayReadAll: who sees only some sequencers does not see what is about all of them.
+// TestMayReadAll: who sees only some sequencers does not see what is about all
+// of them.
 func TestMayReadAll(t *testing.T) {
 	for _, row := range []struct {
 		p    Principal
@@ -179,7 +180,8 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
-// TestFile: a changed file counts at the next Reload, and one that is wrong does not.
+// TestFile: a changed file counts at the next Reload, and one that is wrong
+// does not.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	first, firstHash := NewToken()
@@ -245,8 +247,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFileSameStamp: a token that is put for another counts, though the file has the
-// size and the time that it had.
+// TestFileSameStamp: a token that is put for another counts, though the file
+// has the size and the time that it had.
 func TestFileSameStamp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	_, hash := NewToken()

@@ -28,20 +28,20 @@ var (
 	ErrForbidden    = errors.New("permission denied: this token does not allow it")
 )
 
-// An Authorizer knows who may do what, over every protocol. It must be safe for use by
-// many goroutines at once.
+// An Authorizer knows who may do what, over every protocol. It must be safe for
+// use by many goroutines at once.
 type Authorizer interface {
-	// Allow returns nil if a client with these credentials may do something, with the
-	// sequencer that is named; "" names none. Otherwise the error matches ErrUnauthorized
-	// or ErrForbidden, or is a *PaceError for Create.
+	// Allow returns nil if a client with these credentials may do something, with
+	// the sequencer that is named; "" names none. Otherwise the error matches
+	// ErrUnauthorized or ErrForbidden, or is a *PaceError for Create.
 	Allow(c *Credentials, do Action, sequencer string) error
 }
 
-// Credentials are what a client shows of who it is. Who that is is remembered in them, so
-// that they are for one goroutine at a time.
+// Credentials are what a client shows of who it is. Who that is is remembered
+// in them, so that they are for one goroutine at a time.
 type Credentials struct {
-	// Token is what it has shown, and Given whether it has shown any: then its certificate
-	// does not count, also if the token is not known.
+	// Token is what it has shown, and Given whether it has shown any: then its
+	// certificate does not count, also if the token is not known.
 	Token string
 	Given bool
 
@@ -52,9 +52,9 @@ type Credentials struct {
 	p   *Principal
 }
 
-// FromHeader returns the credentials of a request with these values of Authorization: the
-// token is what follows Bearer. A header of another kind, or two of them, are an empty
-// token, which no client has.
+// FromHeader returns the credentials of a request with these values of
+// Authorization: the token is what follows Bearer. A header of another kind, or
+// two of them, are an empty token, which no client has.
 func FromHeader(values []string, state *tls.ConnectionState) *Credentials {
 	c := &Credentials{Given: len(values) > 0, TLS: state}
 	if len(values) != 1 {
@@ -66,8 +66,8 @@ func FromHeader(values []string, state *tls.ConnectionState) *Credentials {
 	return c
 }
 
-// who returns whose credentials these are. now is when, and trusted whether an authority
-// still signs for clients.
+// who returns whose credentials these are. now is when, and trusted whether an
+// authority still signs for clients.
 func (s *Set) who(c *Credentials, now time.Time, trusted func(*x509.Certificate) bool) (*Principal, bool) {
 	ofCertificate := !c.Given && c.TLS != nil && len(c.TLS.VerifiedChains) > 0
 	if ofCertificate && !holds(c.TLS.VerifiedChains, now, trusted) {
@@ -93,8 +93,9 @@ func (s *Set) who(c *Credentials, now time.Time, trusted func(*x509.Certificate)
 	return p, ok
 }
 
-// holds reports whether a chain that was verified at the handshake is still valid: a
-// connection can outlast a certificate, and the trust in its authority.
+// holds reports whether a chain that was verified at the handshake is still
+// valid: a connection can outlast a certificate, and the trust in its
+// authority.
 func holds(chains [][]*x509.Certificate, now time.Time, trusted func(*x509.Certificate) bool) bool {
 	for _, chain := range chains {
 		valid := len(chain) > 0 && trusted(chain[len(chain)-1])
@@ -108,9 +109,9 @@ func holds(chains [][]*x509.Certificate, now time.Time, trusted func(*x509.Certi
 	return false
 }
 
-// A Guard is the Authorizer of a server: it knows clients by the tokens and certificates of
-// a file, or by certificates alone. It must be made by NewGuard, and is safe for use by
-// many goroutines at once.
+// A Guard is the Authorizer of a server: it knows clients by the tokens and
+// certificates of a file, or by certificates alone. It must be made by
+// NewGuard, and is safe for use by many goroutines at once.
 type Guard struct {
 	set     func() *Set
 	trusted func(*x509.Certificate) bool
@@ -118,9 +119,10 @@ type Guard struct {
 	created creations
 }
 
-// NewGuard makes a Guard. Set returns the principals of the moment; nil means that everyone
-// with a verified certificate has the role generate. Trusted reports whether an authority
-// signs for clients at the moment; nil means that each does that did at the handshake.
+// NewGuard makes a Guard. Set returns the principals of the moment; nil means
+// that everyone with a verified certificate has the role generate. Trusted
+// reports whether an authority signs for clients at the moment; nil means that
+// each does that did at the handshake.
 func NewGuard(set func() *Set, trusted func(*x509.Certificate) bool) *Guard {
 	if set == nil {
 		set = func() *Set { return anyCertificate }
@@ -162,7 +164,8 @@ func (g *Guard) allow(p *Principal, do Action, sequencer string) error {
 	return nil
 }
 
-// As is an Authorizer of one principal that the Guard knows, whatever the credentials.
+// As is an Authorizer of one principal that the Guard knows, whatever the
+// credentials.
 func (g *Guard) As(p *Principal) Authorizer { return as{g, p} }
 
 type as struct {

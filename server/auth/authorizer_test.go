@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestWho: a client that shows a token is known by it or not at all, whatever its
-// certificate says.
+// TestWho: a client that shows a token is known by it or not at all, whatever
+// its certificate says.
 func TestWho(t *testing.T) {
 	token, hash := NewToken()
 	set, err := Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+hash+"}\n- {name: b, role: admin, cn: ops}\n"), "tokens")
@@ -54,14 +54,15 @@ func TestWho(t *testing.T) {
 	}
 }
 
-// certificateOf is a client's certificate with a common name, as a handshake leaves it.
+// certificateOf is a client's certificate with a common name, as a handshake
+// leaves it.
 func certificateOf(cn string, authority *x509.Certificate, until time.Time) *tls.ConnectionState {
 	leaf := &x509.Certificate{Subject: pkix.Name{CommonName: cn}, NotBefore: now.Add(-time.Hour), NotAfter: until}
 	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf, authority}}}
 }
 
-// TestCertificateEnds: a connection that is open does not keep a certificate that has
-// expired, or whose authority is no longer trusted.
+// TestCertificateEnds: a connection that is open does not keep a certificate
+// that has expired, or whose authority is no longer trusted.
 func TestCertificateEnds(t *testing.T) {
 	set, err := Parse([]byte("tokens:\n- {name: b, role: admin, cn: ops}\n"), "tokens")
 	if err != nil {
@@ -90,8 +91,8 @@ func TestCertificateEnds(t *testing.T) {
 	}
 }
 
-// TestCertificateAlone: without a file, a certificate lets its owner take IDs, and not
-// change or see anything.
+// TestCertificateAlone: without a file, a certificate lets its owner take IDs,
+// and not change or see anything.
 func TestCertificateAlone(t *testing.T) {
 	g := NewGuard(nil, nil)
 	g.now = func() time.Time { return now }
@@ -106,8 +107,8 @@ func TestCertificateAlone(t *testing.T) {
 	}
 }
 
-// TestCreate: an entry creates as many sequencers by using them as it may, at a pace, and
-// what others do is not its business.
+// TestCreate: an entry creates as many sequencers by using them as it may, at a
+// pace, and what others do is not its business.
 func TestCreate(t *testing.T) {
 	one, oneHash := NewToken()
 	none, noneHash := NewToken()

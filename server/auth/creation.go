@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// How fast a principal creates sequencers by using them: a burst is what a deployment
-// names at once, and the pace what a store with a disk bears beside its other work.
+// How fast a principal creates sequencers by using them: a burst is what a
+// deployment names at once, and the pace what a store with a disk bears beside
+// its other work.
 const (
 	createBurst = 50
 	createEvery = time.Second
@@ -24,8 +25,8 @@ func (e *PaceError) Error() string {
 	return fmt.Sprintf("this token creates sequencers faster than one every %v: retry in %v, or create them first (firn sequencer create)", createEvery, e.Wait.Round(time.Millisecond))
 }
 
-// creations are the sequencers that principals have created by using them, since the server
-// was started. The zero value is none.
+// creations are the sequencers that principals have created by using them,
+// since the server was started. The zero value is none.
 type creations struct {
 	mu sync.Mutex // guards what follows
 	by map[[identityLen]byte]*creation

@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-// Sessions are cookies that stand for principals, so that a browser sends a token once.
-// A cookie says who it is of and until when, and is signed: the server keeps only those
-// that were ended. It ends with its principal: see Principal. It must be made by
-// NewSessions, and is safe for use by many goroutines at once.
+// Sessions are cookies that stand for principals, so that a browser sends a
+// token once. A cookie says who it is of and until when, and is signed: the
+// server keeps only those that were ended. It ends with its principal: see
+// Principal. It must be made by NewSessions, and is safe for use by many
+// goroutines at once.
 //
 // What a browser sends with a cookie needs Origins.Check as well.
 type Sessions struct {
@@ -30,8 +31,9 @@ type Sessions struct {
 // minKey is the least length of a key for signatures.
 const minKey = 32
 
-// NewSessions makes Sessions of a length. A nil key means a random one, and so that
-// sessions end with the process; servers that share a key know each other's sessions.
+// NewSessions makes Sessions of a length. A nil key means a random one, and so
+// that sessions end with the process; servers that share a key know each
+// other's sessions.
 func NewSessions(key []byte, life time.Duration) (*Sessions, error) {
 	s := &Sessions{life: life}
 	if life < time.Second {
@@ -55,9 +57,9 @@ func NewSessions(key []byte, life time.Duration) (*Sessions, error) {
 //
 //	| until: 8 bytes, Unix seconds | random: 8 bytes | identity: 16 bytes | name | HMAC of all before: 32 bytes |
 //
-// and the identity is the beginning of the token's hash, or of that of the certificate's
-// name. It tells a principal from a later one of the same name. The random bytes tell its
-// sessions apart, so that each ends for itself.
+// and the identity is the beginning of the token's hash, or of that of the
+// certificate's name. It tells a principal from a later one of the same name.
+// The random bytes tell its sessions apart, so that each ends for itself.
 const (
 	untilLen    = 8
 	randomLen   = 8
@@ -66,8 +68,8 @@ const (
 	mostValue   = leastValue - 1 + 128
 )
 
-// The cookies' names. A browser takes one with __Host- over TLS only and from this host
-// only, so that no other server on a domain can set it.
+// The cookies' names. A browser takes one with __Host- over TLS only and from
+// this host only, so that no other server on a domain can set it.
 const (
 	secureName = "__Host-firn"
 	plainName  = "firn"
@@ -80,8 +82,9 @@ func cookieName(secure bool) string {
 	return plainName
 }
 
-// Cookie begins a session of a principal that has shown its token. secure says whether
-// the connection has TLS. The session ends when the principal expires, if not before.
+// Cookie begins a session of a principal that has shown its token. secure says
+// whether the connection has TLS. The session ends when the principal expires,
+// if not before.
 func (s *Sessions) Cookie(p *Principal, secure bool, now time.Time) *http.Cookie {
 	until := now.Add(s.life)
 	if p.Ends() && p.expires.Before(until) {
@@ -100,13 +103,14 @@ func (s *Sessions) Cookie(p *Principal, secure bool, now time.Time) *http.Cookie
 	return newCookie(base64.RawURLEncoding.EncodeToString(b), age, secure)
 }
 
-// maxEnded is how many sessions are remembered that were ended before their time. A
-// principal would have to sign in and out as often within the life of a session.
+// maxEnded is how many sessions are remembered that were ended before their
+// time. A principal would have to sign in and out as often within the life of a
+// session.
 const maxEnded = 100_000
 
-// End ends the sessions that a request has the cookies of, wherever else these are, and
-// returns a cookie that removes them from the browser. Other sessions of the principal
-// remain: to end these, take its token out of the file.
+// End ends the sessions that a request has the cookies of, wherever else these
+// are, and returns a cookie that removes them from the browser. Other sessions
+// of the principal remain: to end these, take its token out of the file.
 func (s *Sessions) End(r *http.Request, set *Set, secure bool, now time.Time) *http.Cookie {
 	for _, c := range r.CookiesNamed(cookieName(secure)) {
 		if _, ok := s.principal(c.Value, set, secure, now); ok {
@@ -148,9 +152,9 @@ func newCookie(value string, age int, secure bool) *http.Cookie {
 	}
 }
 
-// Principal returns whose session a request is of. The principal is looked up in the set:
-// one that was taken out, has expired or has another token has no session any more, and
-// its role is what the set says now.
+// Principal returns whose session a request is of. The principal is looked up
+// in the set: one that was taken out, has expired or has another token has no
+// session any more, and its role is what the set says now.
 func (s *Sessions) Principal(r *http.Request, set *Set, secure bool, now time.Time) (*Principal, bool) {
 	for _, c := range r.CookiesNamed(cookieName(secure)) {
 		if p, ok := s.principal(c.Value, set, secure, now); ok {
@@ -188,8 +192,8 @@ func (s *Sessions) principal(value string, set *Set, secure bool, now time.Time)
 	return nil, false
 }
 
-// sign covers whether the session is of TLS, so that what was seen without it is of no
-// use with it.
+// sign covers whether the session is of TLS, so that what was seen without it
+// is of no use with it.
 func (s *Sessions) sign(b []byte, secure bool) (sum [sha256.Size]byte) {
 	s.mu.Lock()
 	key := s.key

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// sessionSet is a set of billing, which ends in 30 minutes, and ops, by a certificate.
+// sessionSet is a set of billing, which ends in 30 minutes, and ops, by a
+// certificate.
 func sessionSet(t *testing.T, role, hash string) *Set {
 	t.Helper()
 	s, err := Parse([]byte("tokens:\n- {name: billing, role: "+role+", sha256: "+hash+", expires: 2026-11-21T00:30:00Z}\n- {name: ops, role: admin, cn: ops.example}"), "f")
@@ -99,8 +100,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSessionEnds: a session that was ended is of no use to anyone who has copied its
-// cookie, and the other sessions of the principal continue.
+// TestSessionEnds: a session that was ended is of no use to anyone who has
+// copied its cookie, and the other sessions of the principal continue.
 func TestSessionEnds(t *testing.T) {
 	token, hash := NewToken()
 	set := sessionSet(t, "read", hash)

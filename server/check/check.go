@@ -1,7 +1,9 @@
-// Package check finds out exactly whether a stream of IDs has duplicates, and how it is
-// ordered. It sorts the stream outside of what is in order already, which costs no memory.
+// Package check finds out exactly whether a stream of IDs has duplicates, and
+// how it is ordered. It sorts the stream outside of what is in order already,
+// which costs no memory.
 //
-// It compares numbers, and needs no layout. Package inspect says what a single ID is.
+// It compares numbers, and needs no layout. Package inspect says what a single
+// ID is.
 package check
 
 import (
@@ -20,24 +22,28 @@ import (
 // MaxBits is how many bits an ID can have.
 const MaxBits = 128
 
-// Options say how IDs are read. The zero value of a field means what the field says.
+// Options say how IDs are read. The zero value of a field means what the field
+// says.
 type Options struct {
-	// Layout is that of the IDs, for their times; the zero Layout means that it is unknown.
+	// Layout is that of the IDs, for their times; the zero Layout means that it is
+	// unknown.
 	Layout firn.Layout
 
-	// From is how the IDs are written. If it is automatic, the first ID that can be read
-	// says how.
+	// From is how the IDs are written. If it is automatic, the first ID that can
+	// be read says how.
 	From inspect.Encoding
 
-	// Bits is how many bits the IDs have: 64, 96 or 128; 0 means what their text says.
+	// Bits is how many bits the IDs have: 64, 96 or 128; 0 means what their text
+	// says.
 	Bits int
 
-	// Memory is how many bytes sorting may take. IDs that strictly increase take none.
+	// Memory is how many bytes sorting may take. IDs that strictly increase take
+	// none.
 	Memory uint64
 }
 
-// A Report is what a Checker has found out. The text of an ID is as in the stream. A place
-// is how many IDs came before.
+// A Report is what a Checker has found out. The text of an ID is as in the
+// stream. A place is how many IDs came before.
 type Report struct {
 	Count      uint64
 	Duplicates uint64      // IDs that came before already
@@ -46,14 +52,15 @@ type Report struct {
 	Increasing bool        // strictly, from the first ID to the last
 	Min, Max   string      // "" if there is no ID
 
-	// K is the largest distance of an ID from its sorted position, Furthest that ID, and
-	// Place its place.
+	// K is the largest distance of an ID from its sorted position, Furthest that
+	// ID, and Place its place.
 	K        uint64
 	Furthest string
 	Place    uint64
 
-	// Lateness is the most that an ID came after one with a greater time, in its own time,
-	// and Latest that ID. First and Last are times, if Times is set. They need a layout.
+	// Lateness is the most that an ID came after one with a greater time, in its
+	// own time, and Latest that ID. First and Last are times, if Times is set.
+	// They need a layout.
 	Lateness    time.Duration
 	Latest      string
 	Times       bool
@@ -74,7 +81,8 @@ type Duplicate struct {
 	Known bool
 }
 
-// A ForeignID is an ID that is not of the layout, with the reason if there is one.
+// A ForeignID is an ID that is not of the layout, with the reason if there is
+// one.
 type ForeignID struct {
 	ID    string
 	Place uint64
@@ -98,8 +106,8 @@ func (e *WideError) Error() string {
 	return fmt.Sprintf("%s is an ID of %d bits: check reads those of up to %d", inspect.Quote(e.Text), e.Bits, MaxBits)
 }
 
-// A Checker reads a stream of IDs. It is for one goroutine, must be made by New, and ends
-// with Close.
+// A Checker reads a stream of IDs. It is for one goroutine, must be made by
+// New, and ends with Close.
 type Checker struct {
 	layout firn.Layout
 	from   inspect.Encoding
@@ -144,8 +152,9 @@ func (c *Checker) Memory() uint64 { return c.order.used }
 // Close frees what the Checker has taken.
 func (c *Checker) Close() error { return c.order.close() }
 
-// AddText adds the next ID as a text. After an *IDError the next one can be added; any other
-// error ends the check, such as a *MemoryError or an *inspect.AmbiguousError.
+// AddText adds the next ID as a text. After an *IDError the next one can be
+// added; any other error ends the check, such as a *MemoryError or an
+// *inspect.AmbiguousError.
 func (c *Checker) AddText(text string) error {
 	if c.from.IsAuto() {
 		b, e, err := inspect.Decode(text, c.from, c.bits)
@@ -177,8 +186,8 @@ func keyOf(b []byte) key {
 	return key{binary.BigEndian.Uint64(wide[:8]), binary.BigEndian.Uint64(wide[8:])}
 }
 
-// Report is what was found out about the whole stream. Nothing is added after it. tick is
-// called now and then with how many IDs are sorted.
+// Report is what was found out about the whole stream. Nothing is added after
+// it. tick is called now and then with how many IDs are sorted.
 func (c *Checker) Report(ctx context.Context, tick func(done uint64)) (Report, error) {
 	f, err := c.order.find(ctx, func(done uint64) error { tick(done); return nil })
 	if err != nil {

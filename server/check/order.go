@@ -91,8 +91,9 @@ func (c *chunkOfKeys) placeOf(i int) uint64 {
 	return c.base + uint64(c.place[i])
 }
 
-// A MemoryError says that a stream needs more memory than Options.Memory. It counts the
-// IDs of the stream so far, and of these the ones after the first that was not in order.
+// A MemoryError says that a stream needs more memory than Options.Memory. It
+// counts the IDs of the stream so far, and of these the ones after the first
+// that was not in order.
 type MemoryError struct{ Limit, Count, Unordered uint64 }
 
 func (e *MemoryError) Error() string {

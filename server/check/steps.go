@@ -12,8 +12,8 @@ import (
 	"runtime"
 )
 
-// A FileError says that the temporary file could not be written. Its directory is that of
-// os.TempDir.
+// A FileError says that the temporary file could not be written. Its directory
+// is that of os.TempDir.
 type FileError struct{ Err error }
 
 func (e *FileError) Error() string { return "note the order of the IDs: " + e.Err.Error() }

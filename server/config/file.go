@@ -22,8 +22,8 @@ type Setting struct {
 	Line   int      // in the file
 }
 
-// A Template is how sequencers of a name, or of a pattern of names, are created and
-// used.
+// A Template is how sequencers of a name, or of a pattern of names, are created
+// and used.
 type Template struct {
 	Pattern  string
 	Layout   firn.Layout    // zero if none is given
@@ -76,9 +76,10 @@ func (f *Faults) Unwrap() []error {
 // maxFile bounds a file.
 const maxFile = 4 << 20
 
-// Parse reads a firn.yaml: a mapping of the keys that are known, which may be nested as
-// their paths are, and sequencers with templates. All that is wrong is reported at once,
-// each with the file's name and the line: the error is *Faults, unless it is no YAML.
+// Parse reads a firn.yaml: a mapping of the keys that are known, which may be
+// nested as their paths are, and sequencers with templates. All that is wrong
+// is reported at once, each with the file's name and the line: the error is
+// *Faults, unless it is no YAML.
 func Parse(data []byte, name string, known []string) (*File, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: it has more than %d MiB", name, maxFile>>20)
@@ -266,9 +267,9 @@ func beyond(node uint64, l firn.Layout) string {
 	return fmt.Sprintf("%d is more than %d, the last node of layout %s", node, l.MaxNode(), l)
 }
 
-// Check finds templates that no sequencer can be created with, where usual has what counts
-// for what they do not say: its Layout, MaxAhead and node IDs. A zero Layout there is one
-// that is not known.
+// Check finds templates that no sequencer can be created with, where usual has
+// what counts for what they do not say: its Layout, MaxAhead and node IDs. A
+// zero Layout there is one that is not known.
 func (f *File) Check(usual Template, now time.Time) (all []*Fault) {
 	for _, t := range f.Templates {
 		fault := func(key, format string, args ...any) {
@@ -338,8 +339,9 @@ func ParseNodes(text string) (lo, hi uint64, err error) {
 	return lo, hi, nil
 }
 
-// Template returns what serves a name: the template of the name, or of the pattern that
-// fits best (see Match), or the default. Without any of these it is the zero Template.
+// Template returns what serves a name: the template of the name, or of the
+// pattern that fits best (see Match), or the default. Without any of these it
+// is the zero Template.
 func (f *File) Template(name string) (Template, error) {
 	patterns := make([]string, 0, len(f.Templates))
 	for _, t := range f.Templates {

@@ -93,8 +93,8 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
-// TestCheck: templates that nothing can be created with are found, with what counts where
-// they say nothing, and also in a file that has other faults.
+// TestCheck: templates that nothing can be created with are found, with what
+// counts where they say nothing, and also in a file that has other faults.
 func TestCheck(t *testing.T) {
 	wide := Template{Layout: firn.MustParseLayout("hazelcast")}
 	long := 5 * time.Second
@@ -136,7 +136,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckUnknown: where the usual layout is not known, only what goes with none is wrong.
+// TestCheckUnknown: where the usual layout is not known, only what goes with
+// none is wrong.
 func TestCheckUnknown(t *testing.T) {
 	f, err := Parse([]byte("sequencers:\n  a: {nodes: 0..99999}\n  b: {window: 99ms}\n  c: {window: 1s}\n  d: {layout: default}"), "f", known)
 	if err != nil {

@@ -11,12 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// faultLine is a fault with its place; faults of YAML itself say the line in their own way.
+// faultLine is a fault with its place; faults of YAML itself say the line in
+// their own way.
 var faultLine = regexp.MustCompile(`^f:([0-9]+): .`)
 
-// FuzzFaults: what a file says is either all understood or all refused. What was understood
-// is there once, with its line, and says the same when it is written again; what was refused
-// has its line; and an unknown key anywhere is always a fault.
+// FuzzFaults: what a file says is either all understood or all refused. What
+// was understood is there once, with its line, and says the same when it is
+// written again; what was refused has its line; and an unknown key anywhere is
+// always a fault.
 func FuzzFaults(f *testing.F) {
 	for _, text := range []string{
 		"listen: [a, b]\ntls: {cert: c, key: k}\nlimits:\n  connections: 5\n",

@@ -21,8 +21,8 @@ type Import struct {
 	Notes []string // what it does not carry or carries under another name, most important first
 }
 
-// A flake is a Flake ID generator as Hazelcast configures it. The defaults and ranges
-// are those of its FlakeIdGeneratorConfig.
+// A flake is a Flake ID generator as Hazelcast configures it. The defaults and
+// ranges are those of its FlakeIdGeneratorConfig.
 type flake struct {
 	name   string
 	place  place
@@ -76,11 +76,12 @@ var flakeKeys = []flakeKey{
 	{name: "statistics-enabled", usual: 1, isBool: true},
 }
 
-// ImportHazelcast reads the Flake ID generators of a configuration of Hazelcast, of
-// members or clients, in XML or YAML, in UTF-8, UTF-16 or ISO-8859-1. A name without a
-// generator of its own has Hazelcast's defaults, as it has there. read returns the files
-// that this one imports; nil leaves them out. Layouts must be usable at the time now. The
-// YAML is a firn.yaml that Parse and Check accept. All faults are reported at once.
+// ImportHazelcast reads the Flake ID generators of a configuration of
+// Hazelcast, of members or clients, in XML or YAML, in UTF-8, UTF-16 or
+// ISO-8859-1. A name without a generator of its own has Hazelcast's defaults,
+// as it has there. read returns the files that this one imports; nil leaves
+// them out. Layouts must be usable at the time now. The YAML is a firn.yaml
+// that Parse and Check accept. All faults are reported at once.
 func ImportHazelcast(data []byte, name string, read func(resource string) ([]byte, error), now time.Time) (*Import, error) {
 	r := reader{read: read}
 	if err := r.file(data, name); err != nil {
@@ -261,8 +262,8 @@ func CheckTime(l firn.Layout, now time.Time) error {
 	return nil
 }
 
-// templateName is a name of Hazelcast, which may be any text, as the name or the pattern
-// of a template. What a name cannot have becomes a -.
+// templateName is a name of Hazelcast, which may be any text, as the name or
+// the pattern of a template. What a name cannot have becomes a -.
 func templateName(name string) (string, error) {
 	if strings.Contains(name, "${") {
 		return "", fmt.Errorf("generator %q has a property of the Java process in its name: write its value", name)

@@ -46,8 +46,8 @@ func (r *reader) file(data []byte, name string) error {
 	return r.yaml(text, name)
 }
 
-// decodeText returns a text as UTF-8. A byte order mark says what it is, or an XML
-// declaration.
+// decodeText returns a text as UTF-8. A byte order mark says what it is, or an
+// XML declaration.
 func decodeText(data []byte) ([]byte, error) {
 	wide := func(order binary.ByteOrder, data []byte) []byte {
 		units := make([]uint16, len(data)/2)
@@ -220,7 +220,8 @@ func (r *reader) element(d *xml.Decoder, t xml.StartElement, at func() place) (e
 	return nil
 }
 
-// countXML reads the rest of an element, and counts the elements of a name in it.
+// countXML reads the rest of an element, and counts the elements of a name in
+// it.
 func countXML(d *xml.Decoder, name string) (count int, err error) {
 	for depth := 1; depth > 0; {
 		token, err := d.Token()
@@ -366,8 +367,8 @@ func (r *reader) section(s pair, file string) error {
 	return nil
 }
 
-// countYAML counts the entries of keys of a name. What aliases stand for is not counted
-// again.
+// countYAML counts the entries of keys of a name. What aliases stand for is not
+// counted again.
 func countYAML(n *yaml.Node, name string) (count int) {
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == name {
@@ -393,8 +394,8 @@ func resolved(n *yaml.Node) *yaml.Node {
 // mostMerges bounds how many mappings are merged into one, as they may nest.
 const mostMerges = 1000
 
-// pairs are the keys and values of a mapping, with those that << merges into it. A key
-// twice is an error; a merged one is not if the mapping has it too.
+// pairs are the keys and values of a mapping, with those that << merges into
+// it. A key twice is an error; a merged one is not if the mapping has it too.
 func pairs(n *yaml.Node, file string) (all []pair, err error) {
 	var merge func(n *yaml.Node) error
 	seen := make(map[string]bool)

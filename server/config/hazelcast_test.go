@@ -162,7 +162,8 @@ func TestImportForms(t *testing.T) {
 	}
 }
 
-// TestImportDefaults: names without a generator have Hazelcast's layout, as there.
+// TestImportDefaults: names without a generator have Hazelcast's layout, as
+// there.
 func TestImportDefaults(t *testing.T) {
 	for _, text := range []string{"<hazelcast/>", "hazelcast: {}", "hazelcast:", "hazelcast:\n  flake-id-generator:\n", hazelcastXML} {
 		i, err := ImportHazelcast([]byte(text), "f", nil, importNow)
@@ -215,7 +216,8 @@ func TestImportNotes(t *testing.T) {
 	}
 }
 
-// TestImportOfImports: files that are imported are read, each in its own format.
+// TestImportOfImports: files that are imported are read, each in its own
+// format.
 func TestImportOfImports(t *testing.T) {
 	files := map[string]string{
 		"b.yaml": "hazelcast:\n  import: [c.xml]\n  flake-id-generator:\n    b: {}\n",

@@ -2,7 +2,8 @@ package config
 
 import "strings"
 
-// didYouMean is the end of a sentence about a word that is not among those known.
+// didYouMean is the end of a sentence about a word that is not among those
+// known.
 func didYouMean(word string, words []string) string {
 	if near := Nearest(word, words); near != "" {
 		return ": did you mean " + near + "?"
@@ -10,8 +11,8 @@ func didYouMean(word string, words []string) string {
 	return ""
 }
 
-// Nearest returns which of the words is most like one that is not among them, or "" if
-// none is.
+// Nearest returns which of the words is most like one that is not among them,
+// or "" if none is.
 func Nearest(word string, words []string) string {
 	best, distance := "", tooFar(word)
 	for _, w := range words {
@@ -31,8 +32,8 @@ func IsNear(word, w string) bool {
 // tooFar is the distance of words that are not like a word.
 func tooFar(word string) int { return max(2, len(word)/3) + 1 }
 
-// edits counts the letters that must be changed, added, left out or swapped with the next
-// one to make b of a, as far as it is less than most.
+// edits counts the letters that must be changed, added, left out or swapped
+// with the next one to make b of a, as far as it is less than most.
 func edits(a, b string, most int) int {
 	if d := len(a) - len(b); d >= most || -d >= most {
 		return most

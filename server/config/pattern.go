@@ -52,8 +52,8 @@ func Match(patterns []string, name string) (pattern string, ok bool, err error) 
 	return pattern, best >= 0, nil
 }
 
-// IsPattern reports whether a sequencer can have the name, or one that the pattern
-// matches: else it is a slip, and would match nothing without a word.
+// IsPattern reports whether a sequencer can have the name, or one that the
+// pattern matches: else it is a slip, and would match nothing without a word.
 func IsPattern(s string) bool {
 	before, after, wild := strings.Cut(s, "*")
 	switch {

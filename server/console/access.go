@@ -61,8 +61,8 @@ func (k *Console) visitor(r *http.Request) visitor {
 	if p, ok := k.sessions.Principal(r, k.c.Guard.Set(), state != nil, now); ok {
 		return visitor{Known: true, Signed: true, p: p}
 	}
-	// Tokens in headers are for the API. A request that shows one is not let in by its
-	// certificate here either.
+	// Tokens in headers are for the API. A request that shows one is not let in by
+	// its certificate here either.
 	creds := auth.FromHeader(r.Header["Authorization"], state)
 	if creds.Given {
 		return visitor{}

@@ -71,7 +71,8 @@ var acts = map[string]act{
 	},
 }
 
-// A job is an act that waits for other servers, and goes on when its request has ended.
+// A job is an act that waits for other servers, and goes on when its request
+// has ended.
 type job struct {
 	Verb    string
 	Began   time.Time
@@ -102,7 +103,8 @@ const jobLimit = 10 * time.Minute
 // maxJobs is how many sequencers can have one.
 const maxJobs = 100
 
-// begin runs an act, and waits a little for it. It reports whether it has ended.
+// begin runs an act, and waits a little for it. It reports whether it has
+// ended.
 func (k *Console) begin(name string, a act, wait time.Duration) (done bool, err error) {
 	j, now := &k.jobs, k.c.Now() // a clock is not asked under a lock: it may panic
 	j.mu.Lock()

@@ -26,8 +26,8 @@ var contentTypes = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// An assetSet is the files that browsers load. Their directory is named after what they
-// say, so that a browser keeps them for good.
+// An assetSet is the files that browsers load. Their directory is named after
+// what they say, so that a browser keeps them for good.
 type assetSet struct {
 	dir   string
 	files map[string][]byte
@@ -54,8 +54,8 @@ var assets = sync.OnceValue(func() assetSet {
 	return a
 })
 
-// asset answers with a file. They are no secret, and the page that asks for a token needs
-// them too.
+// asset answers with a file. They are no secret, and the page that asks for a
+// token needs them too.
 func (k *Console) asset(w http.ResponseWriter, r *http.Request) {
 	a := assets()
 	name := r.PathValue("file")

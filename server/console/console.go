@@ -19,13 +19,14 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Config says what a Console shows. Only the Backend is needed; the zero value of any
-// other field means what the field says.
+// Config says what a Console shows. Only the Backend is needed; the zero value
+// of any other field means what the field says.
 type Config struct {
 	// Backend makes IDs.
 	Backend service.Backend
 
-	// Figures are what this server's sequencers have done; nil means that nothing is known.
+	// Figures are what this server's sequencers have done; nil means that nothing
+	// is known.
 	Figures func() []metrics.Sequencer
 
 	// Self is this server's ID as a member, or empty; nil means that it is none.
@@ -34,8 +35,8 @@ type Config struct {
 	// Guard knows who may do what; nil lets everyone do everything.
 	Guard *auth.Guard
 
-	// TLS is the state of a request's connection, or nil where it has no TLS; nil means
-	// that of http.Server.
+	// TLS is the state of a request's connection, or nil where it has no TLS; nil
+	// means that of http.Server.
 	TLS func(*http.Request) *tls.ConnectionState
 
 	// Trusted are other origins whose pages may act here, such as that of a proxy.
@@ -44,8 +45,8 @@ type Config struct {
 	// Limit is how long a request may wait; 0 means service.DefaultLimit.
 	Limit time.Duration
 
-	// Layout is that of a sequencer that is created when its first ID is made; the zero
-	// Layout means firn.Default.
+	// Layout is that of a sequencer that is created when its first ID is made; the
+	// zero Layout means firn.Default.
 	Layout firn.Layout
 
 	Version string
@@ -54,8 +55,8 @@ type Config struct {
 	Log     *slog.Logger     // of failures that are nobody's but the server's; nil means that nobody is told
 }
 
-// A Console is the pages. It is safe for use by many goroutines at once, must be made by
-// New, and ends with Close.
+// A Console is the pages. It is safe for use by many goroutines at once, must
+// be made by New, and ends with Close.
 type Console struct {
 	c        Config
 	admin    service.Administrator // nil without a store
@@ -119,8 +120,8 @@ func New(c Config) (*Console, error) {
 	return k, nil
 }
 
-// Close ends what runs beside requests, and the streams of pages that are open. It may be
-// called more than once, and returns when all has ended.
+// Close ends what runs beside requests, and the streams of pages that are open.
+// It may be called more than once, and returns when all has ended.
 func (k *Console) Close() {
 	k.closing.Lock()
 	k.end()
@@ -128,8 +129,8 @@ func (k *Console) Close() {
 	k.wg.Wait()
 }
 
-// background runs f beside requests, unless the console is closed. f must end soon after
-// k.ctx does.
+// background runs f beside requests, unless the console is closed. f must end
+// soon after k.ctx does.
 func (k *Console) background(f func()) bool {
 	k.closing.Lock()
 	defer k.closing.Unlock()
@@ -140,7 +141,8 @@ func (k *Console) background(f func()) bool {
 	return true
 }
 
-// routes are all paths. Each needs to be let in, but for those that say otherwise.
+// routes are all paths. Each needs to be let in, but for those that say
+// otherwise.
 func (k *Console) routes() {
 	get := func(path string, f func(*visit)) { k.mux.HandleFunc("GET "+path, k.page(f)) }
 	post := func(path string, f func(*visit)) { k.mux.HandleFunc("POST "+path, k.page(k.same(f))) }
@@ -166,8 +168,8 @@ func (k *Console) routes() {
 	k.mux.HandleFunc("GET /console/{version}/{file...}", k.asset)
 }
 
-// Matches reports whether the console answers a request: to one of its paths, or to any
-// path for whoever asks for a page. What the API has comes before.
+// Matches reports whether the console answers a request: to one of its paths,
+// or to any path for whoever asks for a page. What the API has comes before.
 func (k *Console) Matches(r *http.Request) bool {
 	if r.URL.Path == "/" {
 		return wantsPage(r)
@@ -181,8 +183,8 @@ func (k *Console) Matches(r *http.Request) bool {
 // wantsPage reports whether a browser asks for something to look at.
 func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
-// policy allows what the server itself sends and nothing else: no inline script or style,
-// no eval, no frame, no form to elsewhere.
+// policy allows what the server itself sends and nothing else: no inline script
+// or style, no eval, no frame, no form to elsewhere.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 

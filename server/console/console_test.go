@@ -26,7 +26,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// newWorld is a console over a cluster, behind the API's handler as firn serve has it.
+// newWorld is a console over a cluster, behind the API's handler as firn serve
+// has it.
 func newWorld(t *testing.T, change func(*Config)) (http.Handler, *Console, *service.Cluster) {
 	t.Helper()
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil), Config: sequencer.Config{Layout: firn.Default(), Host: "one"}})
@@ -89,7 +90,8 @@ func paths(id string) []string {
 	}
 }
 
-// TestPagesAreStrict: every page comes with a policy, and does nothing that it forbids.
+// TestPagesAreStrict: every page comes with a policy, and does nothing that it
+// forbids.
 func TestPagesAreStrict(t *testing.T) {
 	h, k, _ := newWorld(t, nil)
 	id := makeOne(t, k, "orders")
@@ -119,7 +121,8 @@ func TestPagesAreStrict(t *testing.T) {
 	}
 }
 
-// TestBudget: all that a browser loads is less than 150 kB, as it is, before any compression.
+// TestBudget: all that a browser loads is less than 150 kB, as it is, before
+// any compression.
 func TestBudget(t *testing.T) {
 	const budget = 150_000
 	h, k, _ := newWorld(t, nil)
@@ -148,7 +151,8 @@ func makeOne(t *testing.T, k *Console, name string) string {
 	return id
 }
 
-// TestAPIGoesFirst: no path of the API is the console's, whatever the client accepts.
+// TestAPIGoesFirst: no path of the API is the console's, whatever the client
+// accepts.
 func TestAPIGoesFirst(t *testing.T) {
 	h, _, _ := newWorld(t, nil)
 	for _, path := range []string{"/healthz", "/readyz", "/openapi.yaml", "/v1/sequencers", "/v1/members", "/v1/inspect/1", "/v1/sequencers/orders/next", "/metrics"} {
@@ -170,7 +174,8 @@ func TestAPIGoesFirst(t *testing.T) {
 	}
 }
 
-// TestAssets: files are kept by browsers for good, under a name that changes with them.
+// TestAssets: files are kept by browsers for good, under a name that changes
+// with them.
 func TestAssets(t *testing.T) {
 	h, _, _ := newWorld(t, nil)
 	for name, data := range assets().files {
@@ -332,14 +337,16 @@ func TestSignInLeadsNowhereElse(t *testing.T) {
 			t.Errorf("next=%q leads to %q, want %q", next, got, want)
 		}
 	}
-	// A link from elsewhere comes without the cookie, and the page asks again by itself.
+	// A link from elsewhere comes without the cookie, and the page asks again by
+	// itself.
 	w := get(h, "/inspect/117232474546765824", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")
 	if w.Code != 200 || !strings.Contains(w.Body.String(), `http-equiv="refresh" content="0;url=/inspect/117232474546765824"`) {
 		t.Errorf("a link from elsewhere: %d %.600s", w.Code, w.Body)
 	}
 }
 
-// TestForeignOrigins: what changes something takes no request of another site's page.
+// TestForeignOrigins: what changes something takes no request of another site's
+// page.
 func TestForeignOrigins(t *testing.T) {
 	h, _, cluster := newWorld(t, nil)
 	for _, headers := range [][]string{
@@ -356,7 +363,8 @@ func TestForeignOrigins(t *testing.T) {
 	}
 }
 
-// TestLifeWithoutABrowser does by forms what TestLifeOfASequencer in e2e does by clicks.
+// TestLifeWithoutABrowser does by forms what TestLifeOfASequencer in e2e does
+// by clicks.
 func TestLifeWithoutABrowser(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	state := func(want grant.State) {
@@ -413,8 +421,8 @@ func TestLifeWithoutABrowser(t *testing.T) {
 	}
 }
 
-// TestActWaits: what waits for another server goes on when its page has answered, the page
-// says so, and another click begins nothing twice.
+// TestActWaits: what waits for another server goes on when its page has
+// answered, the page says so, and another click begins nothing twice.
 func TestActWaits(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	other, err := sequencer.Open(t.Context(), cluster.Store(), "orders", &sequencer.Config{Layout: firn.Default(), Host: "other"})
@@ -465,8 +473,8 @@ func TestActWaits(t *testing.T) {
 	}
 }
 
-// TestSlowStore: where the store does not answer, a page shows what it said before, and
-// says so, before the store's time is over.
+// TestSlowStore: where the store does not answer, a page shows what it said
+// before, and says so, before the store's time is over.
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))
@@ -504,8 +512,8 @@ func TestSlowStore(t *testing.T) {
 	})
 }
 
-// TestManyStreams: so many pages can be open, and no more; and one principal does not take
-// them all.
+// TestManyStreams: so many pages can be open, and no more; and one principal
+// does not take them all.
 func TestManyStreams(t *testing.T) {
 	h, k, _ := newWorld(t, nil)
 	k.streams.all = maxStreams
@@ -560,7 +568,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestWithoutStore: a server with a static node shows what it knows, and says what it does not.
+// TestWithoutStore: a server with a static node shows what it knows, and says
+// what it does not.
 func TestWithoutStore(t *testing.T) {
 	static, err := service.NewStatic(service.StaticConfig{Layout: firn.Default(), Node: 7})
 	if err != nil {

@@ -104,8 +104,8 @@ func explain(x *inspect.Reading, now time.Time) (fields []field) {
 	return fields
 }
 
-// randomElsewhere reports whether other makers of a format fill node and sequence with
-// random bits.
+// randomElsewhere reports whether other makers of a format fill node and
+// sequence with random bits.
 func randomElsewhere(l firn.Layout) bool { return l.Preset() == "uuidv7" || l.Preset() == "ulid" }
 
 // ticks is how many units a time is after the epoch.

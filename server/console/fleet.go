@@ -11,8 +11,9 @@ import (
 	"github.com/firnid/firn/server/members"
 )
 
-// A fleet is what the store says of sequencers and servers, read when somebody looks and
-// shared by all who do. It is safe for use by many goroutines at once.
+// A fleet is what the store says of sequencers and servers, read when somebody
+// looks and shared by all who do. It is safe for use by many goroutines at
+// once.
 type fleet struct {
 	k *Console
 
@@ -279,8 +280,8 @@ func (f *fleet) nodes(ctx context.Context, name string) (sequencerInfo, bool) {
 	return q, err == nil
 }
 
-// A clockError is by how much another server's clock differs from this one's: somewhere
-// from Low to High. The zero clockError knows nothing.
+// A clockError is by how much another server's clock differs from this one's:
+// somewhere from Low to High. The zero clockError knows nothing.
 type clockError struct {
 	Known     bool
 	Low, High time.Duration
@@ -292,11 +293,13 @@ func (c clockError) Middle() time.Duration { return (c.Low + c.High) / 2 }
 // Either is how far the guess may be off.
 func (c clockError) Either() time.Duration { return (c.High - c.Low) / 2 }
 
-// Off reports whether the clock is certainly wrong by so much that IDs come out of order.
+// Off reports whether the clock is certainly wrong by so much that IDs come out
+// of order.
 func (c clockError) Off() bool { return c.Known && (c.Low > time.Second || c.High < -time.Second) }
 
-// A clockOf is what was seen of a server's clock. It writes its time into the store, and
-// this server sees between which two looks: so each new time bounds the difference.
+// A clockOf is what was seen of a server's clock. It writes its time into the
+// store, and this server sees between which two looks: so each new time bounds
+// the difference.
 type clockOf struct {
 	seen   time.Time          // what it wrote last
 	heard  time.Time          // when that was seen to be new
@@ -309,8 +312,8 @@ type clockOf struct {
 
 const maxBounds = 8 // the last of them: a clock that is set right is soon seen to be
 
-// withClocks adds what is known of the servers' clocks. The store was asked at begin, and
-// had answered at end.
+// withClocks adds what is known of the servers' clocks. The store was asked at
+// begin, and had answered at end.
 func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []memberInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -353,8 +356,8 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 			delete(f.gone, id)
 			continue
 		}
-		// A server is not listed any more by this clock's Until. Before that it must have
-		// said so itself. Where nobody has looked for long, either may be.
+		// A server is not listed any more by this clock's Until. Before that it must
+		// have said so itself. Where nobody has looked for long, either may be.
 		delete(f.clocks, id)
 		info := c.last
 		info.Rates, info.Rate, info.Holds = nil, 0, nil
@@ -378,8 +381,8 @@ func (f *fleet) withClocks(all []members.Member, begin, end time.Time) (list []m
 	return list
 }
 
-// error is what all bounds agree on; where they do not, the clock was set, and the last
-// one counts.
+// error is what all bounds agree on; where they do not, the clock was set, and
+// the last one counts.
 func (c *clockOf) error() clockError {
 	var e clockError
 	for i := len(c.bounds) - 1; i >= 0; i-- {

@@ -31,7 +31,8 @@ func separate(digits string) string {
 	return b.String()
 }
 
-// count writes a number that may be large: in full up to ten millions, then in words.
+// count writes a number that may be large: in full up to ten millions, then in
+// words.
 func count(x float64) string {
 	switch {
 	case x < 0 || math.IsNaN(x):
@@ -81,8 +82,8 @@ func utc(t time.Time) string {
 // clock is the time of a day.
 func clock(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 
-// iso is a time for machines, which the script of the pages turns into local time.
-// It is empty where JavaScript could not hold it.
+// iso is a time for machines, which the script of the pages turns into local
+// time. It is empty where JavaScript could not hold it.
 func iso(t time.Time) string {
 	if t.Year() > 9999 || t.Year() < 1 {
 		return ""

@@ -60,8 +60,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestRuler: for every layout and ID the ruler has each bit once, in order, with its value,
-// and names each field.
+// TestRuler: for every layout and ID the ruler has each bit once, in order,
+// with its value, and names each field.
 func TestRuler(t *testing.T) {
 	for preset := range firn.Presets() {
 		l := preset.Layout
@@ -163,8 +163,8 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestHistory: rates are of the time between two looks, and a count that begins again is
-// no negative rate.
+// TestHistory: rates are of the time between two looks, and a count that begins
+// again is no negative rate.
 func TestHistory(t *testing.T) {
 	h := newHistory(time.Second)
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -190,7 +190,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestClocks: what a server writes, and when that is seen, bounds how wrong its clock is.
+// TestClocks: what a server writes, and when that is seen, bounds how wrong its
+// clock is.
 func TestClocks(t *testing.T) {
 	f := newFleet(&Console{})
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -220,8 +221,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestPresence: a server that does not write is late and then lost; one that is not listed
-// before its time is over has said so itself.
+// TestPresence: a server that does not write is late and then lost; one that is
+// not listed before its time is over has said so itself.
 func TestPresence(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for _, row := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// FuzzPages: whatever one types, a page is whole, fails no further than by saying what is
-// wrong, and what was typed is text in it and nothing else.
+// FuzzPages: whatever one types, a page is whole, fails no further than by
+// saying what is wrong, and what was typed is text in it and nothing else.
 func FuzzPages(f *testing.F) {
 	static, err := service.NewStatic(service.StaticConfig{Layout: firn.Default(), Node: 7})
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/firnid/firn/server/metrics"
 )
 
-// A history is how many IDs this server has made of late: a rate for each sequencer and
-// for all, at equal distances. It is safe for use by many goroutines at once.
+// A history is how many IDs this server has made of late: a rate for each
+// sequencer and for all, at equal distances. It is safe for use by many
+// goroutines at once.
 type history struct {
 	every time.Duration
 
@@ -21,7 +22,8 @@ type history struct {
 	by    map[string]*series
 }
 
-// A series is the rates of a sequencer: the last is that of the history's last time.
+// A series is the rates of a sequencer: the last is that of the history's last
+// time.
 type series struct {
 	rates []float64
 	ids   uint64 // when it was looked at last
@@ -128,7 +130,8 @@ func (h *history) sum(of func(name string) bool) (times []time.Time, rates []flo
 	return append([]time.Time(nil), h.times...), rates
 }
 
-// rates are those of a sequencer, or of all with an empty name, and the time of each.
+// rates are those of a sequencer, or of all with an empty name, and the time of
+// each.
 func (h *history) rates(name string) (times []time.Time, rates []float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +146,8 @@ func (h *history) rates(name string) (times []time.Time, rates []float64) {
 	return append(times, h.times[len(h.times)-len(from):]...), append(rates, from...)
 }
 
-// now is the latest rate: that of the last few points, so that it does not jump about.
+// now is the latest rate: that of the last few points, so that it does not jump
+// about.
 func now(rates []float64) float64 {
 	const some = 3
 	n := min(some, len(rates))

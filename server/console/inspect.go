@@ -19,8 +19,8 @@ import (
 // maxIDs is how many IDs are read at once.
 const maxIDs = 1000
 
-// maxPath is the longest list of IDs that a page's address has; longer ones are sent as
-// a form, and cannot be linked.
+// maxPath is the longest list of IDs that a page's address has; longer ones are
+// sent as a form, and cannot be linked.
 const maxPath = 2000
 
 // An inspectPage is what is known of some IDs.
@@ -52,8 +52,9 @@ func (k *Console) inspect(v *visit) {
 	k.answerInspect(v, v.r.PathValue("ids"), v.r.URL.Query())
 }
 
-// inspectPosted reads the IDs of the form. It changes nothing, so that it does not matter
-// who has made the page that sends it; it is a form because there may be many.
+// inspectPosted reads the IDs of the form. It changes nothing, so that it does
+// not matter who has made the page that sends it; it is a form because there
+// may be many.
 func (k *Console) inspectPosted(v *visit) {
 	if err := v.r.ParseForm(); err != nil {
 		v.fail(http.StatusRequestEntityTooLarge, "That is too much at once", fmt.Sprintf("The form takes up to %s bytes. For more there is firn check.", number(maxBody)))
@@ -85,7 +86,8 @@ func inspectAddress(ids []string, q url.Values) (string, bool) {
 	return target, len(target) <= maxPath
 }
 
-// splitIDs finds the IDs of what was pasted: a column of a table, a list of JSON, lines.
+// splitIDs finds the IDs of what was pasted: a column of a table, a list of
+// JSON, lines.
 func splitIDs(text string) (ids []string) {
 	for _, id := range strings.FieldsFunc(text, func(r rune) bool {
 		return r <= ' ' || strings.ContainsRune(",;|\"'`[]()<>", r) || r == '\u00a0' || r == '\u200b' || r == '\ufeff'
@@ -192,8 +194,8 @@ type ownLayout struct {
 	names  []string
 }
 
-// ownLayouts are the layouts of the sequencers that the visitor may see. A store that does
-// not answer has none, as what an ID says does not need it.
+// ownLayouts are the layouts of the sequencers that the visitor may see. A
+// store that does not answer has none, as what an ID says does not need it.
 func (k *Console) ownLayouts(v *visit) (own []ownLayout) {
 	if k.admin == nil || !v.who.MayRead("") {
 		return nil
@@ -245,8 +247,8 @@ func (k *Console) readOne(v *visit, id string, o inspect.Options, own []ownLayou
 	return r, nil
 }
 
-// holders say who held the node ID of an ID, for the sequencer that it is of, or else
-// for those that it may be of.
+// holders say who held the node ID of an ID, for the sequencer that it is of,
+// or else for those that it may be of.
 func (k *Console) holders(v *visit, of string, shared []string, x *inspect.Reading) (sentences []string) {
 	if of != "" && v.who.MayRead(of) {
 		if s := k.holder(v, of, x); s != "" {
@@ -262,7 +264,8 @@ func (k *Console) holders(v *visit, of string, shared []string, x *inspect.Readi
 	return sentences
 }
 
-// holder says who has the node ID of an ID, or had it then, as far as the store knows.
+// holder says who has the node ID of an ID, or had it then, as far as the store
+// knows.
 func (k *Console) holder(v *visit, name string, x *inspect.Reading) string {
 	q, ok := k.fleet.nodes(v.r.Context(), name)
 	if !ok || q.Info.Config.Layout != x.Layout {
@@ -394,7 +397,8 @@ type row struct {
 	HasParts bool
 }
 
-// readMany reads IDs by one layout: that which is asked for, or which fits most of them best.
+// readMany reads IDs by one layout: that which is asked for, or which fits most
+// of them best.
 func readMany(ids []string, o inspect.Options, now time.Time) *many {
 	m := &many{}
 	if o.Layout.IsZero() {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A view is a page that changes: what of it, for a visitor, at a moment. It returns the
-// name of the page's template and its data.
+// A view is a page that changes: what of it, for a visitor, at a moment. It
+// returns the name of the page's template and its data.
 func (k *Console) view(v *visit) (name string, body any, ok bool) {
 	q := v.r.URL.Query()
 	switch q.Get("page") {
@@ -34,8 +34,8 @@ func (k *Console) view(v *visit) (name string, body any, ok bool) {
 	return "", nil, false
 }
 
-// maxStreams is how many pages can be open that change, and maxStreamsOf how many of one
-// principal. Each costs a little every Config.Every.
+// maxStreams is how many pages can be open that change, and maxStreamsOf how
+// many of one principal. Each costs a little every Config.Every.
 const (
 	maxStreams   = 200
 	maxStreamsOf = 20
@@ -80,8 +80,8 @@ func (s *streams) end(who visitor) {
 // writeLimit is how long a browser may take to read what is sent.
 const writeLimit = 10 * time.Second
 
-// events is the stream of a page: the parts that change, and a beat where nothing has, by
-// which the page knows that it is still connected.
+// events is the stream of a page: the parts that change, and a beat where
+// nothing has, by which the page knows that it is still connected.
 func (k *Console) events(v *visit) {
 	if _, _, ok := k.view(v); !ok {
 		http.Error(v.w, "there is no such page, or you may not see it", http.StatusForbidden)

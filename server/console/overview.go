@@ -193,7 +193,8 @@ func heldNow(nodes []grant.NodeInfo, at time.Time) (n uint64) {
 	return n
 }
 
-// staticRows are the names of a server without a store: only what it has served itself.
+// staticRows are the names of a server without a store: only what it has served
+// itself.
 func (k *Console) staticRows(p *overviewPage, figures map[string]metrics.Sequencer) {
 	for _, f := range figures {
 		_, rates := k.history.rates(f.Name)

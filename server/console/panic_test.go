@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// inPage reports whether the caller runs in the goroutine of a page's request: a
-// panic elsewhere ends the process, as it should.
+// inPage reports whether the caller runs in the goroutine of a page's request:
+// a panic elsewhere ends the process, as it should.
 func inPage() bool {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
@@ -25,8 +25,8 @@ func inPage() bool {
 	}
 }
 
-// TestPagesThatPanic: wherever in a page the clock panics, the pages after it are
-// shown, and nothing waits for a lock that is never given back.
+// TestPagesThatPanic: wherever in a page the clock panics, the pages after it
+// are shown, and nothing waits for a lock that is never given back.
 func TestPagesThatPanic(t *testing.T) {
 	panics := 0
 	for _, path := range []string{"/", "/members", "/sequencers/orders", "/sequencers/orders/detach", "/time"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// TestPlanned: a plan with a preset's widths is that preset, and what it says is what the
-// layout says.
+// TestPlanned: a plan with a preset's widths is that preset, and what it says
+// is what the layout says.
 func TestPlanned(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for _, name := range planStarts {

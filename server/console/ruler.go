@@ -9,8 +9,8 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// A ruler is the bits of an ID as they are drawn: from the top down, in chunks of 16, so
-// that a narrow screen shows one beneath the other.
+// A ruler is the bits of an ID as they are drawn: from the top down, in chunks
+// of 16, so that a narrow screen shows one beneath the other.
 type ruler struct {
 	Bits   int
 	Label  string // for those who hear it
@@ -73,8 +73,8 @@ func cutsOfReading(x *inspect.Reading) (cuts []cut) {
 	return cuts
 }
 
-// newRuler draws cuts that follow each other from the top bit down. id is nil, or the
-// ID's bytes.
+// newRuler draws cuts that follow each other from the top bit down. id is nil,
+// or the ID's bytes.
 func newRuler(bits int, cuts []cut, id []byte) ruler {
 	r := ruler{Bits: bits, Digits: id != nil}
 	var words []string
@@ -170,8 +170,8 @@ func shortName(field string) string {
 	return field
 }
 
-// orderOf are the fields as they are explained: from the top bit down, and then those that
-// say nothing.
+// orderOf are the fields as they are explained: from the top bit down, and then
+// those that say nothing.
 func orderOf(cuts []cut) (keys []string) {
 	for _, last := range []bool{false, true} {
 		for _, c := range cuts {

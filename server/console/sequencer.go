@@ -119,8 +119,8 @@ type missingPage struct {
 	Admin bool
 }
 
-// sequencerNow is what is known of a sequencer. Where the store does not answer there is
-// an error, and StoreFault says so on the page.
+// sequencerNow is what is known of a sequencer. Where the store does not answer
+// there is an error, and StoreFault says so on the page.
 func (k *Console) sequencerNow(v *visit, name string) (p sequencerPage, err error) {
 	p = sequencerPage{Name: name, Now: v.now, Maker: v.who.MayMake(name), Admin: v.who.MayAdmin(name) && k.admin != nil, Static: k.admin == nil}
 	for _, f := range k.c.Figures() {

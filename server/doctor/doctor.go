@@ -1,9 +1,9 @@
-// Package doctor looks for what would keep a server from handing out IDs, or make their
-// times wrong: the clock, the store, the system's limits, addresses, certificates, and
-// the other servers of the store. It changes nothing.
+// Package doctor looks for what would keep a server from handing out IDs, or
+// make their times wrong: the clock, the store, the system's limits, addresses,
+// certificates, and the other servers of the store. It changes nothing.
 //
-// It is for the command firn doctor, and for programs that embed a server. What a running
-// server knows of itself is in its metrics.
+// It is for the command firn doctor, and for programs that embed a server. What
+// a running server knows of itself is in its metrics.
 package doctor
 
 import (
@@ -45,7 +45,8 @@ type Finding struct {
 
 // Config says what to look at. Fields that are zero leave their checks out.
 type Config struct {
-	// Store is open, or nil with StoreError and StoreHint: why not, and what to do.
+	// Store is open, or nil with StoreError and StoreHint: why not, and what to
+	// do.
 	Store      grant.Store
 	StoreError error
 	StoreHint  string
@@ -121,11 +122,12 @@ func (r *report) synchronized() {
 	}
 }
 
-// mostStep is by how much a synchronized clock may differ from a counter after seconds.
+// mostStep is by how much a synchronized clock may differ from a counter after
+// seconds.
 const mostStep = 100 * time.Millisecond
 
-// stepped compares the clock with the counter that nobody sets, over the time of the
-// other checks.
+// stepped compares the clock with the counter that nobody sets, over the time
+// of the other checks.
 func (r *report) stepped(begin time.Time) {
 	end := time.Now()
 	step := end.Round(0).Sub(begin.Round(0)) - end.Sub(begin)
@@ -135,8 +137,9 @@ func (r *report) stepped(begin time.Time) {
 	}
 }
 
-// How many requests are timed, the latency from which the store is slow, and the clock
-// differences that are an error: members refuse node IDs from ten seconds on.
+// How many requests are timed, the latency from which the store is slow, and
+// the clock differences that are an error: members refuse node IDs from ten
+// seconds on.
 const (
 	requests   = 9
 	slowStore  = 250 * time.Millisecond
@@ -264,11 +267,12 @@ func apart(v, w string) bool {
 	return a.major != b.major || a.minor-b.minor > 1 || b.minor-a.minor > 1
 }
 
-// A store of a directory needs little room, but without any it cannot renew windows.
+// A store of a directory needs little room, but without any it cannot renew
+// windows.
 const leastFree = 64 << 20
 
-// directory looks at the file system of a store that is a directory. Which ones cannot
-// hold a store is refused when it is opened.
+// directory looks at the file system of a store that is a directory. Which ones
+// cannot hold a store is refused when it is opened.
 func (r *report) directory() {
 	if r.c.Directory == "" {
 		return
@@ -297,8 +301,8 @@ func existing(dir string) string {
 // spare is how many files a server opens besides connections.
 const spare = 64
 
-// limits compares how many files a process may open with the connections that the
-// server takes.
+// limits compares how many files a process may open with the connections that
+// the server takes.
 func (r *report) limits() {
 	if r.c.Connections == 0 {
 		return

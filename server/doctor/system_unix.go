@@ -13,8 +13,8 @@ func freeBytes(dir string) (uint64, error) {
 	return uint64(s.Bavail) * uint64(s.Bsize), nil
 }
 
-// openFiles is how many files a process may open. Go raises the soft limit to the hard
-// one when it starts.
+// openFiles is how many files a process may open. Go raises the soft limit to
+// the hard one when it starts.
 func openFiles() (uint64, error) {
 	var l syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A fault does one thing to a store, and returns for how long at least and what undoes
-// it.
+// A fault does one thing to a store, and returns for how long at least and what
+// undoes it.
 type fault func() (least time.Duration, undo func())
 
 // A chaos is what befalls a fleet and its store.
@@ -38,8 +38,8 @@ func (c *chaos) step(least, more time.Duration) {
 	}
 }
 
-// run has all faults happen, by turns, for as long as the budget says and until the
-// history has what it needs.
+// run has all faults happen, by turns, for as long as the budget says and until
+// the history has what it needs.
 func (c *chaos) run(budget time.Duration, h *history) {
 	c.counts = make(map[string]int)
 	kinds := slices.Sorted(maps.Keys(c.faults))
@@ -74,8 +74,8 @@ func (c *chaos) run(budget time.Duration, h *history) {
 	c.took = time.Since(begin)
 }
 
-// report says what happened, and fails the test where an ID came twice, or a fault did
-// not happen. allowed are parts of what workers may report.
+// report says what happened, and fails the test where an ID came twice, or a
+// fault did not happen. allowed are parts of what workers may report.
 func (c *chaos) report(store string, allowed ...string) {
 	seen := c.f.check()
 	var text []string

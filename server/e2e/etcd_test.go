@@ -26,8 +26,8 @@ func lasts(usual time.Duration) time.Duration {
 	return usual
 }
 
-// seeded is what decides on faults. FIRN_SEED repeats their order; what they meet is
-// another matter.
+// seeded is what decides on faults. FIRN_SEED repeats their order; what they
+// meet is another matter.
 func seeded(t *testing.T) *rand.Rand {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("FIRN_SEED"); text != "" {
@@ -40,9 +40,10 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// TestEtcdChaos: processes make IDs with node IDs from an etcd of three members,
-// while members and processes are killed, stopped and cut off. Every ID is checked;
-// so is the history of reads and writes of others, with porcupine.
+// TestEtcdChaos: processes make IDs with node IDs from an etcd of three
+// members, while members and processes are killed, stopped and cut off. Every
+// ID is checked; so is the history of reads and writes of others, with
+// porcupine.
 func TestEtcdChaos(t *testing.T) {
 	r := seeded(t)
 	c := etcdtest.Start(t)

@@ -150,8 +150,8 @@ func (h *history) happened() bool {
 	return h.counts["applied"] > 0 && h.counts["refused"] > 0 && h.counts["unknown"] > 0
 }
 
-// register is one key. A CAS whose result is unknown may be applied at any later
-// moment, or never: never is when its old value is there no more.
+// register is one key. A CAS whose result is unknown may be applied at any
+// later moment, or never: never is when its old value is there no more.
 var register = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, output any) (bool, any) {
@@ -171,9 +171,9 @@ var register = porcupine.Model{
 	Equal: func(a, b any) bool { return a == b },
 }
 
-// check ends the clients, reads every key a last time, so that nothing is lost that
-// was acknowledged, and sees whether all that was told is of one register for each
-// key.
+// check ends the clients, reads every key a last time, so that nothing is lost
+// that was acknowledged, and sees whether all that was told is of one register
+// for each key.
 func (h *history) check(store string) {
 	h.t.Helper()
 	h.stop()

@@ -19,8 +19,8 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// TestEtcdJoin: a thousand members take their numbers at once, of hardly more than
-// there are. With FIRN_SOAK, four thousand, and with numbers to spare too.
+// TestEtcdJoin: a thousand members take their numbers at once, of hardly more
+// than there are. With FIRN_SOAK, four thousand, and with numbers to spare too.
 func TestEtcdJoin(t *testing.T) {
 	c := etcdtest.Start(t)
 	t.Run("1000 of 1024", func(t *testing.T) { join(t, c, 1000, firn.Default()) })

@@ -22,10 +22,11 @@ func kubeURL(t *testing.T, c *kubetest.Cluster, l *kubetest.Link, namespace stri
 	return "kubernetes://?timeout=5s&kubeconfig=" + c.Kubeconfig("https://"+l.Address, namespace, c.Token(namespace, "firn"))
 }
 
-// TestKubernetesChaos: processes make IDs with node IDs from a Kubernetes API server,
-// while it, its etcd and processes are killed, stopped and cut off; then its etcd is
-// restored from a backup, and fenced. Every ID is checked; so is the history of reads
-// and writes of others, with porcupine, but for the restore.
+// TestKubernetesChaos: processes make IDs with node IDs from a Kubernetes API
+// server, while it, its etcd and processes are killed, stopped and cut off;
+// then its etcd is restored from a backup, and fenced. Every ID is checked; so
+// is the history of reads and writes of others, with porcupine, but for the
+// restore.
 func TestKubernetesChaos(t *testing.T) {
 	r := seeded(t)
 	c := kubetest.Start(t)
@@ -66,13 +67,14 @@ func TestKubernetesChaos(t *testing.T) {
 	e.kinds = append(e.kinds, restored)
 	e.counts[restored]++
 	f.kill()
-	// A member must tell of the restore; and an API server that has just started does not
-	// know its roles yet.
+	// A member must tell of the restore; and an API server that has just started
+	// does not know its roles yet.
 	e.report("kubernetes", "went back", "fence", "is forbidden")
 }
 
-// restoreAndFence restores a backup of the etcd from some windows ago, and fences the
-// sequencer before any member reaches the API server again. Members make IDs after it.
+// restoreAndFence restores a backup of the etcd from some windows ago, and
+// fences the sequencer before any member reaches the API server again. Members
+// make IDs after it.
 func restoreAndFence(t *testing.T, c *kubetest.Cluster, link *kubetest.Link, f *fleet, namespace string, later func()) {
 	t.Helper()
 	stopped := func(what func()) {

@@ -22,7 +22,8 @@ import (
 // mutantEnv names a mistake of the protocol, for binaries of mutantBinary.
 const mutantEnv = "FIRN_E2E_MUTANT"
 
-// switchOn is added to package internal/mutant, which this module may not import.
+// switchOn is added to package internal/mutant, which this module may not
+// import.
 const switchOn = `package mutant
 
 import "os"
@@ -40,8 +41,8 @@ func init() {
 }
 `
 
-// mutantBinary builds this test with mistakes in the protocol, of which a task names
-// one.
+// mutantBinary builds this test with mistakes in the protocol, of which a task
+// names one.
 func mutantBinary(t *testing.T) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -73,8 +74,8 @@ func mutantBinary(t *testing.T) string {
 	return binary
 }
 
-// TestEtcdMutant: the harness notices mistakes. Each has a story in which it shows; the
-// same story without the mistake has nothing to notice.
+// TestEtcdMutant: the harness notices mistakes. Each has a story in which it
+// shows; the same story without the mistake has nothing to notice.
 func TestEtcdMutant(t *testing.T) {
 	c := etcdtest.Start(t)
 	binary := mutantBinary(t)
@@ -126,8 +127,8 @@ func TestEtcdMutant(t *testing.T) {
 			})
 		})
 	}
-	// Chaos notices one that no story is made for: most often while several workers
-	// start, so that they start again and again.
+	// Chaos notices one that no story is made for: most often while several
+	// workers start, so that they start again and again.
 	t.Run("a-CAS-that-does-not-compare", func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		counts := make(map[string]int)
@@ -154,8 +155,8 @@ func TestEtcdMutant(t *testing.T) {
 	})
 }
 
-// handOver: a worker makes IDs ahead of the clock and gives the number back; the next
-// one starts at once.
+// handOver: a worker makes IDs ahead of the clock and gives the number back;
+// the next one starts at once.
 func handOver(t *testing.T, _ *etcdtest.Cluster, f *fleet) {
 	first := f.start(0)
 	until(t, "IDs far ahead of the clock", func() bool {
@@ -168,8 +169,8 @@ func handOver(t *testing.T, _ *etcdtest.Cluster, f *fleet) {
 	until(t, "IDs of the next worker", func() bool { _, _, ok := f.made(second); return ok })
 }
 
-// cutOff: a worker makes IDs with nothing between it and etcd any more, for as long as
-// it will. Another one waits for its number, and gets it.
+// cutOff: a worker makes IDs with nothing between it and etcd any more, for as
+// long as it will. Another one waits for its number, and gets it.
 func cutOff(t *testing.T, c *etcdtest.Cluster, f *fleet) {
 	l := c.NewLink()
 	alone, rest := f.task, f.task

@@ -78,9 +78,10 @@ var kinds = []struct {
 	}},
 }
 
-// cpu is what this process has used of processors, and, where there is a /proc, those
-// that it has started, which are etcd and the API server. Unlike the time that goes by, it is about the
-// same on a machine that is busy with other things.
+// cpu is what this process has used of processors, and, where there is a /proc,
+// those that it has started, which are etcd and the API server. Unlike the time
+// that goes by, it is about the same on a machine that is busy with other
+// things.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -114,10 +115,10 @@ func memory() float64 {
 	return float64(m.HeapAlloc + m.StackInuse)
 }
 
-// BenchmarkMember is one process that uses a thousand sequencers, an ID of each ten
-// times in a second. Windows are of ten seconds, so that there are as many renewals as
-// 6,000 sequencers have with the usual window; in etcd, which is busy with that, of
-// 60 s, and in Kubernetes of 60 s and of its usual 10 min.
+// BenchmarkMember is one process that uses a thousand sequencers, an ID of each
+// ten times in a second. Windows are of ten seconds, so that there are as many
+// renewals as 6,000 sequencers have with the usual window; in etcd, which is
+// busy with that, of 60 s, and in Kubernetes of 60 s and of its usual 10 min.
 func BenchmarkMember(b *testing.B) {
 	const sequencers, drawers = 1000, 20
 	for _, run := range []struct {
@@ -189,8 +190,8 @@ func BenchmarkMember(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstID opens a store and a sequencer, which others use too, makes an ID,
-// and gives the number back, a hundred times.
+// BenchmarkFirstID opens a store and a sequencer, which others use too, makes
+// an ID, and gives the number back, a hundred times.
 func BenchmarkFirstID(b *testing.B) {
 	const times = 100
 	for _, kind := range kinds {
@@ -224,8 +225,9 @@ func BenchmarkFirstID(b *testing.B) {
 	}
 }
 
-// BenchmarkStore is what a store does in a second for 64 goroutines of one process:
-// replace 1,024 records of the usual length, each goroutine its own, and read them.
+// BenchmarkStore is what a store does in a second for 64 goroutines of one
+// process: replace 1,024 records of the usual length, each goroutine its own,
+// and read them.
 func BenchmarkStore(b *testing.B) {
 	const records, goroutines = 1024, 64
 	for _, kind := range kinds {

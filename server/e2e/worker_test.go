@@ -86,8 +86,8 @@ func (b blind) CAS(ctx context.Context, key string, _, next []byte) (bool, error
 	}
 }
 
-// What a worker writes: runs of IDs, as they were handed out; how often it did what;
-// and what it has to say to people.
+// What a worker writes: runs of IDs, as they were handed out; how often it did
+// what; and what it has to say to people.
 const (
 	runsFile  = ".runs"
 	statsFile = ".stats"
@@ -97,8 +97,8 @@ const (
 // runSize is that of a run in a log: its first ID, step and count.
 const runSize = 24
 
-// work makes IDs until it is killed, its parent is gone, or it is told to end: then
-// it gives its number back.
+// work makes IDs until it is killed, its parent is gone, or it is told to end:
+// then it gives its number back.
 func (j task) work() error {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
@@ -230,7 +230,8 @@ func newFleet(t *testing.T, binary string, j task) *fleet {
 	return f
 }
 
-// start starts a worker, in the place of another one that has ended if i is its.
+// start starts a worker, in the place of another one that has ended if i is
+// its.
 func (f *fleet) start(i int) *worker {
 	f.t.Helper()
 	f.started++
@@ -288,8 +289,8 @@ const (
 	workerEnded   = "process ended in order"
 )
 
-// step does something to one worker, now and then, and lets those go on whose time
-// has come. All faults take turns, in an order by chance.
+// step does something to one worker, now and then, and lets those go on whose
+// time has come. All faults take turns, in an order by chance.
 func (f *fleet) step(r *rand.Rand, counts map[string]int) {
 	f.t.Helper()
 	for i, w := range f.workers {
@@ -388,7 +389,8 @@ func (f *fleet) runs(log string, yield func(first firn.ID, count uint64)) {
 	}
 }
 
-// made is what a worker has handed out first and last; ok is whether there is anything.
+// made is what a worker has handed out first and last; ok is whether there is
+// anything.
 func (f *fleet) made(w *worker) (first, last firn.ID, ok bool) {
 	f.t.Helper()
 	if _, err := os.Stat(w.log + runsFile); err != nil {

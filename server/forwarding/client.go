@@ -75,13 +75,13 @@ type (
 	Answer128 = AnswerOf[firn.ID128]
 )
 
-// ForwarderConfig says how a Forwarder reaches other servers. Its zero value means
-// what the fields say.
+// ForwarderConfig says how a Forwarder reaches other servers. Its zero value
+// means what the fields say.
 type ForwarderConfig struct {
 	// TLS is for targets with TLS: authorities and, for mTLS, the certificate of
-	// this server. nil means that these are not asked: authorities that the system trusts
-	// vouch for any address that the store may name. A target is verified by the host of
-	// its address, unless ServerName is set.
+	// this server. nil means that these are not asked: authorities that the system
+	// trusts vouch for any address that the store may name. A target is verified
+	// by the host of its address, unless ServerName is set.
 	TLS *tls.Config
 
 	// Token returns the token that is sent, "" for none; nil means none. It is
@@ -103,7 +103,8 @@ type ForwarderConfig struct {
 	// Dial opens connections; nil means TCP, and no proxy.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 
-	// Options are further options of connections, such as a stats handler for traces.
+	// Options are further options of connections, such as a stats handler for
+	// traces.
 	Options []grpc.DialOption
 
 	// Log is told of every call at the level debug; nil means nobody is.
@@ -124,12 +125,13 @@ const (
 // A Forwarder takes IDs from other servers, for a server that has no node ID
 // itself. It keeps one connection for each, which all calls share.
 //
-// A call that was forwarded is not forwarded again (see service.Forwarded). A target answers
-// only if it is the server that is meant and uses the same store (see service.Receiver). IDs of an
-// answer that is lost on its way are never used; none is given twice.
+// A call that was forwarded is not forwarded again (see service.Forwarded). A
+// target answers only if it is the server that is meant and uses the same store
+// (see service.Receiver). IDs of an answer that is lost on its way are never
+// used; none is given twice.
 //
-// It is safe for use by many goroutines at once. It must be made by NewForwarder, and
-// ends with Close.
+// It is safe for use by many goroutines at once. It must be made by
+// NewForwarder, and ends with Close.
 type Forwarder struct {
 	c ForwarderConfig
 
@@ -174,13 +176,14 @@ func (f *Forwarder) Close() error {
 	return errors.Join(errs...)
 }
 
-// Forward takes n IDs, 1 to service.MaxCount, of a sequencer from a target. p is the
-// proof of this server's store. The layout is that of the store: IDs of another are an
-// error. Whether the IDs can be the target's is for the caller to check.
+// Forward takes n IDs, 1 to service.MaxCount, of a sequencer from a target. p
+// is the proof of this server's store. The layout is that of the store: IDs of
+// another are an error. Whether the IDs can be the target's is for the caller
+// to check.
 //
-// An error that the target has answered with is a *ForwardError; errors.Is sees in it
-// what it is at the target, or ErrRefused. If the target did not answer it is
-// ErrUnreachable.
+// An error that the target has answered with is a *ForwardError; errors.Is sees
+// in it what it is at the target, or ErrRefused. If the target did not answer
+// it is ErrUnreachable.
 func (f *Forwarder) Forward(ctx context.Context, t Target, p members.Proof, name string, l firn.Layout, n int) (Answer, error) {
 	return forwardOf(ctx, f, t, p, name, l, n, 64, func(r *firnv1.NextResponse) ([]firn.Run, error) {
 		if len(r.GetIds128()) > 0 {
@@ -228,8 +231,8 @@ func (f *Forwarder) Forward128(ctx context.Context, t Target, p members.Proof, n
 	})
 }
 
-// wayOf is how far it is from the first ID of a run to its last. A run that repeats an
-// ID, or whose way has more than 64 bits, is over.
+// wayOf is how far it is from the first ID of a run to its last. A run that
+// repeats an ID, or whose way has more than 64 bits, is over.
 func wayOf(q *firnv1.Run) (over bool, way uint64) {
 	if q.GetCount() == 0 || q.GetCount() > 1 && q.GetStep() == 0 {
 		return true, 0
@@ -348,8 +351,8 @@ func (f *Forwarder) unlink(k *link) {
 }
 
 // makeRoom closes the connection that was not used for longest, where there are
-// too many. Those with calls under way stay: they are as few as the calls. Its caller
-// holds f.mu.
+// too many. Those with calls under way stay: they are as few as the calls. Its
+// caller holds f.mu.
 func (f *Forwarder) makeRoom() {
 	for len(f.links) >= f.c.MaxTargets {
 		var oldest place
@@ -395,8 +398,8 @@ func (f *Forwarder) dial(t place) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+t.address, options...)
 }
 
-// A ForwardError is what a Target has answered with: errors.Is and As see that, and
-// ErrUnreachable or ErrRefused if the kind is one of these.
+// A ForwardError is what a Target has answered with: errors.Is and As see that,
+// and ErrUnreachable or ErrRefused if the kind is one of these.
 type ForwardError struct {
 	Target Target // its text does not name it: clients see that
 	Code   codes.Code
@@ -414,8 +417,8 @@ func (e *ForwardError) Unwrap() []error {
 	return []error{&e.PeerError}
 }
 
-// failedAt is what the error of a call to a target is. The context is that of whoever
-// called the Forwarder.
+// failedAt is what the error of a call to a target is. The context is that of
+// whoever called the Forwarder.
 func failedAt(ctx context.Context, t Target, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

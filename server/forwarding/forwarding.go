@@ -1,13 +1,14 @@
-// Package forwarding lets a server that holds no node ID answer all the same: it asks
-// one that does. Call that one the peer.
+// Package forwarding lets a server that holds no node ID answer all the same:
+// it asks one that does. Call that one the peer.
 //
-// Where a peer is comes from a record in the store, and addresses are reused. So each
-// call says which server is meant, and proves which store the caller uses; a Receiver
-// refuses the others. The caller then checks in its own store that the IDs lie in a
-// window of the owner that made them. docs/protocol.md has the argument.
+// Where a peer is comes from a record in the store, and addresses are reused.
+// So each call says which server is meant, and proves which store the caller
+// uses; a Receiver refuses the others. The caller then checks in its own store
+// that the IDs lie in a window of the owner that made them. docs/protocol.md
+// has the argument.
 //
-// The caller's rights are checked by the server that it has asked. A call is forwarded
-// once: the server that gets it answers it or fails.
+// The caller's rights are checked by the server that it has asked. A call is
+// forwarded once: the server that gets it answers it or fails.
 package forwarding
 
 import (
@@ -23,8 +24,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Peers are the other servers of a store, over gRPC. They must be made by New, and are
-// safe for use by many goroutines at once.
+// Peers are the other servers of a store, over gRPC. They must be made by New,
+// and are safe for use by many goroutines at once.
 type Peers struct {
 	f       *Forwarder
 	self    *members.Announcer
@@ -38,8 +39,8 @@ type Peers struct {
 
 var _ service.Peers = (*Peers)(nil)
 
-// New makes the Peers of the server that self announces, in the store of a Fleet. Calls go
-// through f. A nil log means that nobody is told.
+// New makes the Peers of the server that self announces, in the store of a
+// Fleet. Calls go through f. A nil log means that nobody is told.
 func New(fleet *service.Fleet, f *Forwarder, self *members.Announcer, log *slog.Logger) *Peers {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -66,14 +67,16 @@ func (b *Peers) NextBatch128(ctx context.Context, name string, l firn.Layout, n 
 	return ask(ctx, b, name, l, n, lacks, b.f.Forward128, l.Decompose128)
 }
 
-// A call asks so many servers, until so many have answered that they cannot help. Of those that
-// hold more node IDs than they can list, any may be the one that can.
+// A call asks so many servers, until so many have answered that they cannot
+// help. Of those that hold more node IDs than they can list, any may be the one
+// that can.
 const (
 	mostAsked    = 16
 	mostAnswered = 3
 )
 
-// ask asks servers that may have a node ID, one after the other, until one answers.
+// ask asks servers that may have a node ID, one after the other, until one
+// answers.
 func ask[I firn.AnyID[I]](ctx context.Context, b *Peers, name string, l firn.Layout, n int, lacks error, forward forwardFunc[I], decompose func(I) (firn.Parts, error)) (batch firn.BatchOf[I], err error) {
 	if ctx.Err() != nil {
 		return batch, ctx.Err()
@@ -161,17 +164,18 @@ func hop[I firn.AnyID[I]](ctx context.Context, b *Peers, m members.Member, p mem
 	return answer.Batch, nil
 }
 
-// errSlow means that a server did not answer in the time that one may take. It may hang, or
-// have many calls for this one sequencer. It matches ErrUnreachable.
+// errSlow means that a server did not answer in the time that one may take. It
+// may hang, or have many calls for this one sequencer. It matches
+// ErrUnreachable.
 var errSlow = fmt.Errorf("%w in time", ErrUnreachable)
 
-// errHasty means that a server did not answer in so little time that nothing is known
-// against it. It matches ErrUnreachable.
+// errHasty means that a server did not answer in so little time that nothing is
+// known against it. It matches ErrUnreachable.
 var errHasty = fmt.Errorf("%w in the little time that the client has left", ErrUnreachable)
 
-// patience is how long one server may take, so that others can be asked: three seconds, or
-// half of what is left if that is less, and twice the time in which the layout has so
-// many IDs.
+// patience is how long one server may take, so that others can be asked: three
+// seconds, or half of what is left if that is less, and twice the time in which
+// the layout has so many IDs.
 func patience(ctx context.Context, l firn.Layout, n int) time.Duration {
 	d := 3 * time.Second
 	if deadline, ok := ctx.Deadline(); ok {
@@ -180,8 +184,8 @@ func patience(ctx context.Context, l firn.Layout, n int) time.Duration {
 	return d + time.Duration(2*float64(n)/l.IDsPerSecond()*float64(time.Second))
 }
 
-// gaveUp is the error of a call that no other server has answered: what this server lacks,
-// and why none could help.
+// gaveUp is the error of a call that no other server has answered: what this
+// server lacks, and why none could help.
 func (b *Peers) gaveUp(lacks error, results []result) error {
 	b.helped.Store(0)
 	return fmt.Errorf("%w; %s", lacks, summary(results))
@@ -202,13 +206,14 @@ func (b *Peers) warn(name, address string, r result, err error) {
 	b.log.Warn("this server has no node ID, and another server that was asked cannot help", with...)
 }
 
-// helpedLately is how long a call that another server has answered says that it can be
-// asked: longer than servers take to write what they hold.
+// helpedLately is how long a call that another server has answered says that it
+// can be asked: longer than servers take to write what they hold.
 const helpedLately = 15 * time.Second
 
-// CanHelp reports whether another server of the store can be asked for IDs of a sequencer.
-// One can if the last call was answered, and not long ago, or if one says where it is and
-// that it holds a node ID, or more than it can list, and has not failed lately.
+// CanHelp reports whether another server of the store can be asked for IDs of a
+// sequencer. One can if the last call was answered, and not long ago, or if one
+// says where it is and that it holds a node ID, or more than it can list, and
+// has not failed lately.
 func (b *Peers) CanHelp(ctx context.Context, name string) bool {
 	if at := b.helped.Load(); at != 0 && time.Since(time.Unix(0, at)) < helpedLately {
 		return true

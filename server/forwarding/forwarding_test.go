@@ -50,7 +50,8 @@ type setup struct {
 	log    *slog.Logger
 }
 
-// start starts a server with the node ID 0, which it takes when it is first asked.
+// start starts a server with the node ID 0, which it takes when it is first
+// asked.
 func start(t *testing.T, s grant.Store, layout string) *server {
 	return setup{store: s, layout: layout}.start(t)
 }
@@ -130,7 +131,8 @@ func mustTake(t *testing.T, b *server, n int) []string {
 	return ids
 }
 
-// wantNone asks a server that has no node ID and cannot be helped, and returns its error.
+// wantNone asks a server that has no node ID and cannot be helped, and returns
+// its error.
 func wantNone(t *testing.T, b *server) error {
 	t.Helper()
 	ids, err := take(t, t.Context(), b, 10)
@@ -140,7 +142,8 @@ func wantNone(t *testing.T, b *server) error {
 	return err
 }
 
-// wantForwards compares how often other servers were asked, with what came of it.
+// wantForwards compares how often other servers were asked, with what came of
+// it.
 func wantForwards(t *testing.T, b *server, want map[result]uint64) {
 	t.Helper()
 	for r := range numResults {
@@ -170,8 +173,8 @@ func take(t *testing.T, ctx context.Context, b *server, n int) (ids []string, er
 	return ids, err
 }
 
-// TestForwarding: a server without a number answers with IDs of another one; when that is
-// gone, it takes the number itself.
+// TestForwarding: a server without a number answers with IDs of another one;
+// when that is gone, it takes the number itself.
 func TestForwarding(t *testing.T) {
 	for _, layout := range []string{"default", "boundary", "uuidv7"} {
 		t.Run(layout, func(t *testing.T) {
@@ -234,8 +237,8 @@ func (nobody) Allow(*auth.Credentials, auth.Action, string) error {
 	return auth.ErrUnauthorized
 }
 
-// TestRefusedHop: that another server does not let this one in is not the fault of who
-// asks. The answer is what this one lacks.
+// TestRefusedHop: that another server does not let this one in is not the fault
+// of who asks. The answer is what this one lacks.
 func TestRefusedHop(t *testing.T) {
 	store := new(memstore.Store)
 	a, b := setup{store: store, guard: nobody{}}.start(t), start(t, store, "default")
@@ -244,8 +247,8 @@ func TestRefusedHop(t *testing.T) {
 	wantForwards(t, b, map[result]uint64{unauthorized: 1})
 }
 
-// TestNoLoop: of two servers that both have no number, neither asks the other again and
-// again.
+// TestNoLoop: of two servers that both have no number, neither asks the other
+// again and again.
 func TestNoLoop(t *testing.T) {
 	store := new(memstore.Store)
 	q, err := sequencer.Open(t.Context(), store, "orders", &sequencer.Config{Layout: firn.Default(), Nodes: &sequencer.Range{Lo: 0, Hi: 0}})

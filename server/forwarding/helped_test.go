@@ -13,8 +13,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// TestElsewhere: another server can be asked where one says that it has a number and where
-// it is, or where calls were answered a moment ago.
+// TestElsewhere: another server can be asked where one says that it has a
+// number and where it is, or where calls were answered a moment ago.
 func TestElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memstore.Store)
@@ -73,8 +73,8 @@ func TestElsewhere(t *testing.T) {
 	})
 }
 
-// TestCrashedWithItsClockAhead: a server that has crashed while its clock was a year ahead is not
-// asked for a year.
+// TestCrashedWithItsClockAhead: a server that has crashed while its clock was a
+// year ahead is not asked for a year.
 func TestCrashedWithItsClockAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memstore.Store)
@@ -103,7 +103,8 @@ func TestCrashedWithItsClockAhead(t *testing.T) {
 	})
 }
 
-// crashing is a store for a server that crashes: only what it writes at once is written.
+// crashing is a store for a server that crashes: only what it writes at once is
+// written.
 type crashing struct {
 	*memstore.Store
 	began time.Time

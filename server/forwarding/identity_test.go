@@ -42,9 +42,10 @@ func made(b *server) (n uint64) {
 	return n
 }
 
-// TestReusedAddress: a server's record outlives it, and then another one has its address.
-// It is not asked for IDs: not one of another store, nor one without a store, nor one that
-// is older, nor one of the same store, which has a record of its own.
+// TestReusedAddress: a server's record outlives it, and then another one has
+// its address. It is not asked for IDs: not one of another store, nor one
+// without a store, nor one that is older, nor one of the same store, which has
+// a record of its own.
 func TestReusedAddress(t *testing.T) {
 	for _, who := range []string{"another store", "a copy of the store", "static", "older", "the same store", "nobody"} {
 		t.Run(who, func(t *testing.T) {
@@ -78,7 +79,8 @@ func TestReusedAddress(t *testing.T) {
 				go older.Serve(l)
 				t.Cleanup(older.Stop)
 			case "the same store":
-				// It is listed too, so it is asked as itself, and has the IDs that it makes.
+				// It is listed too, so it is asked as itself, and has the IDs that it
+				// makes.
 				other = setup{store: store, at: l, nodes: sequencer.Range{Lo: 1, Hi: 1}}.start(t)
 				mustTake(t, other, 10)
 				want = nil
@@ -120,8 +122,9 @@ func copyOf(t *testing.T, s grant.Store) grant.Store {
 	return c
 }
 
-// TestCopiedStore: a server on a copy of a store finds the records of the servers of the
-// original, which live. Each is where its record says, and says no.
+// TestCopiedStore: a server on a copy of a store finds the records of the
+// servers of the original, which live. Each is where its record says, and says
+// no.
 func TestCopiedStore(t *testing.T) {
 	store := new(memstore.Store)
 	a := start(t, store, "default")
@@ -135,8 +138,8 @@ func TestCopiedStore(t *testing.T) {
 	}
 }
 
-// TestProxy: behind an address that all servers have in common, as that of a balancer, a
-// call reaches any of them. Only the one that was meant answers.
+// TestProxy: behind an address that all servers have in common, as that of a
+// balancer, a call reaches any of them. Only the one that was meant answers.
 func TestProxy(t *testing.T) {
 	store := new(memstore.Store)
 	a := start(t, store, "default")
@@ -214,7 +217,8 @@ func pipe(to, from net.Conn) {
 	}
 }
 
-// TestReceiver: a server answers hops that are meant for it, of servers of its store.
+// TestReceiver: a server answers hops that are meant for it, of servers of its
+// store.
 func TestReceiver(t *testing.T) {
 	store := new(memstore.Store)
 	a, b := start(t, store, "default"), start(t, store, "default")
@@ -270,8 +274,8 @@ type impostor struct {
 
 func (i impostor) Owner(string) string { return i.owner }
 
-// TestCredulousServer: also a server that answers what it should refuse cannot have another
-// one give IDs that are not of a window of that one's store.
+// TestCredulousServer: also a server that answers what it should refuse cannot
+// have another one give IDs that are not of a window of that one's store.
 func TestCredulousServer(t *testing.T) {
 	for _, who := range []string{"another store", "another store, with the right owner", "the same store"} {
 		t.Run(who, func(t *testing.T) {
@@ -358,8 +362,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestWindowsAreReadAgain: a window that was renewed, or a node ID with another owner, is
-// looked up again, and one that is known is not.
+// TestWindowsAreReadAgain: a window that was renewed, or a node ID with another
+// owner, is looked up again, and one that is known is not.
 func TestWindowsAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
@@ -433,8 +437,8 @@ func (batches) Opened(string) (service.Sequencer, bool) { return service.Sequenc
 
 func (b batches) NextBatch(context.Context, int) (firn.Batch, error) { return b.b, nil }
 
-// TestLyingServer: whatever a server answers, no ID comes out that is there twice or that it
-// cannot have made.
+// TestLyingServer: whatever a server answers, no ID comes out that is there
+// twice or that it cannot have made.
 func TestLyingServer(t *testing.T) {
 	l := firn.Default()
 	for _, row := range []struct {
@@ -527,8 +531,9 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestDeadServers: servers that are gone are said to be that, and not to be a store that
-// does not answer. They are not asked again and again, and those that live are asked.
+// TestDeadServers: servers that are gone are said to be that, and not to be a
+// store that does not answer. They are not asked again and again, and those
+// that live are asked.
 func TestDeadServers(t *testing.T) {
 	store := new(memstore.Store)
 	a := start(t, store, "default")
@@ -563,8 +568,8 @@ func TestDeadServers(t *testing.T) {
 	}
 }
 
-// TestSilentServer: one that accepts connections and says nothing does not use up the time
-// in which another one can be asked.
+// TestSilentServer: one that accepts connections and says nothing does not use
+// up the time in which another one can be asked.
 func TestSilentServer(t *testing.T) {
 	store := new(memstore.Store)
 	a := start(t, store, "default")
@@ -600,8 +605,8 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// TestWithoutStore: what was known of others a moment ago lasts for a while when the store
-// does not answer, as the window of the one that is asked does.
+// TestWithoutStore: what was known of others a moment ago lasts for a while
+// when the store does not answer, as the window of the one that is asked does.
 func TestWithoutStore(t *testing.T) {
 	store := new(memstore.Store)
 	a, b := start(t, store, "default"), start(t, store, "default")

@@ -15,8 +15,9 @@ import (
 	"github.com/firnid/firn/server/members"
 )
 
-// TestLackOfOne: that another server has no node ID of one sequencer says nothing of
-// another one that it holds. It is not asked for the first again and again.
+// TestLackOfOne: that another server has no node ID of one sequencer says
+// nothing of another one that it holds. It is not asked for the first again and
+// again.
 func TestLackOfOne(t *testing.T) {
 	store := new(memstore.Store)
 	q, err := sequencer.Open(t.Context(), store, "users", &sequencer.Config{Layout: firn.Default(), Nodes: &sequencer.Range{Lo: 0, Hi: 0}})
@@ -54,8 +55,9 @@ func (g slowFor) Allow(_ *auth.Credentials, _ auth.Action, name string) error {
 	return nil
 }
 
-// TestSlowWithOne: that another server does not answer in time for one sequencer, as one that
-// waits for its next tick, keeps nobody from asking it for others.
+// TestSlowWithOne: that another server does not answer in time for one
+// sequencer, as one that waits for its next tick, keeps nobody from asking it
+// for others.
 func TestSlowWithOne(t *testing.T) {
 	store := new(memstore.Store)
 	guard := slowFor{"slow", make(chan struct{})}
@@ -79,7 +81,8 @@ func TestSlowWithOne(t *testing.T) {
 	}
 }
 
-// TestManySequencers: servers that hold more node IDs than they can list are all asked.
+// TestManySequencers: servers that hold more node IDs than they can list are
+// all asked.
 func TestManySequencers(t *testing.T) {
 	store := new(memstore.Store)
 	full := make([]members.Held, members.MaxHeld)

@@ -20,8 +20,8 @@ const (
 	mostShunned = 10_000 // failures that are remembered
 )
 
-// peers are the other servers of the store. They are safe for use by many goroutines at
-// once.
+// peers are the other servers of the store. They are safe for use by many
+// goroutines at once.
 type peers struct {
 	load func(context.Context) ([]members.Member, error)
 	self string
@@ -34,8 +34,8 @@ type peers struct {
 	slow    map[string]time.Time // servers, by ID, that did not answer in time for some sequencer: until when that counts
 }
 
-// A subject is what a failure says something of: a server, by ID, so that one that is
-// started again is asked again; or what it has of one sequencer.
+// A subject is what a failure says something of: a server, by ID, so that one
+// that is started again is asked again; or what it has of one sequencer.
 type subject struct {
 	id        string
 	sequencer string // "" for the server as a whole
@@ -47,8 +47,8 @@ type shunned struct {
 	until time.Time
 }
 
-// A peer is another server, with what came of asking it a moment ago: gave if nothing is
-// known against it.
+// A peer is another server, with what came of asking it a moment ago: gave if
+// nothing is known against it.
 type peer struct {
 	members.Member
 	shunned result
@@ -59,9 +59,9 @@ func newPeers(load func(context.Context) ([]members.Member, error), self string)
 	return &peers{load: load, self: self, shunned: make(map[subject]shunned), slow: make(map[string]time.Time)}
 }
 
-// forCall returns the servers to ask for a sequencer, by chance, those first that say that
-// they have a node ID of it, then those that may have one and not list it, and of equals those
-// last that were slow.
+// forCall returns the servers to ask for a sequencer, by chance, those first
+// that say that they have a node ID of it, then those that may have one and not
+// list it, and of equals those last that were slow.
 func (p *peers) forCall(ctx context.Context, name string) ([]peer, error) {
 	list, err := p.all(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (p *peers) forCall(ctx context.Context, name string) ([]peer, error) {
 	return found, nil
 }
 
-// all returns the list. One call reads a new one; meanwhile, and while the store does not
-// answer, others use the old one.
+// all returns the list. One call reads a new one; meanwhile, and while the
+// store does not answer, others use the old one.
 func (p *peers) all(ctx context.Context) ([]members.Member, error) {
 	p.mu.Lock()
 	list, old := p.list, !p.read.IsZero()
@@ -172,6 +172,7 @@ func lists(m members.Member, name string) bool {
 	return slices.ContainsFunc(m.Holds, func(h members.Held) bool { return h.Sequencer == name })
 }
 
-// isFull reports whether a server may hold more node IDs than it lists. Where the names of
-// sequencers are as long as they can be, a record has room for half of MaxHeld.
+// isFull reports whether a server may hold more node IDs than it lists. Where
+// the names of sequencers are as long as they can be, a record has room for
+// half of MaxHeld.
 func isFull(m members.Member) bool { return len(m.Holds) >= members.MaxHeld/2 }

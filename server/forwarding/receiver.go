@@ -10,8 +10,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A Receiver answers the calls that other servers of the store forward. It must be made by
-// NewReceiver, and is safe for use by many goroutines at once.
+// A Receiver answers the calls that other servers of the store forward. It must
+// be made by NewReceiver, and is safe for use by many goroutines at once.
 type Receiver struct {
 	cluster *service.Cluster
 	self    string
@@ -25,7 +25,8 @@ func NewReceiver(c *service.Cluster, self *members.Announcer) *Receiver {
 	return &Receiver{cluster: c, self: self.ID(), proofs: members.NewVerifier(c.Store())}
 }
 
-// Admit returns nil if a hop is meant for this server and from a server of its store.
+// Admit returns nil if a hop is meant for this server and from a server of its
+// store.
 func (r *Receiver) Admit(ctx context.Context, h service.Hop) error {
 	if h.Member != r.self {
 		return service.ErrOtherMember

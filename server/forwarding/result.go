@@ -32,9 +32,10 @@ const (
 	numResults
 )
 
-// resultTable says of each result what it is called in metrics and logs, what a client
-// reads about a server with it, what an operator can do, for how long the server is not
-// asked again, and whether for any sequencer or for the one that it was asked for.
+// resultTable says of each result what it is called in metrics and logs, what a
+// client reads about a server with it, what an operator can do, for how long
+// the server is not asked again, and whether for any sequencer or for the one
+// that it was asked for.
 var resultTable = [numResults]struct {
 	name, text, hint string
 	shun             time.Duration
@@ -59,8 +60,8 @@ var resultTable = [numResults]struct {
 // String is the result as metrics and logs have it.
 func (r result) String() string { return resultTable[r].name }
 
-// ofPeer reports whether the result says nothing of the request: another server may
-// answer it.
+// ofPeer reports whether the result says nothing of the request: another server
+// may answer it.
 func (r result) ofPeer() bool { return r != gave && r != failed }
 
 // resultOf is what an error of a hop means. The context is that of the call.
@@ -104,8 +105,8 @@ func (c *counts) all() map[string]uint64 {
 	return all
 }
 
-// summary says to a client why no other server has helped, with the results of those that
-// were asked. It names no server.
+// summary says to a client why no other server has helped, with the results of
+// those that were asked. It names no server.
 func summary(of []result) string {
 	var parts []string
 	for r := range numResults {

@@ -14,8 +14,8 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// errRejected is matched by the errors of IDs that another server gave and that are not
-// passed on.
+// errRejected is matched by the errors of IDs that another server gave and that
+// are not passed on.
 var errRejected = errors.New("the IDs of another server are not used")
 
 func reject(format string, a ...any) error {
@@ -25,15 +25,15 @@ func reject(format string, a ...any) error {
 // clockSkew is how far the clocks of two servers of a store may differ.
 const clockSkew = 10 * time.Second
 
-// A span is what IDs say of themselves: the node ID that made them, and the first ticks of
-// their times.
+// A span is what IDs say of themselves: the node ID that made them, and the
+// first ticks of their times.
 type span struct {
 	node        uint64
 	first, last time.Time
 }
 
-// spanOf takes the IDs of a batch apart. They must be of one node ID and follow each other,
-// so that none is there twice.
+// spanOf takes the IDs of a batch apart. They must be of one node ID and follow
+// each other, so that none is there twice.
 func spanOf[I firn.AnyID[I]](b firn.BatchOf[I], decompose func(I) (firn.Parts, error)) (s span, err error) {
 	var before firn.Parts
 	n := 0
@@ -58,8 +58,8 @@ func spanOf[I firn.AnyID[I]](b firn.BatchOf[I], decompose func(I) (firn.Parts, e
 // mostWindows is how many records of node IDs are remembered.
 const mostWindows = 10_000
 
-// windows are what this server's store says of the node IDs of others. They are safe for
-// use by many goroutines at once.
+// windows are what this server's store says of the node IDs of others. They are
+// safe for use by many goroutines at once.
 type windows struct {
 	store  grant.Store
 	lookup func(ctx context.Context, name string) (grant.Info, error)
@@ -85,10 +85,11 @@ func newWindows(s grant.Store, lookup func(ctx context.Context, name string) (gr
 	return &windows{store: s, lookup: lookup, known: make(map[numbered]heldWindow)}
 }
 
-// check returns nil if IDs that an owner is said to have made between sent and got can be
-// its own: the store has granted it the node ID for a window that they lie in, and their
-// times are near those of this server's clock. No IDs of any other owner are in that
-// window, whichever store the other server uses: see docs/protocol.md.
+// check returns nil if IDs that an owner is said to have made between sent and
+// got can be its own: the store has granted it the node ID for a window that
+// they lie in, and their times are near those of this server's clock. No IDs of
+// any other owner are in that window, whichever store the other server uses:
+// see docs/protocol.md.
 func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner string, s span, sent, got time.Time) error {
 	key := numbered{name, s.node}
 	w.mu.Lock()
@@ -103,8 +104,8 @@ func (w *windows) check(ctx context.Context, name string, l firn.Layout, owner s
 	return have.judge(l, owner, s, sent, got)
 }
 
-// errUnchecked is matched by the errors of IDs that could not be checked, as the store did
-// not answer. They match sequencer.ErrUnavailable too.
+// errUnchecked is matched by the errors of IDs that could not be checked, as
+// the store did not answer. They match sequencer.ErrUnavailable too.
 var errUnchecked = fmt.Errorf("%w: the IDs of another server could not be checked", sequencer.ErrUnavailable)
 
 // read asks the store.

@@ -21,8 +21,8 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// admin is what a request that changes something needs: the Administrator, and that no
-// page of another origin sends it.
+// admin is what a request that changes something needs: the Administrator, and
+// that no page of another origin sends it.
 func (h *Handler) admin(r *http.Request) (service.Administrator, *problem) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && isCrossSite(r) {
 		return nil, problemf(service.CrossSite, "a page of another origin cannot change sequencers")
@@ -216,9 +216,9 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, do func(context.Co
 	return do(ctx, a, name)
 }
 
-// empty detaches or destroys. What is not done when the request's time is over is
-// 202 if the store has the state that keeps windows from growing: the same request again
-// says whether it is done.
+// empty detaches or destroys. What is not done when the request's time is over
+// is 202 if the store has the state that keeps windows from growing: the same
+// request again says whether it is done.
 func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Request, a service.Administrator, name string, do func(context.Context, string) (grant.Info, error), through, last grant.State) *problem {
 	info, err := do(ctx, name)
 	switch {
@@ -241,8 +241,8 @@ func (h *Handler) empty(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return writeJSON(w, http.StatusOK, textfmt.InJSON(info))
 }
 
-// members answers with the servers of the store, and those of their node IDs and IDs that
-// whoever asks may see.
+// members answers with the servers of the store, and those of their node IDs
+// and IDs that whoever asks may see.
 func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 	if _, f := readParams(r.URL.RawQuery, nil); f != nil {
 		return f.problem()
@@ -272,8 +272,9 @@ func (h *Handler) members(w http.ResponseWriter, r *http.Request) *problem {
 // createKeys are those of the body that creates a sequencer.
 var createKeys = [...]string{"layout", "max_ahead", "window"}
 
-// readCreate reads a JSON object with texts for some of createKeys, each once at most, and
-// no others. null is as if the key were left out. Errors are in words for a client.
+// readCreate reads a JSON object with texts for some of createKeys, each once
+// at most, and no others. null is as if the key were left out. Errors are in
+// words for a client.
 func readCreate(text []byte) (values [len(createKeys)]*string, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	none := errors.New("the body is no JSON")

@@ -124,8 +124,8 @@ func TestCreateWrong(t *testing.T) {
 	}
 }
 
-// TestEmptyLater: what another process holds is waited for, as long as a request may
-// take, and then 202.
+// TestEmptyLater: what another process holds is waited for, as long as a
+// request may take, and then 202.
 func TestEmptyLater(t *testing.T) {
 	cut := new(flaky)
 	q, err := sequencer.Open(t.Context(), cut, "orders", &sequencer.Config{Layout: firn.Default()})
@@ -146,8 +146,8 @@ func TestEmptyLater(t *testing.T) {
 	}
 }
 
-// TestEmptyNotBegun: a store that takes no writes has not begun what was asked for, and
-// that is no 202.
+// TestEmptyNotBegun: a store that takes no writes has not begun what was asked
+// for, and that is no 202.
 func TestEmptyNotBegun(t *testing.T) {
 	for _, state := range []string{"attached", "detached"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -223,8 +223,8 @@ func (g nameGuard) Allow(_ *auth.Credentials, do auth.Action, name string) error
 	return auth.ErrForbidden
 }
 
-// TestListsAreOfWhoAsks: lists have only the sequencers that whoever asks may see, and
-// metrics, which have all, are for who may see all.
+// TestListsAreOfWhoAsks: lists have only the sequencers that whoever asks may
+// see, and metrics, which have all, are for who may see all.
 func TestListsAreOfWhoAsks(t *testing.T) {
 	store := new(memstore.Store)
 	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(store, nil)})

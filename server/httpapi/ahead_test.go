@@ -22,8 +22,9 @@ func (t *timed) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Now().Add(-t.behind), time.Millisecond, nil
 }
 
-// TestClockAhead: a server whose clock is ahead says so, and not that the store is
-// silent or the server has failed: without a node ID, and with one that was lost.
+// TestClockAhead: a server whose clock is ahead says so, and not that the store
+// is silent or the server has failed: without a node ID, and with one that was
+// lost.
 func TestClockAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)

@@ -24,9 +24,9 @@ type answer struct {
 // however slowly its client reads.
 const chunkSize = 32 << 10
 
-// fewTexts is how many IDs or runs fit into one chunk, however long they are: the
-// longest has fewer than 160 bytes. The length of such an answer need not be
-// known before.
+// fewTexts is how many IDs or runs fit into one chunk, however long they are:
+// the longest has fewer than 160 bytes. The length of such an answer need not
+// be known before.
 const fewTexts = chunkSize / 160
 
 // packedAtOnce is how many IDs are packed before the size is looked at.

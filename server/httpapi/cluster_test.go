@@ -250,9 +250,10 @@ func (w *writes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestReadyWithoutNumber: a server that found no node ID is not ready, until it finds
-// one, which it looks for when it is asked whether it is, or until another server has one
-// that can be asked. The log says so once for each change.
+// TestReadyWithoutNumber: a server that found no node ID is not ready, until it
+// finds one, which it looks for when it is asked whether it is, or until
+// another server has one that can be asked. The log says so once for each
+// change.
 func TestReadyWithoutNumber(t *testing.T) {
 	store := new(flaky)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
@@ -319,7 +320,8 @@ func TestReadyWithoutNumber(t *testing.T) {
 	}
 }
 
-// helping are Peers that give nothing, and can help with orders while they say so.
+// helping are Peers that give nothing, and can help with orders while they say
+// so.
 type helping struct{ can *atomic.Bool }
 
 func (h helping) NextBatch(_ context.Context, _ string, _ firn.Layout, _ int, lacks error) (firn.Batch, error) {
@@ -334,8 +336,8 @@ func (h helping) CanHelp(_ context.Context, name string) bool {
 	return name == "orders" && h.can.Load()
 }
 
-// TestReadyCreatesNothing: a sequencer that is gone is not created by who asks whether the
-// server is ready.
+// TestReadyCreatesNothing: a sequencer that is gone is not created by who asks
+// whether the server is ready.
 func TestReadyCreatesNothing(t *testing.T) {
 	store := new(memstore.Store)
 	one := sequencer.Config{Nodes: &sequencer.Range{Lo: 3, Hi: 3}}
@@ -358,8 +360,8 @@ func TestReadyCreatesNothing(t *testing.T) {
 	}
 }
 
-// TestTemplates: what is configured for a name is how its sequencer is created; a name
-// that must exist and does not is an error with the nearest one.
+// TestTemplates: what is configured for a name is how its sequencer is created;
+// a name that must exist and does not is an error with the nearest one.
 func TestTemplates(t *testing.T) {
 	store := new(memstore.Store)
 	ahead := 2 * time.Second

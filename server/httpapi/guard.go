@@ -13,7 +13,8 @@ func (h *Handler) credentials(r *http.Request) *auth.Credentials {
 	return auth.FromHeader(r.Header["Authorization"], h.tls(r))
 }
 
-// sees returns whether who sends a request sees a sequencer, where they may ask for lists.
+// sees returns whether who sends a request sees a sequencer, where they may ask
+// for lists.
 func (h *Handler) sees(r *http.Request) func(name string) bool {
 	if h.auth == nil {
 		return func(string) bool { return true }

@@ -38,13 +38,13 @@ type Config struct {
 	// Metrics answers /metrics; nil leaves that path out.
 	Metrics http.Handler
 
-	// Observe is told of every request but those about health and metrics: the status
-	// of its answer, and how long it took. nil means that nobody is.
+	// Observe is told of every request but those about health and metrics: the
+	// status of its answer, and how long it took. nil means that nobody is.
 	Observe func(status int, d time.Duration)
 
-	// Trace is told of every request that Observe is told of, when it begins, with its
-	// path as a pattern. It returns the context of what is done for it, and a function
-	// that is told the status of the answer. nil means that nobody is.
+	// Trace is told of every request that Observe is told of, when it begins, with
+	// its path as a pattern. It returns the context of what is done for it, and a
+	// function that is told the status of the answer. nil means that nobody is.
 	Trace func(r *http.Request, pattern string) (ctx context.Context, end func(status int))
 
 	// Console answers what it matches and no other path does; nil leaves it out.
@@ -53,21 +53,21 @@ type Config struct {
 	// Auth knows who may do what; nil lets everybody do everything.
 	Auth auth.Authorizer
 
-	// TLS is the state of a request's connection, or nil where it has no TLS; nil means
-	// that of http.Server.
+	// TLS is the state of a request's connection, or nil where it has no TLS; nil
+	// means that of http.Server.
 	TLS func(*http.Request) *tls.ConnectionState
 
-	// Log is told of failures that are nobody's but the server's, and of every request
-	// at the level debug; nil means that nobody is. The context of a line has the ID of
-	// the request, see package requestid.
+	// Log is told of failures that are nobody's but the server's, and of every
+	// request at the level debug; nil means that nobody is. The context of a line
+	// has the ID of the request, see package requestid.
 	Log *slog.Logger
 
 	// NewRequestID names a request whose client has not; nil means requestid.New.
 	NewRequestID func() string
 }
 
-// A Console is pages for people. It must be safe for use by many goroutines at once, and
-// finds out itself who may see what.
+// A Console is pages for people. It must be safe for use by many goroutines at
+// once, and finds out itself who may see what.
 type Console interface {
 	http.Handler
 
@@ -225,8 +225,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.closeAfterBody(w)
 	}
 	if h.draining.Load() {
-		// Its client makes another connection while this server still answers, and not when
-		// this one is closed under a request.
+		// Its client makes another connection while this server still answers, and
+		// not when this one is closed under a request.
 		header["Connection"] = headerClose
 	}
 	ctx, id := requestid.Begin(r.Context(), r.Header[requestid.Header], h.newID)
@@ -306,10 +306,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
 }
 
 // Drain makes /readyz say that the server is about to stop, so that no more
-// requests are sent to it. Those that come are still answered, each with the end of its
-// connection. A load balancer
-// sees it only while the server still listens: http.Server's Shutdown comes when
-// those that ask had the time to.
+// requests are sent to it. Those that come are still answered, each with the
+// end of its connection. A load balancer sees it only while the server still
+// listens: http.Server's Shutdown comes when those that ask had the time to.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
 // healthz says that the server runs.
@@ -332,8 +331,9 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) *problem {
 	return plain(w, r, "ready\n")
 }
 
-// noteReady is the problem of a server that is not ready. The log is told when it becomes
-// so, for another reason too, and when it is over: not at every probe.
+// noteReady is the problem of a server that is not ready. The log is told when
+// it becomes so, for another reason too, and when it is over: not at every
+// probe.
 func (h *Handler) noteReady(ctx context.Context, err error) *problem {
 	if err == nil {
 		if h.unready.Load() != nil && h.unready.Swap(nil) != nil {

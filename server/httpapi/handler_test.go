@@ -380,7 +380,8 @@ func TestServerLimits(t *testing.T) {
 	}
 }
 
-// TestContentLengthOfLists: all that are not IDs have a Content-Length, however long they are.
+// TestContentLengthOfLists: all that are not IDs have a Content-Length, however
+// long they are.
 func TestContentLengthOfLists(t *testing.T) {
 	backend := newCluster(t, service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	for i := range 40 {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// isLoopbackHost reports whether a Host header names this machine: localhost, an
-// IPv4 address that begins with 127, or [::1], each with or without a port.
+// isLoopbackHost reports whether a Host header names this machine: localhost,
+// an IPv4 address that begins with 127, or [::1], each with or without a port.
 func isLoopbackHost(host string) bool {
 	name, port, hasPort := strings.Cut(host, ":")
 	if strings.HasPrefix(host, "[") {

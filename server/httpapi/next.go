@@ -89,8 +89,8 @@ func parseNext(r *http.Request, most int) (q nextRequest, p *problem) {
 	return q, nil
 }
 
-// nonceHeader comes back with the answer, so a client sees whose answer it is. A
-// proxy may replace X-Request-Id by its own; nothing knows this one.
+// nonceHeader comes back with the answer, so a client sees whose answer it is.
+// A proxy may replace X-Request-Id by its own; nothing knows this one.
 const nonceHeader = "Firn-Nonce"
 
 // next answers with new IDs.
@@ -188,7 +188,8 @@ func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *
 // textLength is how many bytes the texts of all IDs have together.
 func textLength[I firn.AnyID[I]](a *answer, b firn.BatchOf[I], l firn.Layout, appendID func([]byte, I) []byte) int {
 	if l.Ordered() {
-		// A greater number has no shorter text, so those between have this length too.
+		// A greater number has no shorter text, so those between have this length
+		// too.
 		first := len(appendID(a.scratch(), idAt(b, 0)))
 		if len(appendID(a.scratch(), idAt(b, b.Len()-1))) == first {
 			return b.Len() * first

@@ -337,8 +337,8 @@ func TestNextAllowed(t *testing.T) {
 	}
 }
 
-// A body that cannot be read, or does not come, is answered all the same, and in
-// good time.
+// A body that cannot be read, or does not come, is answered all the same, and
+// in good time.
 func TestNextBadBody(t *testing.T) {
 	for _, row := range []struct {
 		name, rest string
@@ -395,7 +395,8 @@ func TestNextBadBody(t *testing.T) {
 	}
 }
 
-// The deadline for a body is not one for the request: IDs that take longer come.
+// The deadline for a body is not one for the request: IDs that take longer
+// come.
 func TestNextBodyDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(day))
@@ -760,8 +761,8 @@ func TestOctets(t *testing.T) {
 	}
 }
 
-// Wget and download managers ask for the rest of an answer that was cut off. They
-// would join the rest of another one to it, in the middle of an ID.
+// Wget and download managers ask for the rest of an answer that was cut off.
+// They would join the rest of another one to it, in the middle of an ID.
 func TestNoPartOfAnAnswer(t *testing.T) {
 	h := NewHandler(Config{Backend: newStatic(t, "default")})
 	for _, method := range []string{"GET", "POST"} {
@@ -791,8 +792,8 @@ func TestNonce(t *testing.T) {
 	}
 }
 
-// An answer without a length that was cut off looks whole to HTTP/1.0: to Wget, and
-// to proxies that speak it with servers, as nginx does.
+// An answer without a length that was cut off looks whole to HTTP/1.0: to Wget,
+// and to proxies that speak it with servers, as nginx does.
 func TestAnswersHaveLengths(t *testing.T) {
 	for _, layout := range []string{
 		"default",

@@ -15,8 +15,8 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// A partial store takes no writes of one sequencer: a row that another session has
-// locked, or rights that end at a prefix.
+// A partial store takes no writes of one sequencer: a row that another session
+// has locked, or rights that end at a prefix.
 type partial struct {
 	memstore.Store
 	on atomic.Bool
@@ -29,8 +29,8 @@ func (p *partial) CAS(ctx context.Context, key string, old, next []byte) (bool, 
 	return p.Store.CAS(ctx, key, old, next)
 }
 
-// TestOneKeyFails: that the store takes no writes of one sequencer keeps nobody from the
-// others.
+// TestOneKeyFails: that the store takes no writes of one sequencer keeps nobody
+// from the others.
 func TestOneKeyFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)

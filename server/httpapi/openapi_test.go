@@ -29,8 +29,9 @@ type operation struct {
 	}
 }
 
-// TestOpenAPI: the description has every path and method that is served and no other, and
-// each of its examples is answered with the status that it says, in a form that it has.
+// TestOpenAPI: the description has every path and method that is served and no
+// other, and each of its examples is answered with the status that it says, in
+// a form that it has.
 func TestOpenAPI(t *testing.T) {
 	var doc struct {
 		OpenAPI string

@@ -19,14 +19,15 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// recovered makes a request as net/http does, and returns what it panicked with.
+// recovered makes a request as net/http does, and returns what it panicked
+// with.
 func recovered(h http.Handler, method, target string) (w *httptest.ResponseRecorder, what any) {
 	defer func() { what = recover() }()
 	return do(h, method, target), nil
 }
 
-// inRequest reports whether the caller runs in the goroutine of a request: a panic
-// elsewhere ends the process, as it should.
+// inRequest reports whether the caller runs in the goroutine of a request: a
+// panic elsewhere ends the process, as it should.
 func inRequest() bool {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
@@ -41,8 +42,8 @@ func inRequest() bool {
 	}
 }
 
-// TestRequestsThatPanic: wherever in a request a clock panics, the requests after
-// it are answered, and nothing waits for a lock that is never given back.
+// TestRequestsThatPanic: wherever in a request a clock panics, the requests
+// after it are answered, and nothing waits for a lock that is never given back.
 func TestRequestsThatPanic(t *testing.T) {
 	const next = "/v1/sequencers/orders/next"
 	for _, target := range []string{next, next + "?count=5000", "/readyz", "/v1/sequencers/orders"} {
@@ -61,8 +62,8 @@ func TestRequestsThatPanic(t *testing.T) {
 	}
 }
 
-// panicsAt has the clock panic when a request uses it for the nth time, and makes
-// others. It reports whether there was a nth time.
+// panicsAt has the clock panic when a request uses it for the nth time, and
+// makes others. It reports whether there was a nth time.
 func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 	t.Helper()
 	where := fmt.Sprintf("%s, open before: %t, a panic at the clock's use %d", target, isOpen, n)
@@ -99,8 +100,8 @@ func panicsAt(t *testing.T, target string, isOpen bool, n int32) bool {
 	return did
 }
 
-// TestPanicIsLogged: a request that panics is one line with the stack, and counts
-// as the server's failure, also in traces and the lines of requests.
+// TestPanicIsLogged: a request that panics is one line with the stack, and
+// counts as the server's failure, also in traces and the lines of requests.
 func TestPanicIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	var observed, traced int

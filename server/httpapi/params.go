@@ -37,8 +37,8 @@ func (f faults) problem() *problem {
 // twice or is not URL-encoded is a fault. The values are in the order of known;
 // one that has a fault here counts as not given.
 //
-// It is not url.ParseQuery, which makes a map for every request and leaves it to
-// its caller to find out what is in it.
+// It is not url.ParseQuery, which makes a map for every request and leaves it
+// to its caller to find out what is in it.
 func readParams(query string, known []string) (values [maxParams]param, f faults) {
 	var seen [maxParams]bool
 	for query != "" {

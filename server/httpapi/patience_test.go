@@ -17,11 +17,12 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// silentMost is how long a store may be silent before calls stop waiting for it.
+// silentMost is how long a store may be silent before calls stop waiting for
+// it.
 const silentMost = 5 * time.Second
 
-// A mute store does not answer some calls: they end with an error at once, or with their
-// contexts.
+// A mute store does not answer some calls: they end with an error at once, or
+// with their contexts.
 type mute struct {
 	memstore.Store
 	reads, writes atomic.Int32 // what becomes of them
@@ -85,7 +86,8 @@ type world struct {
 	h     *Handler
 }
 
-// inWorld runs a test with a Cluster that has served IDs of the sequencer orders.
+// inWorld runs a test with a Cluster that has served IDs of the sequencer
+// orders.
 func inWorld(t *testing.T, run func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour) // after the layout's epoch
@@ -103,7 +105,8 @@ func inWorld(t *testing.T, run func(w *world)) {
 	})
 }
 
-// want asks for an ID, and compares the status and how long the answer took at most.
+// want asks for an ID, and compares the status and how long the answer took at
+// most.
 func (w *world) want(what string, status int, most time.Duration) {
 	w.t.Helper()
 	w.wantFor(what, "POST", "/v1/sequencers/orders/next", status, most)
@@ -124,9 +127,9 @@ func (w *world) wantFor(what, method, path string, status int, most time.Duratio
 	}
 }
 
-// TestSilentStore: once the window has ended and the store has been silent for five seconds,
-// the answer is 503 at once, for every name and every path that needs the store, and is IDs
-// again soon after the store answers.
+// TestSilentStore: once the window has ended and the store has been silent for
+// five seconds, the answer is 503 at once, for every name and every path that
+// needs the store, and is IDs again soon after the store answers.
 func TestSilentStore(t *testing.T) {
 	for what, how := range map[string]int32{"refuses": refuses, "hangs": hangs} {
 		t.Run(what, func(t *testing.T) {
@@ -159,8 +162,9 @@ func TestSilentStore(t *testing.T) {
 	}
 }
 
-// TestStoreFallsSilent: a store that falls silent while nothing is asked of it, as the window
-// has ended long ago: the first calls wait five seconds, and others do not.
+// TestStoreFallsSilent: a store that falls silent while nothing is asked of it,
+// as the window has ended long ago: the first calls wait five seconds, and
+// others do not.
 func TestStoreFallsSilent(t *testing.T) {
 	for what, how := range map[string]int32{"refuses": refuses, "hangs": hangs} {
 		for _, name := range []string{"orders", "users"} {
@@ -190,8 +194,9 @@ func TestStoreFallsSilent(t *testing.T) {
 	}
 }
 
-// TestStoreOfReads: a store that answers reads and takes no writes, as a database whose
-// standby is missing, is of no use for IDs, and still says what there is.
+// TestStoreOfReads: a store that answers reads and takes no writes, as a
+// database whose standby is missing, is of no use for IDs, and still says what
+// there is.
 func TestStoreOfReads(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.store.set(works, hangs)
@@ -211,8 +216,8 @@ func TestStoreOfReads(t *testing.T) {
 	})
 }
 
-// TestShortSilence: a store that is away for a moment is waited for, and calls that can do
-// without it never are ended.
+// TestShortSilence: a store that is away for a moment is waited for, and calls
+// that can do without it never are ended.
 func TestShortSilence(t *testing.T) {
 	inWorld(t, func(w *world) {
 		time.Sleep(time.Minute) // the window has ended
@@ -228,7 +233,8 @@ func TestShortSilence(t *testing.T) {
 	})
 }
 
-// TestLibraryWaits: a library call waits under its own context, whatever the store does.
+// TestLibraryWaits: a library call waits under its own context, whatever the
+// store does.
 func TestLibraryWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(27 * 365 * 24 * time.Hour)

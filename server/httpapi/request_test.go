@@ -16,8 +16,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// TestRequestID: what a client has sent as ID comes back, in answers, problems and log
-// lines; what can be none does not.
+// TestRequestID: what a client has sent as ID comes back, in answers, problems
+// and log lines; what can be none does not.
 func TestRequestID(t *testing.T) {
 	var log bytes.Buffer
 	backend := failing{here: errors.New("secret")}
@@ -65,8 +65,9 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// TestAllocations: what a request for one ID allocates beside what net/http does. Three of
-// these are the request's ID; where nothing is traced, nothing is for traces.
+// TestAllocations: what a request for one ID allocates beside what net/http
+// does. Three of these are the request's ID; where nothing is traced, nothing
+// is for traces.
 func TestAllocations(t *testing.T) {
 	s, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout(fast)})
 	if err != nil {

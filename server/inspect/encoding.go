@@ -13,9 +13,9 @@ import (
 
 // An Encoding is a way to write an ID as text: a firn.Format, or the text of a
 // format that can only be read. The zero Encoding is auto: whatever fits the
-// text. Encodings are compared with ==, and are plain values that many goroutines
-// may use. They print as a name that ParseEncoding reads: their own, except that
-// objectid prints hex, which reads the same texts.
+// text. Encodings are compared with ==, and are plain values that many
+// goroutines may use. They print as a name that ParseEncoding reads: their own,
+// except that objectid prints hex, which reads the same texts.
 type Encoding struct {
 	kind   kind
 	format firn.Format
@@ -376,12 +376,12 @@ func (e *AmbiguousError) Error() string {
 }
 
 // Decode reads an ID without asking for its layout. With the encoding auto the
-// text must leave no doubt: digits are decimal, except that 16 or 32 of them with
-// a zero in front are hexadecimal, but a word that is a number
-// in some base is an *AmbiguousError. bits is 64 or 128, or 0 for what the
-// text says: the size of a fixed width (uuid, 16 or 32 hexadecimal digits), else
-// the smaller that holds the number. It returns the ID's bytes, big-endian, and
-// the encoding.
+// text must leave no doubt: digits are decimal, except that 16 or 32 of them
+// with a zero in front are hexadecimal, but a word that is a number in some
+// base is an *AmbiguousError. bits is 64 or 128, or 0 for what the text says:
+// the size of a fixed width (uuid, 16 or 32 hexadecimal digits), else the
+// smaller that holds the number. It returns the ID's bytes, big-endian, and the
+// encoding.
 func Decode(text string, from Encoding, bits int) ([]byte, Encoding, error) {
 	if !from.IsAuto() {
 		n, err := readAs(from, text, bits)

@@ -13,8 +13,8 @@ type Ends struct {
 	Big    bool // Hi does not fit a signed number of 64 bits
 }
 
-// EndsOf are the ends of a range of time, in a format that fits the layout. The error is
-// that of Layout.Range.
+// EndsOf are the ends of a range of time, in a format that fits the layout. The
+// error is that of Layout.Range.
 func EndsOf(l firn.Layout, from, to time.Time, f firn.Format) (Ends, error) {
 	if l.Bits() == 128 {
 		lo, hi, err := l.Range128(from, to)

@@ -14,7 +14,8 @@ import (
 // numbers are written as strings.
 const maxExact = 1 << 53
 
-// AppendNumber appends v as JSON: a number up to 2^53, a string of digits above.
+// AppendNumber appends v as JSON: a number up to 2^53, a string of digits
+// above.
 func AppendNumber(b []byte, v uint64) []byte {
 	if v <= maxExact {
 		return strconv.AppendUint(b, v, 10)

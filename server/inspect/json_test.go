@@ -104,7 +104,8 @@ func TestJSONText(t *testing.T) {
 			`{"layout":"flake-idgen","time":"2023-11-14T22:13:20.001Z","time_ms":1700000000001,"node":48,"node_parts":{"datacenter":1,"worker":16},"seq":0,"dec":"7130316800004390912","hex":"62f3f95a00430000"}`,
 		},
 		{
-			// The highest ID of all: its time is beyond int64, and its year beyond RFC 3339.
+			// The highest ID of all: its time is beyond int64, and its year beyond RFC
+			// 3339.
 			"boundary", "0xffffffffffffffffffffffffffffffff",
 			`{"layout":"boundary","time":null,"time_ms":"18446744073709551615","node":281474976710655,"seq":65535,"dec":"340282366920938463463374607431768211455","hex":"ffffffffffffffffffffffffffffffff"}`,
 		},

@@ -144,9 +144,9 @@ const (
 
 var logUsual = math.Log(usual / minute)
 
-// time weighs the time of the reading. One half of the IDs that people ask about
-// are spread over the last 20 years; of the other, as many are from the last
-// ten minutes as are from the last ten hours before, and so on.
+// time weighs the time of the reading. One half of the IDs that people ask
+// about are spread over the last 20 years; of the other, as many are from the
+// last ten minutes as are from the last ten hours before, and so on.
 func (j *judge) time(c *candidate) {
 	t := j.r.Time
 	age := Age(t, j.now)
@@ -226,7 +226,8 @@ func fieldWeight(bits int, v uint64, alike bool) float64 {
 	return math.Log2(small/((float64(v)+1)*(float64(bits)*math.Ln2+0.6)) + (1-small)*math.Ldexp(1, -bits))
 }
 
-// fewWeight is fieldWeight for a field that is 0 in most IDs, and 1 in most others.
+// fewWeight is fieldWeight for a field that is 0 in most IDs, and 1 in most
+// others.
 func fewWeight(bits int, v uint64) float64 {
 	n := float64(v) + 1
 	return math.Log2(small*6/(math.Pi*math.Pi)/(n*n) + (1-small)*math.Ldexp(1, -bits))
@@ -302,8 +303,8 @@ func (j *judge) rounded() {
 	}
 }
 
-// isRounded reports whether a number looks rounded, and how many IDs of its size
-// there are for each that looks so by chance.
+// isRounded reports whether a number looks rounded, and how many IDs of its
+// size there are for each that looks so by chance.
 func isRounded(n *number) (chance float64, ok bool) {
 	if f, ok := n.encoding.Format(); !ok || f != firn.Decimal || n.size != 64 {
 		return 0, false
@@ -316,8 +317,8 @@ func isRounded(n *number) (chance float64, ok bool) {
 	if v%10 != 0 {
 		return chance, false
 	}
-	// A number that is a double itself, such as 2^60, is as likely an ID whose last
-	// bits are zeros, unless its decimal digits end in zeros too.
+	// A number that is a double itself, such as 2^60, is as likely an ID whose
+	// last bits are zeros, unless its decimal digits end in zeros too.
 	if uint64(float64(v)) == v && v%1000 != 0 {
 		return chance, false
 	}

@@ -160,8 +160,8 @@ func (e *Error) Error() string {
 // fit the layout. It may be called by many goroutines at once.
 func Read(text string, o Options) (Result, error) { return NewScanner(o).read(text, o.Now, false) }
 
-// A Scanner is Read for many IDs. It must be made by NewScanner, and used by one
-// goroutine at a time.
+// A Scanner is Read for many IDs. It must be made by NewScanner, and used by
+// one goroutine at a time.
 type Scanner struct {
 	o     Options
 	asked []*candidate // the one of Options.Layout, if there is one
@@ -177,8 +177,8 @@ func NewScanner(o Options) *Scanner {
 	return s
 }
 
-// Scan is Read, judged by now. It leaves out readings that are unlikely, but for
-// the best, and what Explain adds.
+// Scan is Read, judged by now. It leaves out readings that are unlikely, but
+// for the best, and what Explain adds.
 func (s *Scanner) Scan(text string, now time.Time) (Result, error) { return s.read(text, now, true) }
 
 // Explain adds the bits, and what speaks for and against the readings of Scan.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A Record says of an ID what it is composed of: the text of each value, or "" where the
-// key is missing or null.
+// A Record says of an ID what it is composed of: the text of each value, or ""
+// where the key is missing or null.
 type Record struct {
 	Layout, TimeMS, Node, Seq string
 }

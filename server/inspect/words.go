@@ -16,14 +16,14 @@ func Stamp(t time.Time, unit time.Duration) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000000000Z07:00")
 }
 
-// Age is how long before now t is, in seconds; it is negative for a time to come.
-// A time.Duration holds only 292 years.
+// Age is how long before now t is, in seconds; it is negative for a time to
+// come. A time.Duration holds only 292 years.
 func Age(t, now time.Time) float64 {
 	return float64(now.Unix()-t.Unix()) + float64(now.Nanosecond()-t.Nanosecond())/1e9
 }
 
-// Span writes a length of time in words, as exactly as one says it: "3 minutes",
-// "41 years".
+// Span writes a length of time in words, as exactly as one says it: "3
+// minutes", "41 years".
 func Span(seconds float64) string {
 	for _, u := range []struct {
 		name string
@@ -54,6 +54,6 @@ func Span(seconds float64) string {
 	return fmt.Sprintf("%.0f ms", seconds*1000)
 }
 
-// shortest is v as JavaScript writes it: the fewest digits that tell the nearest
-// float64 from its neighbours, filled up with zeros.
+// shortest is v as JavaScript writes it: the fewest digits that tell the
+// nearest float64 from its neighbours, filled up with zeros.
 func shortest(v uint64) string { return strconv.FormatFloat(float64(v), 'f', -1, 64) }

@@ -9,24 +9,24 @@ import (
 
 // What is spent on connections that are too many.
 const (
-	// maxRefusals is how many are refused at the same time. More wait in the system's
-	// queue.
+	// maxRefusals is how many are refused at the same time. More wait in the
+	// system's queue.
 	maxRefusals = 64
 
 	// refuseTimeout is how long a refusal may take, with its TLS handshake.
 	refuseTimeout = time.Second
 
-	// refusedEvery is how often the log tells of them at most, and of connections that the
-	// system does not give.
+	// refusedEvery is how often the log tells of them at most, and of connections
+	// that the system does not give.
 	refusedEvery = 10 * time.Second
 )
 
 // full is what is said to who is too many.
 const full = "too many connections: the server has as many as --max-connections allows; try again later, or ask another server"
 
-// admit gives a connection one of the slots, or has it refused where there is none.
-// It waits only where as many are being refused as can be. It reports false when the
-// Mux is closing.
+// admit gives a connection one of the slots, or has it refused where there is
+// none. It waits only where as many are being refused as can be. It reports
+// false when the Mux is closing.
 func (m *Mux) admit(c *limited) bool {
 	if m.slots == nil {
 		return m.begin(c, m.hello)
@@ -108,8 +108,8 @@ func appendFrame(b []byte, kind, flags byte, stream uint32, payload []byte) []by
 	return append(b, payload...)
 }
 
-// appendField appends a header field to a header block, as a literal without index.
-// Neither text may be longer than 126 bytes.
+// appendField appends a header field to a header block, as a literal without
+// index. Neither text may be longer than 126 bytes.
 func appendField(b []byte, name, value string) []byte {
 	b = append(b, 0, byte(len(name)))
 	b = append(b, name...)
@@ -117,9 +117,10 @@ func appendField(b []byte, name, value string) []byte {
 	return append(b, value...)
 }
 
-// refuseCalls answers the first call of a connection of gRPC with UNAVAILABLE, and says
-// that no more are taken. A connection that was closed without an answer would be a
-// mystery to its client, and one with GOAWAY alone would be made again at once.
+// refuseCalls answers the first call of a connection of gRPC with UNAVAILABLE,
+// and says that no more are taken. A connection that was closed without an
+// answer would be a mystery to its client, and one with GOAWAY alone would be
+// made again at once.
 func refuseCalls(conn net.Conn) {
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	if _, err := conn.Write(appendFrame(nil, frameSettings, 0, 0, nil)); err != nil {

@@ -35,8 +35,8 @@ func get(t *testing.T, conn net.Conn) *http.Response {
 	return r
 }
 
-// TestFull: one more than there may be is told so, in its protocol. Those inside go on,
-// and when one of them leaves there is room again.
+// TestFull: one more than there may be is told so, in its protocol. Those
+// inside go on, and when one of them leaves there is room again.
 func TestFull(t *testing.T) {
 	s := serve(t, Config{MaxConns: 2})
 	a, b := s.dial(t), s.dial(t)
@@ -104,8 +104,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestFullOfTheSilent: more than can be refused at a time, that say nothing, keep others
-// out no longer than Hello allows, and end with the Mux.
+// TestFullOfTheSilent: more than can be refused at a time, that say nothing,
+// keep others out no longer than Hello allows, and end with the Mux.
 func TestFullOfTheSilent(t *testing.T) {
 	s := serve(t, Config{MaxConns: 1, Hello: 50 * time.Millisecond})
 	first := s.dial(t)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A scripted is a connection whose client has sent all that it will ever send, in pieces.
+// A scripted is a connection whose client has sent all that it will ever send,
+// in pieces.
 type scripted struct {
 	net.Conn
 	rest  []byte
@@ -33,8 +34,9 @@ func (s *scripted) CloseWrite() error               { return nil }
 func (s *scripted) Close() error                    { return nil }
 func (s *scripted) SetReadDeadline(time.Time) error { return nil }
 
-// FuzzSniff: in whatever pieces bytes come, they speak one protocol, its server gets each of
-// them once, and no more of them are read than tell it: more than eight only where a line may be HTTP.
+// FuzzSniff: in whatever pieces bytes come, they speak one protocol, its server
+// gets each of them once, and no more of them are read than tell it: more than
+// eight only where a line may be HTTP.
 func FuzzSniff(f *testing.F) {
 	for _, d := range dialects {
 		f.Add([]byte(d.text), uint8(0))
@@ -81,9 +83,9 @@ func FuzzSniff(f *testing.F) {
 	})
 }
 
-// FuzzRefuseCalls: whatever a client of gRPC sends that is one too many, it gets whole frames
-// that answer its own, one call is answered, then comes the end, and no more is read than may
-// be.
+// FuzzRefuseCalls: whatever a client of gRPC sends that is one too many, it
+// gets whole frames that answer its own, one call is answered, then comes the
+// end, and no more is read than may be.
 func FuzzRefuseCalls(f *testing.F) {
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	frames := func(all ...[]byte) []byte { return append([]byte(preface), bytes.Join(all, nil)...) }

@@ -1,14 +1,14 @@
 // Package listen tells three protocols apart on one port: HTTP/1.1, gRPC, which
 // is HTTP/2, and RESP.
 //
-// Without TLS the first bytes tell. HTTP/2 begins with "PRI ", HTTP/1.1 with one of
-// its usual methods and a space, or with a line that ends as its requests do, whose
-// method its server refuses; whatever else is RESP, which answers what is none with
-// an error. With TLS the protocol that was negotiated tells, and the first bytes
-// where none was, as with clients of RESP.
+// Without TLS the first bytes tell. HTTP/2 begins with "PRI ", HTTP/1.1 with
+// one of its usual methods and a space, or with a line that ends as its
+// requests do, whose method its server refuses; whatever else is RESP, which
+// answers what is none with an error. With TLS the protocol that was negotiated
+// tells, and the first bytes where none was, as with clients of RESP.
 //
-// It is not for clients of HTTP/2 that are not gRPC: see package tlsconf for what is
-// negotiated.
+// It is not for clients of HTTP/2 that are not gRPC: see package tlsconf for
+// what is negotiated.
 package listen
 
 import (
@@ -68,7 +68,8 @@ type Config struct {
 const DefaultHello = 10 * time.Second
 
 // A Mux gives the connections of one listener to the servers of the protocols.
-// It must be made by New. Its methods are safe for use by many goroutines at once.
+// It must be made by New. Its methods are safe for use by many goroutines at
+// once.
 type Mux struct {
 	c      Config
 	l      net.Listener
@@ -125,9 +126,9 @@ func (m *Mux) Open(p Protocol) int64 { return m.open[p].Load() }
 // Refused is how many connections were one more than Config.MaxConns allows.
 func (m *Mux) Refused() uint64 { return m.refused.Load() }
 
-// Serve accepts connections until Close, and then returns net.ErrClosed, when all
-// connections that had not been told apart are closed. The servers of all protocols
-// that are served must accept meanwhile.
+// Serve accepts connections until Close, and then returns net.ErrClosed, when
+// all connections that had not been told apart are closed. The servers of all
+// protocols that are served must accept meanwhile.
 func (m *Mux) Serve() error {
 	defer m.hellos.Wait()
 	defer m.Close()
@@ -162,8 +163,8 @@ func (m *Mux) Serve() error {
 	}
 }
 
-// Close stops to listen, and closes connections that have not been told apart yet.
-// Those that have are their servers' to close. Closing again does no harm.
+// Close stops to listen, and closes connections that have not been told apart
+// yet. Those that have are their servers' to close. Closing again does no harm.
 func (m *Mux) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,8 +223,8 @@ func (m *Mux) hello(raw *limited) {
 	}
 }
 
-// tell finds what a connection speaks. The connection that is returned has all its
-// bytes yet; it is one also where there is an error.
+// tell finds what a connection speaks. The connection that is returned has all
+// its bytes yet; it is one also where there is an error.
 func (m *Mux) tell(raw net.Conn) (net.Conn, Protocol, error) {
 	conn := raw
 	if m.c.TLS != nil {
@@ -262,15 +263,15 @@ var methods = [...]string{"GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "OPTIONS 
 // preface is how HTTP/2 begins: more of it says nothing else.
 const preface = "PRI "
 
-// A request with another method is told by its whole first line, which has at most maxLine
-// bytes, and its method at most maxMethod.
+// A request with another method is told by its whole first line, which has at
+// most maxLine bytes, and its method at most maxMethod.
 const (
 	maxMethod = 32
 	maxLine   = 8 << 10
 )
 
-// sniff reads as many bytes as tell the protocol: eight at first, and more of what may be a
-// request of HTTP with an unusual method.
+// sniff reads as many bytes as tell the protocol: eight at first, and more of
+// what may be a request of HTTP with an unusual method.
 func sniff(conn net.Conn) (net.Conn, Protocol, error) {
 	b := &prefixedConn{Conn: conn}
 	buf := make([]byte, 0, 8)
@@ -293,7 +294,8 @@ func sniff(conn net.Conn) (net.Conn, Protocol, error) {
 	}
 }
 
-// protocolOf tells what begins with these bytes, if they are enough: maxLine always are.
+// protocolOf tells what begins with these bytes, if they are enough: maxLine
+// always are.
 func protocolOf(first []byte) (p Protocol, sure bool) {
 	if len(first) == 0 {
 		return 0, false
@@ -318,8 +320,9 @@ func protocolOf(first []byte) (p Protocol, sure bool) {
 	return byLine(first[:min(len(first), maxLine)])
 }
 
-// byLine tells what has no usual method. A command of RESP in a line has no slash or star
-// after its first word, or else does not end as a request of HTTP does.
+// byLine tells what has no usual method. A command of RESP in a line has no
+// slash or star after its first word, or else does not end as a request of HTTP
+// does.
 func byLine(first []byte) (p Protocol, sure bool) {
 	n := 0
 	for n < len(first) && n <= maxMethod && isTokenChar(first[n]) {
@@ -348,8 +351,8 @@ func byLine(first []byte) (p Protocol, sure bool) {
 	return RESP, true
 }
 
-// isTokenChar reports whether a method of HTTP can have the character, as RFC 9110 has it,
-// but for * and $, which RESP begins with.
+// isTokenChar reports whether a method of HTTP can have the character, as RFC
+// 9110 has it, but for * and $, which RESP begins with.
 func isTokenChar(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || strings.IndexByte("!#%&'+-.^_`|~", c) >= 0
 }
@@ -366,8 +369,9 @@ func answer(conn net.Conn, status, media, body string) {
 	}
 }
 
-// linger ends the half that is written, and reads for a moment what the other half still
-// brings: bytes that nobody has read would make the system drop the answer.
+// linger ends the half that is written, and reads for a moment what the other
+// half still brings: bytes that nobody has read would make the system drop the
+// answer.
 func linger(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
@@ -376,8 +380,8 @@ func linger(conn net.Conn) {
 	_, _ = io.CopyN(io.Discard, conn, 64<<10)
 }
 
-// StateOf returns the TLS state of a connection that a Mux has given, or nil where
-// it has no TLS.
+// StateOf returns the TLS state of a connection that a Mux has given, or nil
+// where it has no TLS.
 func StateOf(conn net.Conn) *tls.ConnectionState {
 	for {
 		switch c := conn.(type) {

@@ -1,6 +1,6 @@
-// Package load loads servers over HTTP, gRPC or RESP, measures how long requests take, and
-// counts IDs that came twice. It is what firn bench runs. A program that wants IDs uses
-// package client.
+// Package load loads servers over HTTP, gRPC or RESP, measures how long
+// requests take, and counts IDs that came twice. It is what firn bench runs. A
+// program that wants IDs uses package client.
 package load
 
 import (
@@ -27,8 +27,8 @@ type Options struct {
 	Pipeline    int // requests at a time in a connection, for resp; at least 1
 	Duration    time.Duration
 
-	// Spans is called with the IDs of each connection at the end, in the order in which they
-	// came; nil for none.
+	// Spans is called with the IDs of each connection at the end, in the order in
+	// which they came; nil for none.
 	Spans func(connection int, ids []Span)
 }
 
@@ -52,9 +52,9 @@ func (r *Result) Quantile(percent float64) time.Duration {
 // Longest is how long the slowest request took.
 func (r *Result) Longest() time.Duration { return time.Duration(r.times.Max()) * time.Microsecond }
 
-// Run loads the servers. All IDs are kept until its end, which takes 16 bytes a request or
-// more. watch is called each second with what came since; nil for none. The error says why
-// no IDs came.
+// Run loads the servers. All IDs are kept until its end, which takes 16 bytes a
+// request or more. watch is called each second with what came since; nil for
+// none. The error says why no IDs came.
 func Run(ctx context.Context, o Options, watch func(ids, requests uint64)) (Result, error) {
 	loaders := make([]*loader, o.Connections)
 	var requests, ids atomic.Uint64
@@ -152,8 +152,8 @@ func (l *loader) load(ctx context.Context, end time.Time, requests, ids *atomic.
 	}
 }
 
-// request makes as many requests as the pipeline has, and notes the IDs. Without an
-// answer it counts a failure, and waits a little.
+// request makes as many requests as the pipeline has, and notes the IDs.
+// Without an answer it counts a failure, and waits a little.
 func (l *loader) request(ctx context.Context) (ids, answers int) {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -27,8 +27,9 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A taker takes IDs: as many requests at a time as the pipeline has. What it returns is
-// packed, 8 or 16 bytes an ID, and belongs to it until the next call.
+// A taker takes IDs: as many requests at a time as the pipeline has. What it
+// returns is packed, 8 or 16 bytes an ID, and belongs to it until the next
+// call.
 type taker interface {
 	take(ctx context.Context) (packed [][]byte, err error)
 	close()
@@ -165,7 +166,8 @@ func newRESPTaker(ctx context.Context, o *Options, conn net.Conn) (*respTaker, e
 	return t, nil
 }
 
-// until lets reading and writing fail once ctx is done, until what it returns is called.
+// until lets reading and writing fail once ctx is done, until what it returns
+// is called.
 func (t *respTaker) until(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = t.conn.SetDeadline(time.Unix(1, 0)) })
 }

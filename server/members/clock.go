@@ -12,18 +12,19 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A Comparer tells how far this clock is from those of other members, by what these write
-// of themselves. It must be made by NewComparer. Offset is safe for use by many goroutines
-// at once.
+// A Comparer tells how far this clock is from those of other members, by what
+// these write of themselves. It must be made by NewComparer. Offset is safe for
+// use by many goroutines at once.
 //
-// A member writes the time by its own clock, at regular intervals. When a read of its
-// record still finds the old one and a later read the new one, the time that it wrote was
-// between the two. So the Comparer reads when it expects a write, each time in the middle
-// of the span in which that may be, and halves the span. It costs about two reads in ten
-// seconds for each of a few members at first, and two a minute later.
+// A member writes the time by its own clock, at regular intervals. When a read
+// of its record still finds the old one and a later read the new one, the time
+// that it wrote was between the two. So the Comparer reads when it expects a
+// write, each time in the middle of the span in which that may be, and halves
+// the span. It costs about two reads in ten seconds for each of a few members
+// at first, and two a minute later.
 //
-// It is as exact as the store is fast: what a member needs to write counts as if its clock
-// were behind. Do not use it for anything but to show it.
+// It is as exact as the store is fast: what a member needs to write counts as
+// if its clock were behind. Do not use it for anything but to show it.
 type Comparer struct {
 	store grant.Store
 	self  func() string
@@ -56,14 +57,15 @@ type peer struct {
 	lo, hi  time.Duration // its clock is ahead of this one by so much, at least and at most
 	next    time.Time     // read
 
-	// What is known well is looked at again by two reads, one before a write and one after
-	// it. expect is what the first one is to find; it is zero where none is due.
+	// What is known well is looked at again by two reads, one before a write and
+	// one after it. expect is what the first one is to find; it is zero where none
+	// is due.
 	expect time.Time
 	pair   bool // the first one is done
 }
 
-// NewComparer makes a Comparer. self returns the ID that this server is listed as; now is
-// the clock, and nil is the system's.
+// NewComparer makes a Comparer. self returns the ID that this server is listed
+// as; now is the clock, and nil is the system's.
 func NewComparer(s grant.Store, self func() string, now func() time.Time) *Comparer {
 	if now == nil {
 		now = time.Now
@@ -71,8 +73,9 @@ func NewComparer(s grant.Store, self func() string, now func() time.Time) *Compa
 	return &Comparer{store: s, self: self, now: now}
 }
 
-// Offset is how far this clock is ahead of the others, or behind where it is negative. It is
-// not known as long as there is no other member, and at first for a minute or two.
+// Offset is how far this clock is ahead of the others, or behind where it is
+// negative. It is not known as long as there is no other member, and at first
+// for a minute or two.
 func (c *Comparer) Offset() (ahead time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +134,8 @@ func (c *Comparer) find(ctx context.Context, now time.Time) {
 		if len(c.peers) == mostPeers {
 			return
 		}
-		// One that is gone without a word writes no more: that shows at the second read.
+		// One that is gone without a word writes no more: that shows at the second
+		// read.
 		if c.read(ctx, p) {
 			c.peers = append(c.peers, p)
 		}
@@ -157,8 +161,8 @@ func (c *Comparer) read(ctx context.Context, p *peer) bool {
 	return p.note(m.Seen, sent, got)
 }
 
-// note takes what a read has found: the time that the peer wrote. sent and got are when the
-// read began and ended. It reports whether the peer still writes.
+// note takes what a read has found: the time that the peer wrote. sent and got
+// are when the read began and ended. It reports whether the peer still writes.
 func (p *peer) note(seen, sent, got time.Time) bool {
 	lo := seen.Sub(got)                           // the time was written before the read ended
 	hi := seen.Sub(p.sent) + 2*got.Sub(sent)      // and after the last read that did not find it was sent, but for what the store takes

@@ -31,9 +31,9 @@ func (s slow) CAS(ctx context.Context, key string, old, next []byte) (bool, erro
 	return ok, err
 }
 
-// TestClockOffset: the clock of a server is compared with those of others, to within a
-// tenth of a second; one wrong clock of three does not count; and a clock that is set is
-// noticed.
+// TestClockOffset: the clock of a server is compared with those of others, to
+// within a tenth of a second; one wrong clock of three does not count; and a
+// clock that is set is noticed.
 func TestClockOffset(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -92,7 +92,8 @@ func TestClockOffset(t *testing.T) {
 	}
 }
 
-// TestClockAlone: without others nothing is known, and with others that are gone no more.
+// TestClockAlone: without others nothing is known, and with others that are
+// gone no more.
 func TestClockAlone(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

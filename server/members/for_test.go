@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestFor: who sees some sequencers learns nothing of how much is made of the others.
+// TestFor: who sees some sequencers learns nothing of how much is made of the
+// others.
 func TestFor(t *testing.T) {
 	m := Member{ID: "x", IDs: 100, Rate: 7, Forwarded: 3, Holds: []Held{{Sequencer: "a-1", IDs: 2}, {Sequencer: "b-1", IDs: 90}, {Sequencer: "a-2", IDs: 3}}}
 	before := slices.Clone(m.Holds)

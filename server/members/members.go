@@ -1,9 +1,10 @@
-// Package members lets the servers of one store know of each other. Each writes who it
-// is into the store, again and again, and anybody can read it.
+// Package members lets the servers of one store know of each other. Each writes
+// who it is into the store, again and again, and anybody can read it.
 //
-// It is for people, for finding a server to ask, and for showing that two servers use
-// the same store. A member may be there and not listed, or listed and gone for half a
-// minute, and then another program may have its address: an address proves nothing.
+// It is for people, for finding a server to ask, and for showing that two
+// servers use the same store. A member may be there and not listed, or listed
+// and gone for half a minute, and then another program may have its address: an
+// address proves nothing.
 package members
 
 import (
@@ -48,8 +49,9 @@ type Held struct {
 	IDs       uint64    `json:"ids"` // made of the sequencer since the member was started
 }
 
-// For returns the Member for someone who sees some sequencers only: with the node IDs
-// and IDs of these, and without its rate and the calls that it forwarded, which are of all.
+// For returns the Member for someone who sees some sequencers only: with the
+// node IDs and IDs of these, and without its rate and the calls that it
+// forwarded, which are of all.
 func (m Member) For(sees func(sequencer string) bool) Member {
 	holds := make([]Held, 0, len(m.Holds))
 	m.IDs, m.Rate, m.Forwarded = 0, 0, 0
@@ -66,8 +68,8 @@ func (m Member) For(sees func(sequencer string) bool) Member {
 // MaxHeld is how many numbers a Member has at most: a record is short.
 const MaxHeld = 20
 
-// Keys are of this form, with the numbers from 0 on: a record whose member is gone is
-// used by the next one, as no store removes any.
+// Keys are of this form, with the numbers from 0 on: a record whose member is
+// gone is used by the next one, as no store removes any.
 const prefix = "members/v1/"
 
 func key(n int) string { return fmt.Sprintf("%s%04d", prefix, n) }
@@ -75,12 +77,13 @@ func key(n int) string { return fmt.Sprintf("%s%04d", prefix, n) }
 // most is how many members there can be.
 const most = 10_000
 
-// A Lister lists the members of a store. It must be made by NewLister, and is safe for use
-// by many goroutines at once.
+// A Lister lists the members of a store. It must be made by NewLister, and is
+// safe for use by many goroutines at once.
 //
-// The time at which a member is gone is by the clock of that member. If that was far ahead,
-// the record of a member that has crashed is good for as long, and no other member takes
-// it. So the Lister also remembers when it first saw what a member wrote last.
+// The time at which a member is gone is by the clock of that member. If that
+// was far ahead, the record of a member that has crashed is good for as long,
+// and no other member takes it. So the Lister also remembers when it first saw
+// what a member wrote last.
 type Lister struct {
 	store grant.Store
 
@@ -94,9 +97,9 @@ type written struct{ seen, first time.Time }
 // NewLister makes a Lister.
 func NewLister(s grant.Store) *Lister { return &Lister{store: s} }
 
-// List returns the members that are there, by their hosts: those that have not ended by the
-// clock now, unless they have written nothing new for as long as a record lasts. It costs a
-// List of the store.
+// List returns the members that are there, by their hosts: those that have not
+// ended by the clock now, unless they have written nothing new for as long as a
+// record lasts. It costs a List of the store.
 func (l *Lister) List(ctx context.Context, now time.Time) ([]Member, error) {
 	var all []Member
 	asked := time.Now()
@@ -117,8 +120,9 @@ func (l *Lister) List(ctx context.Context, now time.Time) ([]Member, error) {
 	return all, nil
 }
 
-// silent reports which of all members, as a read that began at asked found them, have written
-// nothing for as long as their records last. It forgets those that are not listed.
+// silent reports which of all members, as a read that began at asked found
+// them, have written nothing for as long as their records last. It forgets
+// those that are not listed.
 func (l *Lister) silent(all []Member, asked time.Time) func(Member) bool {
 	got := time.Now()
 	l.mu.Lock()
@@ -135,7 +139,8 @@ func (l *Lister) silent(all []Member, asked time.Time) func(Member) bool {
 	return func(m Member) bool { return asked.Sub(wrote[m.ID].first) > m.Until.Sub(m.Seen) }
 }
 
-// Options are what an Announcer can be told. The zero Options mean the defaults.
+// Options are what an Announcer can be told. The zero Options mean the
+// defaults.
 type Options struct {
 	// Every is how often a member writes; zero means 10 seconds. It counts as gone
 	// after three times that.
@@ -144,8 +149,8 @@ type Options struct {
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
 
-	// Log is told when the store does not take what is written, and when it does again; nil
-	// means nobody is.
+	// Log is told when the store does not take what is written, and when it does
+	// again; nil means nobody is.
 	Log *slog.Logger
 }
 
@@ -188,13 +193,14 @@ func New(s grant.Store, o Options) *Announcer {
 // ID is what the member is listed as.
 func (a *Announcer) ID() string { return a.id }
 
-// Leave has Run write at once that the member is gone, so that no other server asks it. Run
-// goes on writing all the same: this server may still ask others, which look for its proof,
-// and no other member takes its record before Run ends.
+// Leave has Run write at once that the member is gone, so that no other server
+// asks it. Run goes on writing all the same: this server may still ask others,
+// which look for its proof, and no other member takes its record before Run
+// ends.
 func (a *Announcer) Leave() { a.leave.Do(func() { close(a.left) }) }
 
-// Update has Run write soon, as what describe says has changed: within a tenth of
-// Options.Every, so that several changes cost one write.
+// Update has Run write soon, as what describe says has changed: within a tenth
+// of Options.Every, so that several changes cost one write.
 func (a *Announcer) Update() {
 	select {
 	case a.news <- struct{}{}:
@@ -202,9 +208,9 @@ func (a *Announcer) Update() {
 	}
 }
 
-// Run writes until ctx is done, and then, within a second, that the member is gone. It
-// calls describe before it writes, and fills in ID, Seen, Until and Rate. It is called
-// once.
+// Run writes until ctx is done, and then, within a second, that the member is
+// gone. It calls describe before it writes, and fills in ID, Seen, Until and
+// Rate. It is called once.
 func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
@@ -253,7 +259,8 @@ func (a *Announcer) Run(ctx context.Context, describe func() Member) {
 	}
 }
 
-// write writes the member, which is there for long. Its record is its own for kept.
+// write writes the member, which is there for long. Its record is its own for
+// kept.
 func (a *Announcer) write(ctx context.Context, described Member, long, kept time.Duration) error {
 	begin := time.Now()
 	next := a.nonces.next(begin)
@@ -307,9 +314,10 @@ func (a *Announcer) write(ctx context.Context, described Member, long, kept time
 	return nil
 }
 
-// take finds a record that is free, and writes into it. Where the store tells its time, the
-// record is free by that too: a clock that is ahead would otherwise take those of members
-// that live, and other servers would refuse these until they notice.
+// take finds a record that is free, and writes into it. Where the store tells
+// its time, the record is free by that too: a clock that is ahead would
+// otherwise take those of members that live, and other servers would refuse
+// these until they notice.
 func (a *Announcer) take(ctx context.Context, now time.Time, value []byte) error {
 	if c, ok := grant.As[grant.Clock](a.store); ok {
 		if t, _, err := c.Time(ctx); err == nil && t.Before(now) {

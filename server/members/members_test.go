@@ -31,8 +31,9 @@ func list(t *testing.T, s grant.Store) []Member {
 // host describes a member of which nothing else is known.
 func host(name string) func() Member { return func() Member { return Member{Host: name} } }
 
-// TestMembers: many that start at once are all listed, with their rates; who ends is
-// gone at once, who crashes a little later, and their records are used again.
+// TestMembers: many that start at once are all listed, with their rates; who
+// ends is gone at once, who crashes a little later, and their records are used
+// again.
 func TestMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
@@ -82,8 +83,8 @@ func TestMembers(t *testing.T) {
 	})
 }
 
-// TestListedAgain: the log says when the server is not listed, and when it is again. While it
-// is not, it tries every two seconds.
+// TestListedAgain: the log says when the server is not listed, and when it is
+// again. While it is not, it tries every two seconds.
 func TestListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -112,8 +113,8 @@ func TestListedAgain(t *testing.T) {
 	})
 }
 
-// TestCrash: a member that says nothing more is gone after three times its interval; one
-// whose record was taken meanwhile takes another.
+// TestCrash: a member that says nothing more is gone after three times its
+// interval; one whose record was taken meanwhile takes another.
 func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
@@ -144,8 +145,8 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// TestClockAhead: a member whose clock is a year ahead is listed while it writes, and not for
-// a year after it has crashed.
+// TestClockAhead: a member whose clock is a year ahead is listed while it
+// writes, and not for a year after it has crashed.
 func TestClockAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
@@ -174,7 +175,8 @@ func TestClockAhead(t *testing.T) {
 	})
 }
 
-// TestUpdate: what has changed is listed a second later, and many changes cost one write.
+// TestUpdate: what has changed is listed a second later, and many changes cost
+// one write.
 func TestUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
@@ -213,8 +215,8 @@ func (timed) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Now(), time.Millisecond, nil
 }
 
-// TestClockAheadTakesNoRecord: a server whose clock is ahead takes no record of one that lives,
-// and those of servers that are gone.
+// TestClockAheadTakesNoRecord: a server whose clock is ahead takes no record of
+// one that lives, and those of servers that are gone.
 func TestClockAheadTakesNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := timed{new(memstore.Store)}
@@ -245,8 +247,8 @@ func TestClockAheadTakesNoRecord(t *testing.T) {
 	})
 }
 
-// TestLeave: a member that leaves is not listed, proves its store as long as it runs, and keeps
-// its record until then.
+// TestLeave: a member that leaves is not listed, proves its store as long as it
+// runs, and keeps its record until then.
 func TestLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)

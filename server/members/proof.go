@@ -40,16 +40,16 @@ const (
 	nonceFor = 10 * time.Second
 
 	// provedFor is how long a proof that was found counts without another look. It
-	// is longer than a server may use one, so that a store that is unreachable for a
-	// while keeps no two servers apart that were together.
+	// is longer than a server may use one, so that a store that is unreachable for
+	// a while keeps no two servers apart that were together.
 	provedFor = time.Minute
 
 	// mostProofs is how many are remembered.
 	mostProofs = 10_000
 )
 
-// A record is a Member as the store has it. Programs that know of no nonces read it
-// too.
+// A record is a Member as the store has it. Programs that know of no nonces
+// read it too.
 type record struct {
 	Member
 	Nonce  string    `json:"nonce,omitempty"`
@@ -63,8 +63,8 @@ type nonces struct {
 	made        time.Time
 }
 
-// next returns the nonces to write. Records are written about every nonceFor, some a
-// moment early.
+// next returns the nonces to write. Records are written about every nonceFor,
+// some a moment early.
 func (n nonces) next(now time.Time) nonces {
 	if n.now != "" && now.Sub(n.made) < nonceFor*9/10 {
 		return n
@@ -73,8 +73,8 @@ func (n nonces) next(now time.Time) nonces {
 }
 
 // Proof returns the proof of this server's store. It waits until the server has
-// tried to write its record once. If the record was not written within three times
-// Options.Every, the error is ErrUnlisted.
+// tried to write its record once. If the record was not written within three
+// times Options.Every, the error is ErrUnlisted.
 func (a *Announcer) Proof(ctx context.Context) (Proof, error) {
 	select {
 	case <-a.tried:
@@ -89,8 +89,8 @@ func (a *Announcer) Proof(ctx context.Context) (Proof, error) {
 	return a.proof, nil
 }
 
-// A Verifier looks for the proofs of other servers in this server's store. It must be
-// made by NewVerifier, and is safe for use by many goroutines at once.
+// A Verifier looks for the proofs of other servers in this server's store. It
+// must be made by NewVerifier, and is safe for use by many goroutines at once.
 type Verifier struct {
 	store grant.Store
 
@@ -103,8 +103,9 @@ func NewVerifier(s grant.Store) *Verifier {
 	return &Verifier{store: s, until: make(map[Proof]time.Time)}
 }
 
-// Verify returns nil if a proof is found in the store, ErrOtherStore if it is not, and
-// another error if the store does not answer. Most calls do not ask the store.
+// Verify returns nil if a proof is found in the store, ErrOtherStore if it is
+// not, and another error if the store does not answer. Most calls do not ask
+// the store.
 func (v *Verifier) Verify(ctx context.Context, p Proof) error {
 	v.mu.Lock()
 	until, ok := v.until[p]

@@ -26,8 +26,8 @@ func copyOf(t *testing.T, s grant.Store) grant.Store {
 	return c
 }
 
-// TestProof: a proof is found in the store of the server that made it, and in no other
-// one, nor in a copy that was made before.
+// TestProof: a proof is found in the store of the server that made it, and in
+// no other one, nor in a copy that was made before.
 func TestProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memstore.Store)
@@ -94,8 +94,9 @@ func (c *counting) Get(ctx context.Context, key string) ([]byte, error) {
 	return c.Store.Get(ctx, key)
 }
 
-// TestVerifyOnce: a proof that was found is not looked for again, also while the store does
-// not answer; one that was not found, or could not be looked for, is.
+// TestVerifyOnce: a proof that was found is not looked for again, also while
+// the store does not answer; one that was not found, or could not be looked
+// for, is.
 func TestVerifyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counting{Store: nettest.Store{Store: new(memstore.Store)}}
@@ -129,8 +130,8 @@ func TestVerifyOnce(t *testing.T) {
 	})
 }
 
-// TestUnlisted: a server that cannot write its record proves nothing, once what it wrote
-// is old; the first proof waits for the first write.
+// TestUnlisted: a server that cannot write its record proves nothing, once what
+// it wrote is old; the first proof waits for the first write.
 func TestUnlisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &nettest.Store{Store: new(memstore.Store)}
@@ -166,7 +167,8 @@ func TestUnlisted(t *testing.T) {
 	})
 }
 
-// TestNonceIsNotListed: nonces are for servers, and not for people who list members.
+// TestNonceIsNotListed: nonces are for servers, and not for people who list
+// members.
 func TestNonceIsNotListed(t *testing.T) {
 	store := new(memstore.Store)
 	a := New(store, Options{})

@@ -8,17 +8,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// bounds are the upper ones of the buckets of requests, in order; what is longer is in
-// the bucket beyond.
+// bounds are the upper ones of the buckets of requests, in order; what is
+// longer is in the bucket beyond.
 var bounds = [...]time.Duration{
 	10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// A histogram takes many durations at once, which prometheus.Histogram does not: the
-// commands of a pipeline are answered together. It is safe for use by many goroutines at
-// once; a scrape beside them may see a count without its part of the sum.
+// A histogram takes many durations at once, which prometheus.Histogram does
+// not: the commands of a pipeline are answered together. It is safe for use by
+// many goroutines at once; a scrape beside them may see a count without its
+// part of the sum.
 type histogram struct {
 	counts [len(bounds) + 1]atomic.Uint64
 	sum    atomic.Int64 // in nanoseconds

@@ -1,5 +1,5 @@
-// Package metrics shows what a server does to Prometheus. docs/metrics.md says what
-// each metric means.
+// Package metrics shows what a server does to Prometheus. docs/metrics.md says
+// what each metric means.
 package metrics
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// A Sequencer is what one sequencer of this server has done since it was opened. Its
-// counts do not fall.
+// A Sequencer is what one sequencer of this server has done since it was
+// opened. Its counts do not fall.
 type Sequencer struct {
 	Name       string
 	IDs        uint64
@@ -40,13 +40,14 @@ type Sequencer struct {
 	Alarms     uint64
 }
 
-// MaxSequencers is how many sequencers have metrics of their own: the first that are
-// there, and of those that come at once the ones with the most IDs. Others are counted
-// together as Other, as long as they are there: if they changed places with their IDs, the
-// counters of Other would fall.
+// MaxSequencers is how many sequencers have metrics of their own: the first
+// that are there, and of those that come at once the ones with the most IDs.
+// Others are counted together as Other, as long as they are there: if they
+// changed places with their IDs, the counters of Other would fall.
 const MaxSequencers = 500
 
-// Other is the label of what is counted together. No sequencer can have that name.
+// Other is the label of what is counted together. No sequencer can have that
+// name.
 const Other = "_other"
 
 // A Kind is a type of metric.
@@ -142,8 +143,8 @@ const (
 
 var outcomeNames = [outcomes]string{"ok", "refused", "failed"}
 
-// A Set is the metrics of one server. It must be made by New, and is safe for use by
-// many goroutines at once.
+// A Set is the metrics of one server. It must be made by New, and is safe for
+// use by many goroutines at once.
 type Set struct {
 	registry *prometheus.Registry
 	requests map[string]*[outcomes]prometheus.Counter // by protocol; not changed after New
@@ -155,22 +156,23 @@ type Config struct {
 	Version   string
 	Protocols []string
 
-	// Sequencers returns what each sequencer has done. It is called at every scrape.
+	// Sequencers returns what each sequencer has done. It is called at every
+	// scrape.
 	Sequencers func() []Sequencer
 
-	// Forwards is how often another server was asked, by result, with all results that
-	// there are; nil where none is asked.
+	// Forwards is how often another server was asked, by result, with all results
+	// that there are; nil where none is asked.
 	Forwards func() map[string]uint64
 
 	// Connections is how many of a protocol are open; nil if that is not known.
 	Connections func(protocol string) int64
 
-	// StoreUp reports whether the store answered last; known is false before the first
-	// answer. nil if there is no store.
+	// StoreUp reports whether the store answered last; known is false before the
+	// first answer. nil if there is no store.
 	StoreUp func() (up, known bool)
 
-	// ClockOffset is how far the clock is ahead of another one; known is false as long as
-	// they were not compared. nil if they never are.
+	// ClockOffset is how far the clock is ahead of another one; known is false as
+	// long as they were not compared. nil if they never are.
 	ClockOffset func() (offset time.Duration, known bool)
 }
 
@@ -242,7 +244,8 @@ func New(c Config) *Set {
 	return s
 }
 
-// Observe counts a request. It does not allocate. The protocol is one of Config.
+// Observe counts a request. It does not allocate. The protocol is one of
+// Config.
 func (s *Set) Observe(protocol string, o Outcome, d time.Duration) { s.ObserveMany(protocol, o, d, 1) }
 
 // ObserveMany counts n requests that took as long each.
@@ -329,8 +332,8 @@ func (o *ofSequencers) sequencers() (all []Sequencer, own int) {
 	return all, own
 }
 
-// collect sends one value for each of the first own sequencers, and the sum of the others
-// where it is a counter. more are the labels beside the sequencer.
+// collect sends one value for each of the first own sequencers, and the sum of
+// the others where it is a counter. more are the labels beside the sequencer.
 func collect(ch chan<- prometheus.Metric, d *prometheus.Desc, k Kind, value func(*Sequencer) (float64, bool), all []Sequencer, own int, more ...string) {
 	kind := prometheus.CounterValue
 	if k == Gauge {

@@ -111,7 +111,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestManySequencers: the busiest have metrics of their own, and no count is lost.
+// TestManySequencers: the busiest have metrics of their own, and no count is
+// lost.
 func TestManySequencers(t *testing.T) {
 	s := New(Config{Sequencers: func() (all []Sequencer) {
 		for i := range MaxSequencers + 10 {
@@ -131,8 +132,8 @@ func TestManySequencers(t *testing.T) {
 	}
 }
 
-// TestOtherDoesNotFall: who was counted among the others stays there when it gets busy, and
-// a place that is free goes to one that was not counted yet.
+// TestOtherDoesNotFall: who was counted among the others stays there when it
+// gets busy, and a place that is free goes to one that was not counted yet.
 func TestOtherDoesNotFall(t *testing.T) {
 	ids := make(map[string]uint64)
 	for i := range MaxSequencers + 1 {

@@ -1,5 +1,6 @@
-// Package nettest has what tests of servers share: listeners, over loopback and over pipes,
-// certificates, recorded clients, logs, and a store that can be cut off. It is not for programs.
+// Package nettest has what tests of servers share: listeners, over loopback and
+// over pipes, certificates, recorded clients, logs, and a store that can be cut
+// off. It is not for programs.
 package nettest
 
 import (
@@ -29,8 +30,8 @@ func Listen(t testing.TB) net.Listener {
 	return l
 }
 
-// Pipes is a listener of connections that net.Pipe makes, which work in a bubble of
-// synctest.
+// Pipes is a listener of connections that net.Pipe makes, which work in a
+// bubble of synctest.
 type Pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -97,8 +98,8 @@ func (a *Authority) PEM(t testing.TB) []byte {
 	return cert
 }
 
-// Issue returns a certificate of localhost and 127.0.0.1, for servers and clients. It is valid
-// for so long from now on.
+// Issue returns a certificate of localhost and 127.0.0.1, for servers and
+// clients. It is valid for so long from now on.
 func (a *Authority) Issue(t testing.TB, name string, serial int64, valid time.Duration) tls.Certificate {
 	t.Helper()
 	return sign(t, &x509.Certificate{
@@ -116,9 +117,9 @@ func Certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	return a.Issue(t, "member", 2, time.Hour), a.Pool()
 }
 
-// Certificates writes the certificate of a new authority to ca.crt, one for localhost to
-// server.crt and server.key and one for a client to client.crt and client.key. It returns what
-// that client needs.
+// Certificates writes the certificate of a new authority to ca.crt, one for
+// localhost to server.crt and server.key and one for a client to client.crt and
+// client.key. It returns what that client needs.
 func Certificates(t testing.TB, dir string) *tls.Config {
 	t.Helper()
 	a := NewAuthority(t)

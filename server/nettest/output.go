@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// An Output collects what is written to it, by many goroutines at once. The zero Output is
-// empty.
+// An Output collects what is written to it, by many goroutines at once. The
+// zero Output is empty.
 type Output struct {
 	mu  sync.Mutex // guards buf
 	buf bytes.Buffer

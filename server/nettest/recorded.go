@@ -27,14 +27,16 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// Recorded is what a real client of gRPC sends that does something. It sends some of it
-// when it is answered, such as acknowledgements, so it is recorded before it is cut.
+// Recorded is what a real client of gRPC sends that does something. It sends
+// some of it when it is answered, such as acknowledgements, so it is recorded
+// before it is cut.
 func Recorded(t testing.TB, addr string, do func(context.Context, *grpc.ClientConn) error) string {
 	t.Helper()
 	var r *recorder
 	conn, err := grpc.NewClient("passthrough:///firn", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		// Without windows of a fixed size the client sends pings too, as often as it is
-		// answered; without the answers in between the server takes them for a flood.
+		// Without windows of a fixed size the client sends pings too, as often as it
+		// is answered; without the answers in between the server takes them for a
+		// flood.
 		grpc.WithInitialWindowSize(1<<20), grpc.WithInitialConnWindowSize(1<<20),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			if r != nil {

@@ -11,8 +11,8 @@ import (
 // ErrCut is the error of a Store that is cut off, if it has none of its own.
 var ErrCut = errors.New("the store is cut off")
 
-// A Store is a store that can be cut off: its requests then fail, or hang. It has no optional
-// interfaces.
+// A Store is a store that can be cut off: its requests then fail, or hang. It
+// has no optional interfaces.
 type Store struct {
 	grant.Store
 	Err   error // of requests while it is cut; nil means ErrCut

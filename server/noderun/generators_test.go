@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestGenerators: generators of others, run under node IDs and killed and stopped at
-// random, repeat no ID.
+// TestGenerators: generators of others, run under node IDs and killed and
+// stopped at random, repeat no ID.
 func TestGenerators(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareProcess has the kernel kill the command if this process is killed, and has
-// processes that the command leaves behind become children of this one, which reaps them.
+// prepareProcess has the kernel kill the command if this process is killed, and
+// has processes that the command leaves behind become children of this one,
+// which reaps them.
 func prepareProcess(a *syscall.SysProcAttr) {
 	a.Pdeathsig = syscall.SIGKILL
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // without it they are init's
@@ -22,8 +23,8 @@ type childInfo struct {
 	_   [128]byte
 }
 
-// reap reaps the children of a process group that have ended. The leader is left to who
-// waits for it, unless it was waited for.
+// reap reaps the children of a process group that have ended. The leader is
+// left to who waits for it, unless it was waited for.
 func reap(group int, waited bool) {
 	for {
 		var info childInfo

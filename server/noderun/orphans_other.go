@@ -4,7 +4,8 @@ package noderun
 
 import "syscall"
 
-// prepareProcess does nothing: if this process is killed, the command continues.
+// prepareProcess does nothing: if this process is killed, the command
+// continues.
 func prepareProcess(*syscall.SysProcAttr) {}
 
 // reap does nothing: what the command leaves behind are children of init.

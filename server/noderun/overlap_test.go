@@ -24,8 +24,8 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// The test binary plays both sides: the supervisor, and the command that writes down
-// which node ID it uses at which time.
+// The test binary plays both sides: the supervisor, and the command that writes
+// down which node ID it uses at which time.
 const (
 	modeVar  = "FIRN_TEST_NODERUN"
 	dirVar   = "FIRN_TEST_NODERUN_DIR"
@@ -97,10 +97,10 @@ type span struct {
 	excused     bool // its supervisor did not run for longer than the margin, or its clock was set back to before its start
 }
 
-// TestNoOverlap: commands and supervisors are killed and stopped at random, on two
-// machines whose clocks are 5 s apart and set back now and then. No node ID is used twice
-// at one time, but by a command whose supervisor was stopped past the window, or whose
-// clock was set back to before its start.
+// TestNoOverlap: commands and supervisors are killed and stopped at random, on
+// two machines whose clocks are 5 s apart and set back now and then. No node ID
+// is used twice at one time, but by a command whose supervisor was stopped past
+// the window, or whose clock was set back to before its start.
 func TestNoOverlap(t *testing.T) {
 	t.Parallel()
 	lives := 18
@@ -145,8 +145,8 @@ func TestNoOverlap(t *testing.T) {
 	t.Logf("report: node run: %d lives, %v; %d commands used a node ID, no two the same at one time but %d by a stated exception", lives, kinds, used, excused)
 }
 
-// someLives lets supervisors live, three at once for four node IDs, and counts how they
-// ended.
+// someLives lets supervisors live, three at once for four node IDs, and counts
+// how they ended.
 func someLives(dir string, clocks []string, lives int, random *rand.Rand, environ ...string) map[string]int {
 	const side = 3
 	done := make(chan string)
@@ -241,7 +241,8 @@ func oneLife(dir string, clocks []string, random *rand.Rand, environ []string) (
 	return what
 }
 
-// excused are the commands, by their process IDs, whose supervisors logged an exception.
+// excused are the commands, by their process IDs, whose supervisors logged an
+// exception.
 func excused(t *testing.T, dir string) map[string]bool {
 	late := make(map[string]bool)
 	logs, _ := filepath.Glob(filepath.Join(dir, "log-*"))

@@ -30,11 +30,12 @@ type process struct {
 	waited   atomic.Bool // the command itself has ended and is reaped
 }
 
-// leftover is how long processes of the group that outlive the command get to end by
-// themselves after SIGTERM.
+// leftover is how long processes of the group that outlive the command get to
+// end by themselves after SIGTERM.
 const leftover = 2 * time.Second
 
-// startProcess starts a command. It calls ended before the process counts as ended.
+// startProcess starts a command. It calls ended before the process counts as
+// ended.
 func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 	p := &process{ended: make(chan struct{})}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -71,7 +72,8 @@ func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 	return p, <-started
 }
 
-// isForeground reports whether stdin is a terminal that this process may read from.
+// isForeground reports whether stdin is a terminal that this process may read
+// from.
 func isForeground() bool {
 	group, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
@@ -102,15 +104,15 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// stop ends the command: with SIGTERM, and after the grace period or once hurry reports
-// true with SIGKILL. It returns when the command has ended.
+// stop ends the command: with SIGTERM, and after the grace period or once hurry
+// reports true with SIGKILL. It returns when the command has ended.
 func (p *process) stop(grace time.Duration, hurry func() bool) {
 	p.stopping.Do(func() { p.end(grace, hurry) })
 	<-p.ended
 }
 
-// reap reaps what the command left behind: a process that has ended stays in its group
-// until its parent has noticed.
+// reap reaps what the command left behind: a process that has ended stays in
+// its group until its parent has noticed.
 func (p *process) reap() {
 	reap(p.group, p.waited.Load())
 }

@@ -24,7 +24,8 @@ type process struct {
 	stopping sync.Once
 }
 
-// startProcess starts a command. It calls ended before the process counts as ended.
+// startProcess starts a command. It calls ended before the process counts as
+// ended.
 func startProcess(cmd *exec.Cmd, ended func()) (*process, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -81,14 +82,15 @@ func (p *process) hasEnded() bool {
 // reap does nothing: Windows has no processes that wait for their parent.
 func (p *process) reap() {}
 
-// signal passes an interrupt on as a ctrl-Break, the only one that a process group of its
-// own gets.
+// signal passes an interrupt on as a ctrl-Break, the only one that a process
+// group of its own gets.
 func (p *process) signal(os.Signal) {
 	_ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, p.id)
 }
 
-// stop ends the command: with a ctrl-Break, and after the grace period or once hurry
-// reports true by terminating its job. It returns when the command has ended.
+// stop ends the command: with a ctrl-Break, and after the grace period or once
+// hurry reports true by terminating its job. It returns when the command has
+// ended.
 func (p *process) stop(grace time.Duration, hurry func() bool) {
 	p.stopping.Do(func() {
 		p.signal(os.Interrupt)

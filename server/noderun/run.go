@@ -1,10 +1,12 @@
-// Package noderun runs a program under a node ID: it acquires the number from a store,
-// starts the program, renews the window while the program runs, and stops the program
-// before the window ends. It is for programs whose own generator takes a node ID.
+// Package noderun runs a program under a node ID: it acquires the number from a
+// store, starts the program, renews the window while the program runs, and
+// stops the program before the window ends. It is for programs whose own
+// generator takes a node ID.
 //
-// Two programs never hold one node ID at overlapping times, each by the wall clock of its
-// machine, as long as Run gets to run at least once in each margin and the processes of
-// the program stay in its process group. docs/node-run.md says why.
+// Two programs never hold one node ID at overlapping times, each by the wall
+// clock of its machine, as long as Run gets to run at least once in each margin
+// and the processes of the program stay in its process group. docs/node-run.md
+// says why.
 package noderun
 
 import (
@@ -42,12 +44,12 @@ const (
 	mostGrace        = 10 * time.Second
 )
 
-// layout is that of a sequencer which Run creates. No IDs are made with it: it has
-// room for the node IDs of every generator.
+// layout is that of a sequencer which Run creates. No IDs are made with it: it
+// has room for the node IDs of every generator.
 var layout = firn.MustParseLayout("bits=time:41.node:22.seq:1,unit=1ms,epoch=2026-01-01T00:00:00Z")
 
-// beyond is how far past the latest clock reading the program may have used its node ID:
-// the clock is read more often than that.
+// beyond is how far past the latest clock reading the program may have used its
+// node ID: the clock is read more often than that.
 const beyond = time.Second
 
 // A Config says what Run runs, and how.
@@ -74,9 +76,10 @@ type Config struct {
 	Now func() time.Time // nil is the system's clock
 }
 
-// Run runs the command and returns its exit code, or one of those above with the reason.
-// A code of 0 with an error means that the command was not started. The context bounds
-// the time until it is; what ends a running command is a signal, or the window.
+// Run runs the command and returns its exit code, or one of those above with
+// the reason. A code of 0 with an error means that the command was not started.
+// The context bounds the time until it is; what ends a running command is a
+// signal, or the window.
 func Run(ctx context.Context, c Config) (code int, err error) {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -110,8 +113,8 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 // closing is how long giving the node ID back may take.
 const closing = 5 * time.Second
 
-// findCommand looks for the command before a node ID is acquired for it. A name with the
-// node ID in it is found when it is known.
+// findCommand looks for the command before a node ID is acquired for it. A name
+// with the node ID in it is found when it is known.
 func findCommand(command []Template) (code int, err error) {
 	if len(command) == 0 {
 		return ExitNotFound, errors.New("no command")
@@ -175,8 +178,8 @@ type RangeError struct{ text string }
 
 func (e *RangeError) Error() string { return e.text }
 
-// A runner is one call of Run. It is the Holder of a Keeper: the Keeper's goroutine calls
-// Begin, Extend, Seal and Used.
+// A runner is one call of Run. It is the Holder of a Keeper: the Keeper's
+// goroutine calls Begin, Extend, Seal and Used.
 type runner struct {
 	c   Config
 	log *slog.Logger
@@ -193,8 +196,8 @@ type runner struct {
 
 var errOtherNode = errors.New("the window could not be renewed, and another node ID cannot take its place in a running command")
 
-// Begin is for the first grant only: a running command keeps the node ID that it was
-// started with.
+// Begin is for the first grant only: a running command keeps the node ID that
+// it was started with.
 func (r *runner) Begin(g firn.Grant) error {
 	r.mu.Lock()
 	first := r.grant == firn.Grant{} && !r.sealed
@@ -239,7 +242,8 @@ func (r *runner) seal(why error) {
 	r.notify()
 }
 
-// Used is a second after the latest time at which the command may have used its node ID.
+// Used is a second after the latest time at which the command may have used its
+// node ID.
 func (r *runner) Used() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -250,7 +254,8 @@ func (r *runner) Used() time.Time {
 	return r.latest.Add(beyond)
 }
 
-// read reads the clock, and notes it if the command runs. The caller holds r.mu.
+// read reads the clock, and notes it if the command runs. The caller holds
+// r.mu.
 func (r *runner) read() time.Time {
 	now := r.c.Now().Round(0) // the wall clock alone
 	if r.process != nil && !r.process.hasEnded() && now.After(r.latest) {
@@ -375,7 +380,8 @@ func (r *runner) start() (*process, error) {
 	return p, nil
 }
 
-// ended notes the clock once the command has ended and nothing of its group is left.
+// ended notes the clock once the command has ended and nothing of its group is
+// left.
 func (r *runner) ended() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

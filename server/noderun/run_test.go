@@ -234,8 +234,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestRelease: the node ID is released a second after the last time of the command, and
-// the next command begins after that.
+// TestRelease: the node ID is released a second after the last time of the
+// command, and the next command begins after that.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	r := newTrial(t, "sh", "-c", forever)
@@ -345,7 +345,8 @@ func TestSignals(t *testing.T) {
 	r.ends(42, "")
 }
 
-// TestGroup: what the command leaves behind is ended before the node ID is released.
+// TestGroup: what the command leaves behind is ended before the node ID is
+// released.
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pid")
@@ -360,8 +361,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestStubborn: a command that ignores SIGTERM is killed at the end of its window, and a
-// stopped one ends too.
+// TestStubborn: a command that ignores SIGTERM is killed at the end of its
+// window, and a stopped one ends too.
 func TestStubborn(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{`trap "" TERM; : >"$0"; while :; do sleep 0.01; done`, `: >"$0"; kill -STOP $$; sleep 1000`} {

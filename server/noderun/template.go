@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// A Template is text with the node ID in it: {node}, {node%N} for the remainder and
-// {node/N} for the quotient of a division by N, and several of these from left to right,
-// as in {node/32%32}. Other text is unchanged, braces included. The zero Template is
-// empty.
+// A Template is text with the node ID in it: {node}, {node%N} for the remainder
+// and {node/N} for the quotient of a division by N, and several of these from
+// left to right, as in {node/32%32}. Other text is unchanged, braces included.
+// The zero Template is empty.
 type Template struct{ pieces []piece }
 
 // A piece is text, and then the node ID if there are operations.

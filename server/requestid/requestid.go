@@ -1,5 +1,5 @@
-// Package requestid names requests: what the log lines of one have in common, on every
-// server that it went through, and what its client was told.
+// Package requestid names requests: what the log lines of one have in common,
+// on every server that it went through, and what its client was told.
 package requestid
 
 import (
@@ -18,8 +18,8 @@ const (
 // MaxID is how many characters an ID of a client's own may have.
 const MaxID = 128
 
-// New makes an ID: 16 lower-case letters and digits, 80 random bits. It is for finding
-// log lines, and no secret.
+// New makes an ID: 16 lower-case letters and digits, 80 random bits. It is for
+// finding log lines, and no secret.
 func New() string {
 	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
 	var b [16]byte
@@ -31,8 +31,8 @@ func New() string {
 	return string(b[:])
 }
 
-// Valid reports whether a text of a client can be an ID: 1 to MaxID visible ASCII
-// characters.
+// Valid reports whether a text of a client can be an ID: 1 to MaxID visible
+// ASCII characters.
 func Valid(s string) bool {
 	if s == "" || len(s) > MaxID {
 		return false
@@ -45,9 +45,9 @@ func Valid(s string) bool {
 	return true
 }
 
-// Begin returns the context of a request, and the values of the header that its ID is
-// answered in. sent are those of its client; where they are not one ID, the request gets
-// a new one of newID, which is New where it is nil.
+// Begin returns the context of a request, and the values of the header that its
+// ID is answered in. sent are those of its client; where they are not one ID,
+// the request gets a new one of newID, which is New where it is nil.
 func Begin(ctx context.Context, sent []string, newID func() string) (context.Context, []string) {
 	n := &named{Context: ctx}
 	switch {
@@ -87,8 +87,8 @@ func Of(ctx context.Context) string {
 	return ""
 }
 
-// NewHandler returns a Handler that adds the ID of the request, where the context of a
-// log line has one, as request_id.
+// NewHandler returns a Handler that adds the ID of the request, where the
+// context of a log line has one, as request_id.
 func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
 
 type handler struct{ slog.Handler }

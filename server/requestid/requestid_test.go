@@ -40,7 +40,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// The ID stays with the contexts that are made of a context, and these end with it.
+// The ID stays with the contexts that are made of a context, and these end with
+// it.
 func TestContext(t *testing.T) {
 	if got := Of(t.Context()); got != "" {
 		t.Errorf("a request without a name is %q", got)

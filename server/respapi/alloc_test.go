@@ -23,7 +23,8 @@ func newFast(t testing.TB) *service.Static {
 	return s
 }
 
-// Commands that make IDs of a sequencer that the connection has used allocate nothing.
+// Commands that make IDs of a sequencer that the connection has used allocate
+// nothing.
 func TestNextDoesNotAllocate(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -101,9 +102,9 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// BenchmarkPipeline is what commands cost over TCP on loopback, client and server
-// together. redis-benchmark -n 1000000 -P 100 NEXT orders measures the same from
-// outside.
+// BenchmarkPipeline is what commands cost over TCP on loopback, client and
+// server together. redis-benchmark -n 1000000 -P 100 NEXT orders measures the
+// same from outside.
 func BenchmarkPipeline(b *testing.B) {
 	for _, depth := range []int{1, 16, 100, 1000} {
 		b.Run(strconv.Itoa(depth), func(b *testing.B) {

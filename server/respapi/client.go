@@ -41,8 +41,8 @@ func (c *conn) publish() {
 	l.name, l.library, l.resp3, l.multi = c.name, c.library, c.resp3, c.tx != nil
 }
 
-// appendListing appends a connection as CLIENT LIST has it, with those fields of Redis
-// that mean something here.
+// appendListing appends a connection as CLIENT LIST has it, with those fields
+// of Redis that mean something here.
 func (c *conn) appendListing(b []byte, now time.Time) []byte {
 	l := &c.listing
 	l.mu.Lock()
@@ -67,8 +67,8 @@ func (c *conn) appendListing(b []byte, now time.Time) []byte {
 		c.id, c.nc.RemoteAddr(), c.nc.LocalAddr(), l.name, seconds(l.began), seconds(active), flags, multi, last, resp, l.library.name, l.library.version)
 }
 
-// checkName answers with an error if a connection cannot have the text, which is what
-// is named.
+// checkName answers with an error if a connection cannot have the text, which
+// is what is named.
 func (c *conn) checkName(what string, text []byte) bool {
 	for _, b := range text {
 		if b <= ' ' || b > '~' {

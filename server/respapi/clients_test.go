@@ -52,7 +52,8 @@ func TestRedisCLI(t *testing.T) {
 	}
 }
 
-// What redis-cli --stat reads is there, and redis-benchmark has nothing to warn of.
+// What redis-cli --stat reads is there, and redis-benchmark has nothing to warn
+// of.
 func TestRedisTools(t *testing.T) {
 	for _, name := range []string{"redis-cli", "redis-benchmark"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -87,7 +88,8 @@ func TestRedisTools(t *testing.T) {
 	}
 }
 
-// The versions of the clients that TestClients installs; those of Java are in the pom.xml.
+// The versions of the clients that TestClients installs; those of Java are in
+// the pom.xml.
 const (
 	redisPyVersion   = "8.1.0"
 	ioredisVersion   = "5.11.1"
@@ -120,7 +122,8 @@ var libraryClients = []libraryClient{
 }
 
 // Clients of several languages, as they are published, do what a program would
-// with them, by their own methods. They are installed into build/clients at the first run.
+// with them, by their own methods. They are installed into build/clients at the
+// first run.
 func TestClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: it installs clients, and -short is given")

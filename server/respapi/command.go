@@ -203,8 +203,8 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 	observe(name, n, ids/n, c.ended.Sub(began)/time.Duration(n), c.failed)
 }
 
-// do answers a command that may be answered. It returns how many IDs it gave, and
-// how many commands it answered: more than one where the same comes again.
+// do answers a command that may be answered. It returns how many IDs it gave,
+// and how many commands it answered: more than one where the same comes again.
 func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 	switch o {
 	case opNext, opNextB, opIncr, opIncrBy:
@@ -274,8 +274,8 @@ func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 	return 0, 1
 }
 
-// isHTTP reports whether a command is one that a browser can be made to send, or
-// that somebody who takes this port for that of HTTP sends. Redis closes the
+// isHTTP reports whether a command is one that a browser can be made to send,
+// or that somebody who takes this port for that of HTTP sends. Redis closes the
 // connection too: the body of a POST could hold commands.
 func isHTTP(args [][]byte) bool {
 	return isWord(args[0], "post") || isWord(args[0], "host:") ||

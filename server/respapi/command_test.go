@@ -201,8 +201,8 @@ func TestIncrDoesNotFit(t *testing.T) {
 	}
 }
 
-// INCR as often as it is pipelined is answered in order, each with its own ID, or with
-// an error where that is too high.
+// INCR as often as it is pipelined is answered in order, each with its own ID,
+// or with an error where that is too high.
 func TestIncrPipelined(t *testing.T) {
 	next := uint64(1<<63 - 600)
 	source := oneSource(func(_ context.Context, n int) (firn.Batch, error) {
@@ -242,7 +242,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// Every error of a backend has its code, and what the store said stays in the log.
+// Every error of a backend has its code, and what the store said stays in the
+// log.
 func TestFailures(t *testing.T) {
 	secret := errors.New("dial 10.0.0.1: refused")
 	for _, tt := range []struct {
@@ -316,8 +317,8 @@ func TestSourceGivesTooFew(t *testing.T) {
 	}
 }
 
-// A sequencer that was closed, and opened again, is looked up again; that it has
-// another layout is said once.
+// A sequencer that was closed, and opened again, is looked up again; that it
+// has another layout is said once.
 func TestReopened(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -382,8 +383,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// A guard knows one token, and who has a certificate if that is so. allows says what they
-// may do; nil is everything.
+// A guard knows one token, and who has a certificate if that is so. allows says
+// what they may do; nil is everything.
 type guard struct {
 	certificates bool
 	allows       func(do auth.Action, name string) error
@@ -421,7 +422,8 @@ func ending(left int) func(auth.Action, string) error {
 	}
 }
 
-// TestAuthEnds: who is not known any more is asked who it is, whatever the command.
+// TestAuthEnds: who is not known any more is asked who it is, whatever the
+// command.
 func TestAuthEnds(t *testing.T) {
 	const noAuth = "-NOAUTH Authentication required."
 	s := NewServer(Config{Backend: counting(), Auth: guard{allows: ending(4)}})
@@ -573,8 +575,8 @@ func TestClientList(t *testing.T) {
 	}
 }
 
-// INCR above 2^53 is logged once, or refused where the server is told to: then by the
-// layout, before an ID is taken.
+// INCR above 2^53 is logged once, or refused where the server is told to: then
+// by the layout, before an ID is taken.
 func TestIntegers(t *testing.T) {
 	const warning = "INCR answered an integer above 2^53"
 	for _, tt := range []struct {

@@ -10,9 +10,9 @@ import (
 	"github.com/firnid/firn/server/auth"
 )
 
-// settings are those of Redis that clients and tools ask for, as far as they have a
-// counterpart here. The values of the last ones are for those who may see what the
-// server does.
+// settings are those of Redis that clients and tools ask for, as far as they
+// have a counterpart here. The values of the last ones are for those who may
+// see what the server does.
 func (c *conn) settings() [][2]string {
 	all := [][2]string{
 		{"appendonly", "no"},

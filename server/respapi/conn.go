@@ -21,8 +21,9 @@ const (
 	flushAt     = 64 << 10 // answers are sent at the latest when there are so many bytes
 )
 
-// lingerTime and lingerBytes bound what is read after the last answer. It is thrown
-// away: bytes that nobody has read would make the system drop the answer.
+// lingerTime and lingerBytes bound what is read after the last answer. It is
+// thrown away: bytes that nobody has read would make the system drop the
+// answer.
 const (
 	lingerTime  = 100 * time.Millisecond
 	lingerBytes = 256 << 10
@@ -86,7 +87,8 @@ func (c *conn) serve() {
 	}
 }
 
-// answerTraced is answer, of which the server's Trace is told where there is one.
+// answerTraced is answer, of which the server's Trace is told where there is
+// one.
 func (c *conn) answerTraced() {
 	if c.s.c.Trace == nil || c.r == c.w {
 		c.answer()
@@ -176,7 +178,8 @@ func (c *conn) note(name string, ids, n int) {
 	}
 }
 
-// requestContext is the context of the command that is answered, which has an ID.
+// requestContext is the context of the command that is answered, which has an
+// ID.
 func (c *conn) requestContext() context.Context {
 	if c.request == "" {
 		c.request = requestid.New()
@@ -307,8 +310,8 @@ func (c *conn) endOf(err error) {
 	}
 }
 
-// discard ends the half of the connection that is written, and reads for a moment
-// what the other half still brings.
+// discard ends the half of the connection that is written, and reads for a
+// moment what the other half still brings.
 func (c *conn) discard() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {

@@ -90,7 +90,8 @@ func appendNoArray(b []byte, resp3 bool) []byte {
 	return append(b, "*-1\r\n"...)
 }
 
-// appendDocs appends the documentation of a command, of which redis-cli makes its hints.
+// appendDocs appends the documentation of a command, of which redis-cli makes
+// its hints.
 func (c *command) appendDocs(b []byte, resp3 bool) []byte {
 	arguments, ok := argumentsOf(c.usage)
 	summary, fields := c.about, 2
@@ -119,8 +120,8 @@ type argument struct {
 	flags       []string
 }
 
-// argumentsOf reads the arguments of a usage: name, [name], [TOKEN name] and [name ...]. Not
-// ok are usages with alternatives, which are not so simple.
+// argumentsOf reads the arguments of a usage: name, [name], [TOKEN name] and
+// [name ...]. Not ok are usages with alternatives, which are not so simple.
 func argumentsOf(usage string) (all []argument, ok bool) {
 	_, rest, _ := strings.Cut(usage, " ")
 	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {

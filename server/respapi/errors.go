@@ -2,8 +2,8 @@ package respapi
 
 import "fmt"
 
-// codeErr is the first word of errors about a command itself; those of other errors are
-// in the registry of package service.
+// codeErr is the first word of errors about a command itself; those of other
+// errors are in the registry of package service.
 const codeErr = "ERR"
 
 // A requestError says what is wrong with a command. Nothing was taken for it.

@@ -96,8 +96,8 @@ func counting() service.Backend {
 	})
 }
 
-// A scripted is a connection whose client has sent all that it will ever send. It
-// notes what is written, write by write.
+// A scripted is a connection whose client has sent all that it will ever send.
+// It notes what is written, write by write.
 type scripted struct {
 	in     io.Reader
 	mu     sync.Mutex
@@ -139,8 +139,8 @@ func cmd(words ...string) string {
 // line writes a command of words without spaces.
 func line(text string) string { return cmd(strings.Fields(text)...) }
 
-// A value is an answer, read strictly. Errors, simple strings, numbers and so on are
-// strings with their type before them; bulk strings are with '$'.
+// A value is an answer, read strictly. Errors, simple strings, numbers and so
+// on are strings with their type before them; bulk strings are with '$'.
 type value struct {
 	kind  byte
 	text  string

@@ -11,12 +11,13 @@ import (
 	"github.com/firnid/firn/server/auth"
 )
 
-// redisVersion is the version of Redis whose answers to what clients send on their
-// own these are. Clients read it to know what they can send.
+// redisVersion is the version of Redis whose answers to what clients send on
+// their own these are. Clients read it to know what they can send.
 const redisVersion = "7.4.0"
 
-// info answers INFO: lines of name:value in sections, as Redis has them. Who may only take
-// IDs gets what clients need to know, and nothing of how the server is.
+// info answers INFO: lines of name:value in sections, as Redis has them. Who
+// may only take IDs gets what clients need to know, and nothing of how the
+// server is.
 func (c *conn) info(args [][]byte) {
 	s := c.s
 	var b []byte
@@ -44,8 +45,8 @@ func (c *conn) info(args [][]byte) {
 	c.out = appendVerbatim(c.out, c.resp3, b)
 }
 
-// fullInfo calls section for all that there is: what redis-cli --stat and exporters read,
-// as far as it means something here.
+// fullInfo calls section for all that there is: what redis-cli --stat and
+// exporters read, as far as it means something here.
 func (s *Server) fullInfo(c *conn, section func(name string, lines ...any)) {
 	up := time.Since(s.started)
 	section("Server",
@@ -96,8 +97,8 @@ func (s *Server) fullInfo(c *conn, section func(name string, lines ...any)) {
 	section("Keyspace")
 }
 
-// memory is how many bytes the heap's objects have, and how many the process has of the
-// system for its heap, its stacks and the runtime.
+// memory is how many bytes the heap's objects have, and how many the process
+// has of the system for its heap, its stacks and the runtime.
 func memory() (used, total uint64) {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/heap/objects:bytes"},

@@ -8,7 +8,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// maxSafe is the highest integer that is exact in a JavaScript number, as are all below.
+// maxSafe is the highest integer that is exact in a JavaScript number, as are
+// all below.
 const maxSafe = 1<<53 - 1
 
 // isSafe reports whether all IDs of a layout are exact in a JavaScript number.
@@ -17,8 +18,8 @@ func isSafe(l *firn.Layout) bool {
 	return err == nil && uint64(highest) <= maxSafe
 }
 
-// answerInt answers an INCR. An ID that is no int64 is lost: which one comes is not
-// known before.
+// answerInt answers an INCR. An ID that is no int64 is lost: which one comes is
+// not known before.
 func (c *conn) answerInt(q request, id firn.ID) {
 	if uint64(id) > math.MaxInt64 {
 		c.fail(codeErr, fmt.Sprintf("the ID %d does not fit an integer of RESP, which is signed: use NEXT %s", uint64(id), q.name))

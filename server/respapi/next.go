@@ -45,16 +45,16 @@ func (k *known) tries() bool { return k.q.Try != nil || k.q.Try128 != nil }
 // forgets all, which costs a look-up each.
 const maxKnown = 64
 
-// fewRepeats is how many commands that follow one like them cost less one by one than
-// as a batch.
+// fewRepeats is how many commands that follow one like them cost less one by
+// one than as a batch.
 const fewRepeats = 4
 
-// maxRepeats is how many commands that are the same, and follow one another, are
-// answered from one batch.
+// maxRepeats is how many commands that are the same, and follow one another,
+// are answered from one batch.
 const maxRepeats = 1024
 
-// take answers NEXT, NEXTB, INCR and INCRBY. It returns how many IDs it gave, and how many
-// commands it answered.
+// take answers NEXT, NEXTB, INCR and INCRBY. It returns how many IDs it gave,
+// and how many commands it answered.
 func (c *conn) take(o op, args [][]byte, raw []byte) (ids, n int) {
 	q, err := c.readRequest(o, args)
 	switch {
@@ -85,8 +85,9 @@ func (c *conn) readRequest(o op, args [][]byte) (q request, err error) {
 	return q, err
 }
 
-// checkAmount finds what is wrong with the amount of INCRBY. IDs that are made together
-// are not always consecutive, so the last one does not tell the others.
+// checkAmount finds what is wrong with the amount of INCRBY. IDs that are made
+// together are not always consecutive, so the last one does not tell the
+// others.
 func checkAmount(args [][]byte) error {
 	amount := string(args[2])
 	if amount == "1" {
@@ -100,12 +101,12 @@ func checkAmount(args [][]byte) error {
 	return requestErrorf("INCRBY makes one ID, so its amount is 1, not %s: for several IDs use NEXT %s %s", inspect.Quote(string(args[2])), args[1], amount)
 }
 
-// serveAlike answers a command of one ID, and those after it that are the same. It
-// returns how many IDs it gave, and how many commands it answered.
+// serveAlike answers a command of one ID, and those after it that are the same.
+// It returns how many IDs it gave, and how many commands it answered.
 //
 // The same command as often as it was pipelined is answered from one batch, if
-// that is to be had at once: whoever sent them together cannot tell, as each has
-// its own ID, in order, or all of them are done one by one.
+// that is to be had at once: whoever sent them together cannot tell, as each
+// has its own ID, in order, or all of them are done one by one.
 func (c *conn) serveAlike(q request, raw []byte) (ids, n int) {
 	if more := c.repeats(raw, min(maxRepeats, c.s.c.MaxCount)); more > 0 {
 		if k := c.known[string(q.name)]; k != nil && k.tries() && more >= fewRepeats && c.may(auth.Take, k.name) == nil {
@@ -220,8 +221,9 @@ func (c *conn) serveIDs(q request) (ids int) {
 	return 0
 }
 
-// wait answers with IDs of a sequencer that is looked up, and waits for both: the answers
-// that there are are sent first. Late is whether it has waited as long as it may.
+// wait answers with IDs of a sequencer that is looked up, and waits for both:
+// the answers that there are are sent first. Late is whether it has waited as
+// long as it may.
 func (c *conn) wait(name string, q request) (late bool, err error) {
 	c.flush()
 	c.s.waiting.Add(1)
@@ -288,7 +290,8 @@ func (c *conn) tryAnswer(s *service.Sequencer, q request) error {
 	return answer(c, q, 16, b, err, func(id firn.ID128) bool { return c.appendID(format.Append128(c.ids[:0], id), q.shape) })
 }
 
-// answer answers with what a source has given, IDs of size bytes, which are appended by each.
+// answer answers with what a source has given, IDs of size bytes, which are
+// appended by each.
 func answer[I firn.AnyID[I]](c *conn, q request, size int, b firn.BatchOf[I], err error, each func(I) bool) error {
 	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
@@ -302,7 +305,8 @@ func answer[I firn.AnyID[I]](c *conn, q request, size int, b firn.BatchOf[I], er
 	return nil
 }
 
-// append64 is appendID for an ID of 64 bits, which may be answered as an integer.
+// append64 is appendID for an ID of 64 bits, which may be answered as an
+// integer.
 func (c *conn) append64(q request, format firn.Format, id firn.ID) bool {
 	if q.shape == shapeInt {
 		c.answerInt(q, id)
@@ -314,7 +318,8 @@ func (c *conn) append64(q request, format firn.Format, id firn.ID) bool {
 // packedAtOnce is how many IDs are packed before what there is may be sent.
 const packedAtOnce = 256
 
-// appendPacked appends the IDs to the answer as what a packed bulk string holds.
+// appendPacked appends the IDs to the answer as what a packed bulk string
+// holds.
 func appendPacked[I firn.AnyID[I]](c *conn, b firn.BatchOf[I]) {
 	for lo := 0; lo < b.Len() && c.err == nil; lo += packedAtOnce {
 		c.out = b.AppendRaw(c.out, lo, min(lo+packedAtOnce, b.Len()))
@@ -325,8 +330,8 @@ func appendPacked[I firn.AnyID[I]](c *conn, b firn.BatchOf[I]) {
 	c.out = append(c.out, "\r\n"...)
 }
 
-// answerOne is answerFrom for one ID of a sequencer that makes such, and does not
-// wait.
+// answerOne is answerFrom for one ID of a sequencer that makes such, and does
+// not wait.
 func (c *conn) answerOne(k *known, q request) error {
 	format, err := c.fit(&q, &k.q.Layout)
 	if err != nil {
@@ -353,8 +358,8 @@ func (c *conn) answerOne(k *known, q request) error {
 	return nil
 }
 
-// fit completes the request for the layout of its sequencer, or says why it does
-// not fit. It comes before any ID is taken.
+// fit completes the request for the layout of its sequencer, or says why it
+// does not fit. It comes before any ID is taken.
 func (c *conn) fit(q *request, l *firn.Layout) (firn.Format, error) {
 	switch {
 	case q.shape != shapeInt:
@@ -382,7 +387,8 @@ func (c *conn) begin(q request, size int) {
 	}
 }
 
-// appendID appends an ID to the answer, and reports whether it is of use to go on.
+// appendID appends an ID to the answer, and reports whether it is of use to go
+// on.
 func (c *conn) appendID(text []byte, shape shape) bool {
 	if shape == shapePacked {
 		c.out = append(c.out, text...)

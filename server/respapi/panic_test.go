@@ -19,8 +19,8 @@ func (l logLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPanicEndsItsConnection: a panic in a command closes that connection and no
-// other one, and is one line in the log. That the server shuts down is
+// TestPanicEndsItsConnection: a panic in a command closes that connection and
+// no other one, and is one line in the log. That the server shuts down is
 // checked by serveTCP.
 func TestPanicEndsItsConnection(t *testing.T) {
 	log := make(logLines, 10)

@@ -16,11 +16,12 @@ type limits struct {
 	stranger bool // they are of a client that has not said who it is
 }
 
-// limitsOf leave room for what clients send on their own, where an argument may have the
-// usual number of bytes. No command of ours comes near.
+// limitsOf leave room for what clients send on their own, where an argument may
+// have the usual number of bytes. No command of ours comes near.
 func limitsOf(bulk int) limits { return limits{args: 64, bulk: bulk, command: 2 * bulk} }
 
-// strangerLimits are for clients that have not said who they are. Redis has such too.
+// strangerLimits are for clients that have not said who they are. Redis has
+// such too.
 func strangerLimits(bulk int) limits {
 	bulk = min(16<<10, bulk)
 	return limits{args: 10, bulk: bulk, command: 2 * bulk, stranger: true}
@@ -34,15 +35,17 @@ const maxInline = 64 << 10
 const maxLength = 1 + 1 + 19 + 2
 
 // A protocolError is what is wrong with bytes that are no command. What follows
-// them cannot be read either, so the connection ends. It begins with Redis' words.
+// them cannot be read either, so the connection ends. It begins with Redis'
+// words.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
 // parse reads the first command of b: its arguments, and how many bytes it is
-// long. A length of 0 means that there is more to come, and the arguments nothing.
-// Without arguments the command is empty, and has no answer. The arguments are
-// appended to args; they are parts of b, except in inline commands that have quotes.
+// long. A length of 0 means that there is more to come, and the arguments
+// nothing. Without arguments the command is empty, and has no answer. The
+// arguments are appended to args; they are parts of b, except in inline
+// commands that have quotes.
 func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	if len(b) == 0 {
 		return 0, args, nil
@@ -102,7 +105,8 @@ func parse(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 }
 
 // parseLength reads a line of a type, a number and CR LF. Its length is 0 where
-// there is more to come. It is strict: numbers have no plus and no zeros before.
+// there is more to come. It is strict: numbers have no plus and no zeros
+// before.
 func parseLength(b []byte) (v, n int, ok bool) {
 	line := b[1:min(len(b), maxLength)]
 	end := bytes.IndexByte(line, '\n')
@@ -138,7 +142,8 @@ func parseLength(b []byte) (v, n int, ok bool) {
 	return int(v64), 1 + end + 1, true
 }
 
-// parseInline reads a command that somebody typed: words, and quotes as in Redis.
+// parseInline reads a command that somebody typed: words, and quotes as in
+// Redis.
 func parseInline(b []byte, args [][]byte, l limits) (int, [][]byte, error) {
 	limit := min(maxInline, l.command)
 	end := bytes.IndexByte(b[:min(len(b), limit)], '\n')
@@ -232,8 +237,8 @@ func splitWords(line []byte, args [][]byte, most int) ([][]byte, error) {
 	}
 }
 
-// unescape reads what follows a \ in quotes, which is not empty: the byte that it
-// stands for, and how many it is written with.
+// unescape reads what follows a \ in quotes, which is not empty: the byte that
+// it stands for, and how many it is written with.
 func unescape(b []byte) (byte, int) {
 	if b[0] == 'x' && len(b) >= 3 {
 		if v, err := strconv.ParseUint(string(b[1:3]), 16, 8); err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// TestRequestID: the lines of a command have one ID, which the backend sees too, and those
-// of another command another.
+// TestRequestID: the lines of a command have one ID, which the backend sees
+// too, and those of another command another.
 func TestRequestID(t *testing.T) {
 	var log strings.Builder
 	var seen []string
@@ -49,7 +49,8 @@ func TestRequestID(t *testing.T) {
 
 type traceKey struct{}
 
-// TestTrace: what arrives together is told together, and its calls have the context.
+// TestTrace: what arrives together is told together, and its calls have the
+// context.
 func TestTrace(t *testing.T) {
 	var told []Answered
 	traced := 0

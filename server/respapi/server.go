@@ -16,7 +16,8 @@ import (
 )
 
 // Config says what a Server serves, to whom, and within which limits. Only the
-// Backend is needed; the zero value of any other field means what the field says.
+// Backend is needed; the zero value of any other field means what the field
+// says.
 type Config struct {
 	// Backend finds the sequencers. What it returns for a name is kept by every
 	// connection, until it fails to give an ID.
@@ -29,22 +30,23 @@ type Config struct {
 	// MaxCount is how many IDs a command can have; 0 means service.MaxCount.
 	MaxCount int
 
-	// MaxBytes is how many bytes an argument of a command can have; all of a command can
-	// have twice as many. It is less for clients that have not said who they are. 0 means
-	// service.DefaultBody.
+	// MaxBytes is how many bytes an argument of a command can have; all of a
+	// command can have twice as many. It is less for clients that have not said
+	// who they are. 0 means service.DefaultBody.
 	MaxBytes int
 
-	// MaxConns is how many connections the listener allows, for INFO; 0 means 10,000, as in
-	// Redis.
+	// MaxConns is how many connections the listener allows, for INFO; 0 means
+	// 10,000, as in Redis.
 	MaxConns int
 
-	// RefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53, where clients
-	// in JavaScript round integers. Without it the first such ID is logged.
+	// RefuseUnsafe makes INCR an error for layouts whose IDs can exceed 2^53,
+	// where clients in JavaScript round integers. Without it the first such ID is
+	// logged.
 	RefuseUnsafe bool
 
-	// IdleTimeout is how long a connection may be silent between commands; 0
-	// means that it may be for ever, as in Redis: clients keep a connection for
-	// hours and are surprised when it is closed, and one that is dead ends by TCP's
+	// IdleTimeout is how long a connection may be silent between commands; 0 means
+	// that it may be for ever, as in Redis: clients keep a connection for hours
+	// and are surprised when it is closed, and one that is dead ends by TCP's
 	// keep-alive. One that has to say who it is has no longer than ReadTimeout.
 	IdleTimeout time.Duration
 
@@ -52,38 +54,39 @@ type Config struct {
 	// its last; 0 means DefaultReadTimeout.
 	ReadTimeout time.Duration
 
-	// WriteTimeout is how long a client may take to receive a piece of its answers,
-	// of 64 KiB and more; 0 means DefaultWriteTimeout.
+	// WriteTimeout is how long a client may take to receive a piece of its
+	// answers, of 64 KiB and more; 0 means DefaultWriteTimeout.
 	WriteTimeout time.Duration
 
-	// Auth knows who may do what; nil lets everybody do everything. A client shows a token
-	// with AUTH, or a certificate.
+	// Auth knows who may do what; nil lets everybody do everything. A client shows
+	// a token with AUTH, or a certificate.
 	Auth auth.Authorizer
 
-	// TLSState returns the TLS state of a connection, whose handshake is over, or nil; nil
-	// means that none has one.
+	// TLSState returns the TLS state of a connection, whose handshake is over, or
+	// nil; nil means that none has one.
 	TLSState func(net.Conn) *tls.ConnectionState
 
 	// Version is Firn's, for INFO and HELLO; "" means "unknown".
 	Version string
 
-	// Log is told of failures that are nobody's but the server's, and of every command
-	// at the level debug; nil means that nobody is. The context of a line has the ID of
-	// the request, see package requestid: RESP has no place for it, so that clients
-	// neither name requests nor learn their names.
+	// Log is told of failures that are nobody's but the server's, and of every
+	// command at the level debug; nil means that nobody is. The context of a line
+	// has the ID of the request, see package requestid: RESP has no place for it,
+	// so that clients neither name requests nor learn their names.
 	Log *slog.Logger
 
-	// Trace is told when commands that have arrived together begin to be answered: with
-	// pipelining these are many, and a span for each would cost more than they do. It
-	// returns the context of what is done for them, and a function that is told what
-	// they were. nil means that nobody is.
+	// Trace is told when commands that have arrived together begin to be answered:
+	// with pipelining these are many, and a span for each would cost more than
+	// they do. It returns the context of what is done for them, and a function
+	// that is told what they were. nil means that nobody is.
 	Trace func(ctx context.Context) (_ context.Context, end func(Answered))
 
-	// Observe is told of all commands: the name in lower case ("unknown" for all that
-	// there are not, "invalid" for what breaks the protocol), of how many that are alike
-	// and were served together, how many IDs each gave, how long each took, which is its
-	// share of the time, and whether the answer was an error. It must be quick and safe
-	// for use by many goroutines at once; nil means that nobody is told.
+	// Observe is told of all commands: the name in lower case ("unknown" for all
+	// that there are not, "invalid" for what breaks the protocol), of how many
+	// that are alike and were served together, how many IDs each gave, how long
+	// each took, which is its share of the time, and whether the answer was an
+	// error. It must be quick and safe for use by many goroutines at once; nil
+	// means that nobody is told.
 	Observe func(command string, n, ids int, d time.Duration, err bool)
 }
 
@@ -164,8 +167,8 @@ func NewServer(c Config) *Server {
 	return s
 }
 
-// Serve serves the connections of a listener, which it closes, until Shutdown or
-// Close; then it returns net.ErrClosed. Connections may outlast it.
+// Serve serves the connections of a listener, which it closes, until Shutdown
+// or Close; then it returns net.ErrClosed. Connections may outlast it.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	s.mu.Lock()
@@ -245,9 +248,9 @@ func (s *Server) checkEmpty() {
 	}
 }
 
-// Shutdown closes the listeners and all connections that are idle, lets commands
-// that have arrived finish, and waits until all connections are closed or ctx is
-// done; then it returns ctx's error, and Close ends what is left.
+// Shutdown closes the listeners and all connections that are idle, lets
+// commands that have arrived finish, and waits until all connections are closed
+// or ctx is done; then it returns ctx's error, and Close ends what is left.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop((*conn).stop)
 	select {

@@ -49,8 +49,8 @@ func TestSessionCutAnywhere(t *testing.T) {
 	}
 }
 
-// The same over TCP: a client that has closed its half gets all answers, and one
-// that is gone leaves nothing behind.
+// The same over TCP: a client that has closed its half gets all answers, and
+// one that is gone leaves nothing behind.
 func TestSessionCutOverTCP(t *testing.T) {
 	s := NewServer(Config{Backend: counting(), Version: "v1"})
 	addr := serveTCP(t, s)
@@ -184,7 +184,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// The answer to what is no command arrives, though much follows that nobody reads.
+// The answer to what is no command arrives, though much follows that nobody
+// reads.
 func TestRefusalArrives(t *testing.T) {
 	addr := serveTCP(t, NewServer(Config{Backend: counting()}))
 	for range 20 {
@@ -315,8 +316,8 @@ func TestTimeouts(t *testing.T) {
 	})
 }
 
-// waiting is a source whose IDs come after a while, except for calls that do not
-// wait.
+// waiting is a source whose IDs come after a while, except for calls that do
+// not wait.
 func waiting(d time.Duration) sourceFunc {
 	return func(ctx context.Context, n int) (firn.Batch, error) {
 		if err := ctx.Err(); err != nil {
@@ -331,8 +332,8 @@ func waiting(d time.Duration) sourceFunc {
 	}
 }
 
-// What comes before a command that waits is answered first, and one that waits too
-// long is an error.
+// What comes before a command that waits is answered first, and one that waits
+// too long is an error.
 func TestWaits(t *testing.T) {
 	serving(t, Config{Backend: oneSource(waiting(3 * time.Second)), Limit: 5 * time.Second}, func(s *Server, l *nettest.Pipes) {
 		c := newClient(l.Dial())
@@ -463,8 +464,8 @@ func TestPeerAccess(t *testing.T) {
 	}
 }
 
-// Many connections at once get IDs of their own, also from a real generator that
-// makes them wait.
+// Many connections at once get IDs of their own, also from a real generator
+// that makes them wait.
 func TestManyClients(t *testing.T) {
 	backend, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("bits=time:43.node:10.seq:8")})
 	if err != nil {

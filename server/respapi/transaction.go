@@ -17,10 +17,10 @@ const (
 	refused         // it is an error
 )
 
-// A transaction is what a connection has queued since MULTI. Nothing is taken before
-// EXEC, so a connection that is lost before has taken nothing. EXEC answers the
-// commands as if they were pipelined: one that fails is an error among the answers,
-// and the IDs of the others are taken.
+// A transaction is what a connection has queued since MULTI. Nothing is taken
+// before EXEC, so a connection that is lost before has taken nothing. EXEC
+// answers the commands as if they were pipelined: one that fails is an error
+// among the answers, and the IDs of the others are taken.
 type transaction struct {
 	runs     []run
 	commands int
@@ -51,8 +51,9 @@ func (c *conn) multi() {
 	c.publish()
 }
 
-// queue answers a command between MULTI and EXEC, and reports whether it is queued. What
-// can be known to be wrong with it without taking an ID is an error at once.
+// queue answers a command between MULTI and EXEC, and reports whether it is
+// queued. What can be known to be wrong with it without taking an ID is an
+// error at once.
 func (c *conn) queue(cmd *command, args [][]byte, raw []byte) bool {
 	if cmd.in == refused {
 		c.fail(codeErr, fmt.Sprintf("%s inside MULTI is not allowed", cmd.name))

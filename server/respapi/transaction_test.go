@@ -11,7 +11,8 @@ import (
 	"github.com/firnid/firn/server/auth"
 )
 
-// script sends commands on one connection and compares the beginnings of the answers.
+// script sends commands on one connection and compares the beginnings of the
+// answers.
 func script(t *testing.T, s *Server, steps [][2]string) {
 	t.Helper()
 	var in strings.Builder
@@ -29,8 +30,8 @@ func script(t *testing.T, s *Server, steps [][2]string) {
 	}
 }
 
-// EXEC answers what MULTI has queued; nothing is taken before it, and nothing at all
-// after an error.
+// EXEC answers what MULTI has queued; nothing is taken before it, and nothing
+// at all after an error.
 func TestTransactions(t *testing.T) {
 	const aborted = "-EXECABORT Transaction discarded because of previous errors."
 	for name, steps := range map[string][][2]string{
@@ -50,7 +51,8 @@ func TestTransactions(t *testing.T) {
 		"name":    {{"MULTI", "+OK"}, {"NEXT a/b", "-ERR the name"}, {"EXEC", aborted}},
 		"watch":   {{"WATCH a", "-ERR WATCH is not supported"}, {"UNWATCH", "+OK"}, {"MULTI", "+OK"}, {"WATCH a", "-ERR watch inside MULTI is not allowed"}, {"EXEC", aborted}},
 		"hello":   {{"MULTI", "+OK"}, {"HELLO 3", "-ERR hello inside MULTI is not allowed"}, {"DISCARD", "+OK"}, {"HELLO 3", "map("}},
-		// What follows EXEC in the same packet is no part of it, also if it is the same.
+		// What follows EXEC in the same packet is no part of it, also if it is the
+		// same.
 		"after": {{"MULTI", "+OK"}, {"INCR a", "+QUEUED"}, {"EXEC", "(:1)"}, {"INCR a", ":2"}, {"INCR a", ":3"}, {"INCR a", ":4"}, {"INCR a", ":5"}, {"INCR a", ":6"}, {"INCR a", ":7"}},
 	} {
 		t.Run(name, func(t *testing.T) { script(t, NewServer(Config{Backend: counting()}), steps) })
@@ -67,7 +69,8 @@ func TestTransactionOfWhatFails(t *testing.T) {
 	}
 }
 
-// A connection that ends anywhere before the last byte of EXEC has taken nothing.
+// A connection that ends anywhere before the last byte of EXEC has taken
+// nothing.
 func TestTransactionCutAnywhere(t *testing.T) {
 	taken := 0
 	s := NewServer(Config{Backend: oneSource(func(_ context.Context, n int) (firn.Batch, error) {
@@ -114,8 +117,8 @@ func TestTransactionBounds(t *testing.T) {
 	}
 }
 
-// TestTransactionOfStrangers: who may not take IDs of a name learns so when it is queued,
-// and a token that ends before EXEC takes nothing.
+// TestTransactionOfStrangers: who may not take IDs of a name learns so when it
+// is queued, and a token that ends before EXEC takes nothing.
 func TestTransactionOfStrangers(t *testing.T) {
 	script(t, NewServer(Config{Backend: counting(), Auth: guard{allows: onlyOrders}}), [][2]string{
 		{"MULTI", "-NOAUTH"}, {"EXEC", "-NOAUTH"}, {"AUTH right", "+OK"},

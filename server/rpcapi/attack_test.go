@@ -82,8 +82,8 @@ func frameOf(kind, flags byte, stream uint32, payload []byte) []byte {
 	return b
 }
 
-// dialRaw connects. The windows of the client are as large as they can be, so that only the
-// server's own limits hold it back.
+// dialRaw connects. The windows of the client are as large as they can be, so
+// that only the server's own limits hold it back.
 func dialRaw(t *testing.T, l *counted) *raw {
 	t.Helper()
 	conn, err := net.Dial("tcp", l.Addr().String())
@@ -126,8 +126,8 @@ func (r *raw) call(method string, m proto.Message, headers ...string) (stream ui
 	return stream, err
 }
 
-// closedWithin reports whether the server closes the connection in so long. Frames that
-// come meanwhile are read and not answered.
+// closedWithin reports whether the server closes the connection in so long.
+// Frames that come meanwhile are read and not answered.
 func (r *raw) closedWithin(d time.Duration) bool {
 	_ = r.conn.SetReadDeadline(time.Now().Add(d))
 	_, err := io.Copy(io.Discard, r.conn)
@@ -142,9 +142,9 @@ func heap() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// TestStreamsNotRead: ten connections with as many streams as there can be, whose clients
-// give all credit and read nothing, cost little, whatever size their messages have; and the
-// connections end.
+// TestStreamsNotRead: ten connections with as many streams as there can be,
+// whose clients give all credit and read nothing, cost little, whatever size
+// their messages have; and the connections end.
 func TestStreamsNotRead(t *testing.T) {
 	const most = 100 << 20
 	const write = time.Second
@@ -178,8 +178,8 @@ func TestStreamsNotRead(t *testing.T) {
 	}
 }
 
-// TestStreamNotRead: a stream that is not read ends at the write timeout, and the others of
-// its connection continue.
+// TestStreamNotRead: a stream that is not read ends at the write timeout, and
+// the others of its connection continue.
 func TestStreamNotRead(t *testing.T) {
 	s := &slow{free: make(chan struct{})}
 	close(s.free)
@@ -212,8 +212,9 @@ func TestStreamNotRead(t *testing.T) {
 	wantCode(t, "unread", err, codes.Unavailable, "busy")
 }
 
-// TestStrangers: a client that is not known has few calls at once, and its connection ends
-// soon, whatever it leaves unsaid; one that is known is not held back by that.
+// TestStrangers: a client that is not known has few calls at once, and its
+// connection ends soon, whatever it leaves unsaid; one that is known is not
+// held back by that.
 func TestStrangers(t *testing.T) {
 	const read = time.Second
 	l := listening(t, Config{Backend: static(t, "default"), Auth: needs{}, Limits: service.Limits{Read: read}})
@@ -265,8 +266,8 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// TestMessageNeverComes: a call whose message does not come ends, also of a client that is
-// known, and its connection continues.
+// TestMessageNeverComes: a call whose message does not come ends, also of a
+// client that is known, and its connection continues.
 func TestMessageNeverComes(t *testing.T) {
 	var calls atomic.Int64
 	const read = time.Second
@@ -300,7 +301,8 @@ func TestMessageNeverComes(t *testing.T) {
 	}
 }
 
-// TestRapidReset: a client that begins calls to reset them loses its connection.
+// TestRapidReset: a client that begins calls to reset them loses its
+// connection.
 func TestRapidReset(t *testing.T) {
 	l := listening(t, Config{Backend: static(t, "default")})
 	r := dialRaw(t, l)

@@ -72,8 +72,8 @@ func (lenient) Owner(string) string                      { return "owner" }
 // proof is the one of a server that a lenient peer does not look for.
 var proof = members.Proof{Member: "caller", Record: 7, Nonce: "nonce"}
 
-// TestForward: what another server gives is what it would have given itself, for all
-// forms and sizes of IDs.
+// TestForward: what another server gives is what it would have given itself,
+// for all forms and sizes of IDs.
 func TestForward(t *testing.T) {
 	f := newForwarder(t, forwarding.ForwarderConfig{})
 	for _, text := range []string{"default", "hazelcast", "boundary", "uuidv7"} {
@@ -106,7 +106,8 @@ func wantNew[I firn.AnyID[I]](t *testing.T, a forwarding.AnswerOf[I], err error,
 	}
 }
 
-// An assisted backend asks another server where it has no node ID, as a server does.
+// An assisted backend asks another server where it has no node ID, as a server
+// does.
 type assisted struct {
 	service.Backend
 	f    *forwarding.Forwarder
@@ -147,8 +148,8 @@ type sourceFunc func(context.Context, int) (firn.Batch, error)
 
 func (f sourceFunc) NextBatch(ctx context.Context, n int) (firn.Batch, error) { return f(ctx, n) }
 
-// TestForwardBetweenServers: two servers share a store with one node ID. Whoever has
-// none asks the other, many at once, and no ID comes twice.
+// TestForwardBetweenServers: two servers share a store with one node ID.
+// Whoever has none asks the other, many at once, and no ID comes twice.
 func TestForwardBetweenServers(t *testing.T) {
 	store := new(memstore.Store)
 	cluster := func() *service.Cluster {
@@ -243,8 +244,8 @@ func dialTo(t *testing.T, to forwarding.Target) *grpc.ClientConn {
 	return conn
 }
 
-// TestForwardErrors: what is wrong at the other server is told as what it is, and the
-// name of that server is not told.
+// TestForwardErrors: what is wrong at the other server is told as what it is,
+// and the name of that server is not told.
 func TestForwardErrors(t *testing.T) {
 	f := newForwarder(t, forwarding.ForwarderConfig{})
 	for _, err := range []error{
@@ -277,7 +278,8 @@ func TestForwardErrors(t *testing.T) {
 	}
 }
 
-// TestForwardUnreachable: nobody there, somebody else there, and one that says nothing.
+// TestForwardUnreachable: nobody there, somebody else there, and one that says
+// nothing.
 func TestForwardUnreachable(t *testing.T) {
 	silent, gone := nettest.Listen(t), nettest.Listen(t)
 	defer silent.Close()

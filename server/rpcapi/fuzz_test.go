@@ -119,8 +119,9 @@ func wireSeeds(f *testing.F, add func([]byte)) {
 	add([]byte{0x78, 0x01, 0xfa, 0x01, 0x00})                                                                                 // unknown fields
 }
 
-// FuzzNextForms: whatever a request has in it, it has as many IDs as it says, each of them
-// once and in the form it wants, or an error for which none was taken.
+// FuzzNextForms: whatever a request has in it, it has as many IDs as it says,
+// each of them once and in the form it wants, or an error for which none was
+// taken.
 func FuzzNextForms(f *testing.F) {
 	wireSeeds(f, func(b []byte) { f.Add(b, uint8(len(b))) })
 	layouts := []firn.Layout{firn.Default(), firn.MustParseLayout("boundary"), firn.MustParseLayout("uuidv7")}
@@ -206,8 +207,8 @@ func (s *fakeStream) SendMsg(m any) error {
 	return nil
 }
 
-// FuzzStream: a stream sends what there is credit for, each ID once, and takes no more than
-// that but what a client that has gone did not read.
+// FuzzStream: a stream sends what there is credit for, each ID once, and takes
+// no more than that but what a client that has gone did not read.
 func FuzzStream(f *testing.F) {
 	wireSeeds(f, func(b []byte) { f.Add(b, []byte{}, b, uint8(3)) })
 	wireSeeds(f, func(b []byte) { f.Add([]byte{0x10, 0x19, 0x18, 0x0a}, b, []byte{0x10, 0x07}, uint8(200)) })
@@ -255,8 +256,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// FuzzSequencers: whatever administers a sequencer, what was done is there and can be stored,
-// and what was refused has changed nothing.
+// FuzzSequencers: whatever administers a sequencer, what was done is there and
+// can be stored, and what was refused has changed nothing.
 func FuzzSequencers(f *testing.F) {
 	for i := range uint8(6) {
 		wireSeeds(f, func(b []byte) { f.Add(i, b) })

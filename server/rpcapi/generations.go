@@ -10,9 +10,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// generations are the servers of gRPC that a Server has, one after the other. gRPC tells
-// the clients of connections to go away (GOAWAY) only by a shutdown, after which it takes
-// no new ones. So Drain shuts one down, and another one takes what comes meanwhile.
+// generations are the servers of gRPC that a Server has, one after the other.
+// gRPC tells the clients of connections to go away (GOAWAY) only by a shutdown,
+// after which it takes no new ones. So Drain shuts one down, and another one
+// takes what comes meanwhile.
 type generations struct {
 	now atomic.Pointer[generation]
 
@@ -107,9 +108,9 @@ func (s *Server) hand(conn net.Conn) {
 	}
 }
 
-// Drain makes the health service say that the server is about to stop, and tells the
-// clients of connections to go away when their calls have ended. New connections are
-// still served.
+// Drain makes the health service say that the server is about to stop, and
+// tells the clients of connections to go away when their calls have ended. New
+// connections are still served.
 func (s *Server) Drain() {
 	s.drain.Do(func() {
 		close(s.drains)
@@ -126,8 +127,8 @@ func (s *Server) Drain() {
 	})
 }
 
-// Shutdown ends streams after what they send at this moment, lets calls finish until
-// ctx is done, and then ends them. When it returns, none runs any more.
+// Shutdown ends streams after what they send at this moment, lets calls finish
+// until ctx is done, and then ends them. When it returns, none runs any more.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop.Do(func() { close(s.stops) })
 	s.mu.Lock()

@@ -13,8 +13,9 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// hopKey is the metadata by which version 1 marked a call of IDs as a hop. Its server
-// could be any that happened to have the address, so such calls are refused.
+// hopKey is the metadata by which version 1 marked a call of IDs as a hop. Its
+// server could be any that happened to have the address, so such calls are
+// refused.
 const hopKey = "firn-hop"
 
 func refuseVersion(version uint32) error {
@@ -45,8 +46,8 @@ func (s *Server) Forward(ctx context.Context, r *firnv1.ForwardRequest) (*firnv1
 	if err != nil {
 		return nil, err
 	}
-	// After the IDs: what is said of a node ID that was lost meanwhile does not fit them, and
-	// the server that called finds that out.
+	// After the IDs: what is said of a node ID that was lost meanwhile does not
+	// fit them, and the server that called finds that out.
 	return &firnv1.ForwardResponse{Call: r.GetCall(), Owner: s.c.Peer.Owner(name), Next: next}, nil
 }
 

@@ -40,8 +40,8 @@ func (s strict) Admit(_ context.Context, h service.Hop) error {
 
 func (strict) Owner(string) string { return "owner" }
 
-// TestRefusedHops: a server takes no ID for a hop that is not its own, and the server that
-// has sent it knows that another one may be asked.
+// TestRefusedHops: a server takes no ID for a hop that is not its own, and the
+// server that has sent it knows that another one may be asked.
 func TestRefusedHops(t *testing.T) {
 	var asked atomic.Int64
 	backend := seeing(func(context.Context) { asked.Add(1) })
@@ -97,8 +97,8 @@ func TestRefusedHops(t *testing.T) {
 	}
 }
 
-// TestForwardRefused: who is not the server that was meant gives nothing, not even one that
-// knows no such calls, and the error says so.
+// TestForwardRefused: who is not the server that was meant gives nothing, not
+// even one that knows no such calls, and the error says so.
 func TestForwardRefused(t *testing.T) {
 	f := newForwarder(t, forwarding.ForwarderConfig{})
 	mine := service.Hop{Member: "me", Proof: proof}
@@ -129,8 +129,8 @@ func TestForwardRefused(t *testing.T) {
 	}
 }
 
-// TestForwardNeedsRights: who may not take IDs may not forward calls either, and learns
-// nothing else.
+// TestForwardNeedsRights: who may not take IDs may not forward calls either,
+// and learns nothing else.
 func TestForwardNeedsRights(t *testing.T) {
 	conn := serve(t, Config{Auth: needs{}, Peer: strict{}})
 	_, err := firnv1.NewForwardingClient(conn).Forward(t.Context(), &firnv1.ForwardRequest{})

@@ -24,8 +24,9 @@ import (
 // defaultName is the sequencer of calls that name none.
 const defaultName = "default"
 
-// maxBatch is how many IDs a client may want in a response of Stream. It has fewer if they
-// do not fit into maxPiece bytes, of which each ID and each run takes so many at most.
+// maxBatch is how many IDs a client may want in a response of Stream. It has
+// fewer if they do not fit into maxPiece bytes, of which each ID and each run
+// takes so many at most.
 const (
 	maxBatch  = 10_000
 	idOctets  = 8
@@ -42,7 +43,8 @@ type want struct {
 	s    service.Sequencer
 }
 
-// mayTake sees who asks for IDs of a sequencer, and that it is not another server.
+// mayTake sees who asks for IDs of a sequencer, and that it is not another
+// server.
 func (s *Server) mayTake(ctx context.Context, name string) error {
 	if err := s.check(ctx, auth.Take, name); err != nil {
 		return err
@@ -50,8 +52,8 @@ func (s *Server) mayTake(ctx context.Context, name string) error {
 	return refuseOld(ctx)
 }
 
-// find sees what a call asks for, and finds the sequencer. n is how many IDs are to be
-// taken at once.
+// find sees what a call asks for, and finds the sequencer. n is how many IDs
+// are to be taken at once.
 func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form, n int64) (want, error) {
 	w := want{name: name}
 	if n > int64(s.c.Limits.Count) {
@@ -195,8 +197,8 @@ func (c *credit) add(n uint64, err error) {
 	}
 }
 
-// take takes up to n of the credit; 0 if there is none at the moment, or with the reason
-// why there will be no more.
+// take takes up to n of the credit; 0 if there is none at the moment, or with
+// the reason why there will be no more.
 func (c *credit) take(n uint64) (uint64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -291,7 +293,8 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 			}
 			continue
 		}
-		// First the room, and then the IDs: those that wait would be too old, or lost.
+		// First the room, and then the IDs: those that wait would be too old, or
+		// lost.
 		if err := o.reserve(ctx, s.stops); err != nil {
 			return err
 		}
@@ -320,7 +323,8 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 	}
 }
 
-// pieces are responses of Stream with the answer, each of at most maxPiece bytes.
+// pieces are responses of Stream with the answer, each of at most maxPiece
+// bytes.
 func (a answer) pieces() iter.Seq[*firnv1.StreamResponse] {
 	return func(yield func(*firnv1.StreamResponse) bool) {
 		if len(a.runs) == 0 {

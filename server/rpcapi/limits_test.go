@@ -24,8 +24,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// TestShutdownEndsStreams: a stream that waits for credit does not hold the server up,
-// and its client is told to go elsewhere.
+// TestShutdownEndsStreams: a stream that waits for credit does not hold the
+// server up, and its client is told to go elsewhere.
 func TestShutdownEndsStreams(t *testing.T) {
 	s := NewServer(Config{Backend: static(t, "default")})
 	l := nettest.Listen(t)
@@ -53,7 +53,8 @@ func TestShutdownEndsStreams(t *testing.T) {
 	}
 }
 
-// TestShutdownWaits: when Shutdown returns no call runs any more, also where it gave up.
+// TestShutdownWaits: when Shutdown returns no call runs any more, also where it
+// gave up.
 func TestShutdownWaits(t *testing.T) {
 	var running atomic.Int64
 	b := new(slow)
@@ -78,7 +79,8 @@ func TestShutdownWaits(t *testing.T) {
 	}
 }
 
-// TestStreamChecksAgain: a token that is taken back while a stream lasts ends it.
+// TestStreamChecksAgain: a token that is taken back while a stream lasts ends
+// it.
 func TestStreamChecksAgain(t *testing.T) {
 	var revoked atomic.Bool
 	s := &slow{free: make(chan struct{})}
@@ -106,7 +108,8 @@ func TestStreamChecksAgain(t *testing.T) {
 	}
 }
 
-// TestSlowReader: a client that gives much credit and does not read takes few IDs.
+// TestSlowReader: a client that gives much credit and does not read takes few
+// IDs.
 func TestSlowReader(t *testing.T) {
 	for _, batch := range []uint32{1, 1000, maxBatch} {
 		s := &slow{free: make(chan struct{})}
@@ -149,8 +152,8 @@ func (s stuck) Detach(ctx context.Context, _ string) (grant.Info, error) {
 	return s.Lookup(ctx, "")
 }
 
-// TestAdminLimit: what is asked of the store ends at the limit, also for clients that
-// set no deadline, and is not said to be about IDs.
+// TestAdminLimit: what is asked of the store ends at the limit, also for
+// clients that set no deadline, and is not said to be about IDs.
 func TestAdminLimit(t *testing.T) {
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	q := firnv1.NewSequencersClient(serve(t, Config{Backend: stuck{cluster}, Limit: 50 * time.Millisecond}))
@@ -167,7 +170,8 @@ func TestAdminLimit(t *testing.T) {
 	}
 }
 
-// TestDetachGoesOn: a Detach that has to wait longer than it may says how far it is.
+// TestDetachGoesOn: a Detach that has to wait longer than it may says how far
+// it is.
 func TestDetachGoesOn(t *testing.T) {
 	store := new(memstore.Store)
 	away := &cutOff{Store: store}

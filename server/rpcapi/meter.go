@@ -11,18 +11,20 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// Limits of what a connection holds that its client does not read. gRPC takes an answer as a
-// whole, and the call has ended for it then, whatever becomes of the bytes. With maxStreams
-// answers of the most IDs, one connection could hold hundreds of MiB. So a call for many IDs
-// waits, before it takes them, until the answers before it have gone out.
+// Limits of what a connection holds that its client does not read. gRPC takes
+// an answer as a whole, and the call has ended for it then, whatever becomes of
+// the bytes. With maxStreams answers of the most IDs, one connection could hold
+// hundreds of MiB. So a call for many IDs waits, before it takes them, until
+// the answers before it have gone out.
 const (
 	manyOctets = 16 << 10 // of an answer that counts as long
 	maxUnread  = 4        // answers that have not gone out, with which no long one is begun
 	maxLong    = 4        // long ones that are begun at the same time
 )
 
-// A meter sees from the frames of a connection which of its streams are open, and closes
-// the connection if its client holds it up. It is safe for use by many goroutines at once.
+// A meter sees from the frames of a connection which of its streams are open,
+// and closes the connection if its client holds it up. It is safe for use by
+// many goroutines at once.
 type meter struct {
 	net.Conn
 	in, out frames // each is used by one goroutine, as Read and Write are
@@ -107,8 +109,8 @@ func (m *meter) received(kind, _ byte, stream uint32) {
 	}
 }
 
-// sent sees the head of a frame of the server. Frames of a stream are sent in order, so its
-// answer has gone out when its last one does.
+// sent sees the head of a frame of the server. Frames of a stream are sent in
+// order, so its answer has gone out when its last one does.
 func (m *meter) sent(kind, flags byte, stream uint32) {
 	if kind == frameData || kind == frameHeaders {
 		m.mu.Lock()
@@ -135,8 +137,8 @@ func (m *meter) change() {
 	}
 }
 
-// unread is how many answers have not gone out as a whole, or calls have not come as a
-// whole. Its caller holds m.mu.
+// unread is how many answers have not gone out as a whole, or calls have not
+// come as a whole. Its caller holds m.mu.
 func (m *meter) unread() int { return len(m.open) - m.running }
 
 // enter and leave count calls. m may be nil.
@@ -157,7 +159,8 @@ func (m *meter) count(running, long int) {
 	m.change()
 }
 
-// begin waits until a long answer may be begun, which ends with done. m may be nil.
+// begin waits until a long answer may be begun, which ends with done. m may be
+// nil.
 func (m *meter) begin(ctx context.Context) (done func(), err error) {
 	if m == nil {
 		return func() {}, nil

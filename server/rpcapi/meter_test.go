@@ -52,7 +52,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestMeter: a long answer is not begun while too many have not gone out, or are begun.
+// TestMeter: a long answer is not begun while too many have not gone out, or
+// are begun.
 func TestMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMeter(nil, meterLimits{})
@@ -121,7 +122,8 @@ func TestMeter(t *testing.T) {
 	})
 }
 
-// TestManyLongAnswers: a client that reads gets all that it asks for, however much at once.
+// TestManyLongAnswers: a client that reads gets all that it asks for, however
+// much at once.
 func TestManyLongAnswers(t *testing.T) {
 	s := &slow{free: make(chan struct{})}
 	close(s.free)
@@ -153,8 +155,8 @@ func TestManyLongAnswers(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswers: a client that does not read its answers is told so, when it asks for
-// more, and no ID is taken; a short answer it can always have.
+// TestUnreadAnswers: a client that does not read its answers is told so, when
+// it asks for more, and no ID is taken; a short answer it can always have.
 func TestUnreadAnswers(t *testing.T) {
 	s := &slow{free: make(chan struct{})}
 	close(s.free)

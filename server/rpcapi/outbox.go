@@ -15,19 +15,21 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Limits of what Stream holds for clients that do not read. gRPC encodes a message of up to
-// 32 KiB into a buffer of its size, and a longer one into 1 MiB.
+// Limits of what Stream holds for clients that do not read. gRPC encodes a
+// message of up to 32 KiB into a buffer of its size, and a longer one into 1
+// MiB.
 const (
 	maxPiece  = 32 << 10 // bytes of a message
 	maxOutbox = 64 << 10 // bytes of buffers that a stream has not sent
 	maxHeld   = 2 << 20  // the same of all streams of a connection
 
-	// maxStalled is how many streams of a connection may end because their client does not
-	// read them. What they hold is freed with the connection.
+	// maxStalled is how many streams of a connection may end because their client
+	// does not read them. What they hold is freed with the connection.
 	maxStalled = 8
 )
 
-// costs are the sizes of the buffers of gRPC that messages of Stream are encoded into.
+// costs are the sizes of the buffers of gRPC that messages of Stream are
+// encoded into.
 var costs = [...]int{4 << 10, 16 << 10, maxPiece}
 
 // costOf is what a message of a size costs while it is not sent.
@@ -42,8 +44,8 @@ func costOf(size int) int {
 
 var errStalled = errors.New("the client does not read")
 
-// An outbox is what one stream has encoded and not sent. Its methods are for the goroutine
-// of the stream.
+// An outbox is what one stream has encoded and not sent. Its methods are for
+// the goroutine of the stream.
 type outbox struct {
 	m     *meter
 	limit time.Duration // for which a message may be in it
@@ -70,8 +72,9 @@ func (o *outbox) signal() {
 	}
 }
 
-// stalled returns errStalled if the oldest message is older than it may be, and otherwise
-// when that will be; zero if the outbox is empty. Its caller holds o.m.mu.
+// stalled returns errStalled if the oldest message is older than it may be, and
+// otherwise when that will be; zero if the outbox is empty. Its caller holds
+// o.m.mu.
 func (o *outbox) stalled() (at time.Time, err error) {
 	if len(o.since) == 0 {
 		return at, nil
@@ -83,8 +86,8 @@ func (o *outbox) stalled() (at time.Time, err error) {
 	return at, nil
 }
 
-// wait waits until change gets a value, a message leaves the outbox, or ends is closed. It
-// returns errStalled if the oldest message stays for too long.
+// wait waits until change gets a value, a message leaves the outbox, or ends is
+// closed. It returns errStalled if the oldest message stays for too long.
 func (o *outbox) wait(ctx context.Context, change, ends <-chan struct{}) error {
 	o.m.mu.Lock()
 	at, err := o.stalled()
@@ -109,8 +112,9 @@ func (o *outbox) wait(ctx context.Context, change, ends <-chan struct{}) error {
 	return nil
 }
 
-// reserve waits until there is room for a message of the most bytes, in the outbox and in
-// those of the connection. The room must be given back, by send or unreserve.
+// reserve waits until there is room for a message of the most bytes, in the
+// outbox and in those of the connection. The room must be given back, by send
+// or unreserve.
 func (o *outbox) reserve(ctx context.Context, stops <-chan struct{}) error {
 	defer o.leaveQueue()
 	for {
@@ -204,8 +208,8 @@ func (o *outbox) flush(ctx context.Context, stops <-chan struct{}) error {
 	}
 }
 
-// close ends the outbox when its stream does. What a stream held whose client has reset it
-// is freed soon; otherwise it is held until the client reads it.
+// close ends the outbox when its stream does. What a stream held whose client
+// has reset it is freed soon; otherwise it is held until the client reads it.
 func (o *outbox) close(ctx context.Context) {
 	if ctx.Err() == nil {
 		return
@@ -217,16 +221,16 @@ func (o *outbox) close(ctx context.Context) {
 	o.m.wakeQueue()
 }
 
-// wakeQueue wakes the first stream that waits for room in the connection. Its caller holds
-// m.mu.
+// wakeQueue wakes the first stream that waits for room in the connection. Its
+// caller holds m.mu.
 func (m *meter) wakeQueue() {
 	if len(m.queue) > 0 {
 		m.queue[0].signal()
 	}
 }
 
-// stall ends a stream whose client does not read it. The connection ends with it if nothing
-// of it is read, or if that is so of too many of its streams.
+// stall ends a stream whose client does not read it. The connection ends with
+// it if nothing of it is read, or if that is so of too many of its streams.
 func (s *Server) stall(m *meter) error {
 	if m != nil {
 		m.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// panicking is a Backend that panics when it is told to: as it finds a sequencer,
-// gives its IDs, or says whether it is ready.
+// panicking is a Backend that panics when it is told to: as it finds a
+// sequencer, gives its IDs, or says whether it is ready.
 type panicking struct {
 	*service.Cluster
 	at atomic.Pointer[string]
@@ -44,9 +44,9 @@ func (p *panicking) Sequencer(ctx context.Context, name string) (service.Sequenc
 // Opened is false, so that calls ask Sequencer.
 func (*panicking) Opened(string) (service.Sequencer, bool) { return service.Sequencer{}, false }
 
-// TestPanicEndsItsCall: a panic in a call is INTERNAL for its client. Calls after
-// it are answered, also those for many IDs, of which only some may run at once in a
-// connection. That the server shuts down is checked by serve.
+// TestPanicEndsItsCall: a panic in a call is INTERNAL for its client. Calls
+// after it are answered, also those for many IDs, of which only some may run at
+// once in a connection. That the server shuts down is checked by serve.
 func TestPanicEndsItsCall(t *testing.T) {
 	b := &panicking{Cluster: service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})}
 	t.Cleanup(func() { _ = b.Close(context.Background()) })

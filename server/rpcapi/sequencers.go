@@ -16,8 +16,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// admin sees who asks, and finds the Administrator. The name is checked where one is
-// needed, once it is known who asks.
+// admin sees who asks, and finds the Administrator. The name is checked where
+// one is needed, once it is known who asks.
 func (s *Server) admin(ctx context.Context, need auth.Action, name string, named bool) (service.Administrator, error) {
 	if err := s.check(ctx, need, name); err != nil {
 		return nil, err
@@ -183,8 +183,8 @@ func (s *Server) change(ctx context.Context, method, name string, do func(servic
 	defer cancel()
 	info, err := do(a, limited, name)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		// It goes on: what it is now says how far it is. Attach never waits for windows,
-		// so that its error stands.
+		// It goes on: what it is now says how far it is. Attach never waits for
+		// windows, so that its error stands.
 		later, cancel := context.WithTimeout(ctx, service.ReadyLimit)
 		defer cancel()
 		if now, e := a.Lookup(later, name); e == nil && (now.State == grant.Detaching || now.State == grant.Destroying) {

@@ -1,7 +1,9 @@
-// Package rpcapi serves IDs over gRPC: the services firn.v1.IDs, firn.v1.Sequencers and
-// firn.v1.Forwarding of server/proto, health and reflection.
+// Package rpcapi serves IDs over gRPC: the services firn.v1.IDs,
+// firn.v1.Sequencers and firn.v1.Forwarding of server/proto, health and
+// reflection.
 //
-// It makes no IDs itself, and knows no store: see package service for what is behind it.
+// It makes no IDs itself, and knows no store: see package service for what is
+// behind it.
 package rpcapi
 
 import (
@@ -38,35 +40,38 @@ type Config struct {
 	// Backend finds the sequencers.
 	Backend service.Backend
 
-	// Peer answers calls that other servers of the store forward; nil refuses all of
-	// them, as a server without a store must.
+	// Peer answers calls that other servers of the store forward; nil refuses all
+	// of them, as a server without a store must.
 	Peer service.Receiver
 
-	// Limit is how long a call may wait for its IDs, where its deadline is not before;
-	// 0 means service.DefaultLimit.
+	// Limit is how long a call may wait for its IDs, where its deadline is not
+	// before; 0 means service.DefaultLimit.
 	Limit time.Duration
 
-	// Limits bound calls: how many IDs one can have, the bytes of its message and of its
-	// headers, and how long a new connection may take for its first bytes. Their zero
-	// values mean what they mean in HTTP. Answers have no limit but the number of IDs.
+	// Limits bound calls: how many IDs one can have, the bytes of its message and
+	// of its headers, and how long a new connection may take for its first bytes.
+	// Their zero values mean what they mean in HTTP. Answers have no limit but the
+	// number of IDs.
 	Limits service.Limits
 
 	// Auth knows who may do what; nil lets everybody do everything.
 	Auth auth.Authorizer
 
-	// TLSState returns the TLS state of a connection, or nil; nil means that none has.
+	// TLSState returns the TLS state of a connection, or nil; nil means that none
+	// has.
 	TLSState func(net.Conn) *tls.ConnectionState
 
-	// Observe is told of every call: how it ended, and how long it took. nil means that
-	// nobody is.
+	// Observe is told of every call: how it ended, and how long it took. nil means
+	// that nobody is.
 	Observe func(method string, code codes.Code, d time.Duration)
 
-	// Log is told of failures that are nobody's but the server's, and of every call at the
-	// level debug; nil means nobody is. The context of a line has the ID of the request,
-	// see package requestid.
+	// Log is told of failures that are nobody's but the server's, and of every
+	// call at the level debug; nil means nobody is. The context of a line has the
+	// ID of the request, see package requestid.
 	Log *slog.Logger
 
-	// Options are further options of the server, such as a stats handler for traces.
+	// Options are further options of the server, such as a stats handler for
+	// traces.
 	Options []grpc.ServerOption
 }
 
@@ -78,8 +83,8 @@ const (
 	pingTimeout = 20 * time.Second
 )
 
-// A Server answers gRPC. It must be made by NewServer. Its methods are safe for use by
-// many goroutines at once.
+// A Server answers gRPC. It must be made by NewServer. Its methods are safe for
+// use by many goroutines at once.
 type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
@@ -135,8 +140,8 @@ func (s *Server) newGRPC() *grpc.Server {
 	return g
 }
 
-// handshaken are the credentials of connections whose handshake was made before they came
-// here.
+// handshaken are the credentials of connections whose handshake was made before
+// they came here.
 type handshaken struct {
 	state  func(net.Conn) *tls.ConnectionState
 	limits meterLimits
@@ -201,7 +206,8 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	return handle(srv, namedStream{stream, ctx})
 }
 
-// named is the context of a call with the ID of its request, and the header that tells it.
+// named is the context of a call with the ID of its request, and the header
+// that tells it.
 func named(ctx context.Context) (context.Context, metadata.MD) {
 	ctx, id := requestid.Begin(ctx, metadata.ValueFromIncomingContext(ctx, requestid.Metadata), nil)
 	return ctx, metadata.MD{requestid.Metadata: id}
@@ -221,7 +227,8 @@ func (s namedStream) RecvMsg(m any) error {
 	return err
 }
 
-// ended is deferred for every call. As in net/http, a panic ends only the call it is in.
+// ended is deferred for every call. As in net/http, a panic ends only the call
+// it is in.
 func (s *Server) ended(ctx context.Context, method string, begin time.Time, err *error) {
 	if what := recover(); what != nil {
 		s.c.Log.ErrorContext(ctx, "call panicked", "method", method, "panic", what, "stack", string(debug.Stack()))
@@ -297,8 +304,8 @@ func failWith(code codes.Code, text string, details ...protoadapt.MessageV1) err
 	return st.Err()
 }
 
-// invalid is what is wrong with a field of a request, and badName with one that names
-// a sequencer.
+// invalid is what is wrong with a field of a request, and badName with one that
+// names a sequencer.
 func invalid(field, text string) error      { return invalidAs(service.BadParameter, field, text) }
 func badName(field string, err error) error { return invalidAs(service.BadName, field, err.Error()) }
 
@@ -313,8 +320,8 @@ func draining() error {
 	return fail(service.Draining, "the server stops: ask another one", 0)
 }
 
-// failed is what an error of a Backend or its sources is to a client. The context is
-// that of the call.
+// failed is what an error of a Backend or its sources is to a client. The
+// context is that of the call.
 func (s *Server) failed(ctx context.Context, method string, err error) error {
 	f := service.FaultOf(err, s.c.Limit, errors.Is(err, context.DeadlineExceeded))
 	switch ctx.Err() { // of the client: the server's limit is another context

@@ -176,7 +176,8 @@ func TestNextFaults(t *testing.T) {
 	}
 }
 
-// A slow source gives nothing until it is told to, and counts what it has given.
+// A slow source gives nothing until it is told to, and counts what it has
+// given.
 type slow struct {
 	calls atomic.Int64
 	given atomic.Int64
@@ -285,8 +286,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamEnds: a client that goes away, or does not read, holds nothing but a bounded
-// number of IDs.
+// TestStreamEnds: a client that goes away, or does not read, holds nothing but
+// a bounded number of IDs.
 func TestStreamEnds(t *testing.T) {
 	s := &slow{free: make(chan struct{})}
 	ids := firnv1.NewIDsClient(serve(t, Config{Backend: s, Limit: time.Hour}))
@@ -387,7 +388,8 @@ func (seesOrders) Allow(_ *auth.Credentials, do auth.Action, name string) error 
 	return auth.ErrForbidden
 }
 
-// TestListIsOfWhoAsks: a list has only the sequencers that whoever asks may see.
+// TestListIsOfWhoAsks: a list has only the sequencers that whoever asks may
+// see.
 func TestListIsOfWhoAsks(t *testing.T) {
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(new(memstore.Store), nil)})
 	all := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster}))
@@ -447,7 +449,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestWhoAsksFirst: who may not ask is told that, and not what is wrong with the call.
+// TestWhoAsksFirst: who may not ask is told that, and not what is wrong with
+// the call.
 func TestWhoAsksFirst(t *testing.T) {
 	conn := serve(t, Config{Auth: needs{}})
 	q, ids := firnv1.NewSequencersClient(conn), firnv1.NewIDsClient(conn)
@@ -480,7 +483,8 @@ func streamOnce(t *testing.T, ids firnv1.IDsClient, r *firnv1.StreamRequest) err
 	return err
 }
 
-// TestLargeMessages: a message beyond the limit has the code that docs/grpc.md says.
+// TestLargeMessages: a message beyond the limit has the code that docs/grpc.md
+// says.
 func TestLargeMessages(t *testing.T) {
 	conn := serve(t, Config{Limits: service.Limits{Body: 1000}})
 	ids, name := firnv1.NewIDsClient(conn), strings.Repeat("a", 2000)
@@ -513,7 +517,8 @@ func TestReflection(t *testing.T) {
 	_ = stream.CloseSend()
 }
 
-// TestForwarded: a call of another server is known, and a client's is not taken for one.
+// TestForwarded: a call of another server is known, and a client's is not taken
+// for one.
 func TestForwarded(t *testing.T) {
 	var known atomic.Bool
 	conn := serve(t, Config{Peer: lenient{}, Backend: seeing(func(ctx context.Context) { known.Store(service.Forwarded(ctx)) })})

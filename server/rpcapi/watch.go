@@ -14,16 +14,16 @@ import (
 
 // Limits of what a client can have a connection do before and beside its calls.
 const (
-	// maxStrangers is how many calls there can be at once whose client is not known:
-	// enough for health checks, and for an error to be read.
+	// maxStrangers is how many calls there can be at once whose client is not
+	// known: enough for health checks, and for an error to be read.
 	maxStrangers = 4
 
-	// maxTurnedAway is how many more may come in the life of a connection. gRPC keeps a
-	// little of each until the connection ends.
+	// maxTurnedAway is how many more may come in the life of a connection. gRPC
+	// keeps a little of each until the connection ends.
 	maxTurnedAway = 1000
 
-	// A connection whose client resets more than maxResets calls within resetWindow, and
-	// more than half of all, is closed.
+	// A connection whose client resets more than maxResets calls within
+	// resetWindow, and more than half of all, is closed.
 	maxResets   = 1000
 	resetWindow = 10 * time.Second
 )
@@ -60,8 +60,8 @@ func callOf(ctx context.Context) *call {
 	return k
 }
 
-// tap sees the head of a call, before anything is kept for its messages. It is called with
-// a lock of the connection held.
+// tap sees the head of a call, before anything is kept for its messages. It is
+// called with a lock of the connection held.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := callerOf(ctx)
 	k := &call{creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), c.state()), begun: time.Now()}
@@ -116,7 +116,8 @@ func (m *meter) arrived(k *call) {
 	delete(m.waiting, k)
 }
 
-// entered and left note that the interceptor of a call begins and ends. m and k may be nil.
+// entered and left note that the interceptor of a call begins and ends. m and k
+// may be nil.
 func (m *meter) entered(k *call) {
 	if m == nil || k == nil {
 		return
@@ -130,8 +131,8 @@ func (m *meter) left(k *call, well bool) {
 	if m == nil || k == nil {
 		return
 	}
-	// Its context is not cancelled here: gRPC does it when the status is sent, and a Recv
-	// that waits would send one of its own.
+	// Its context is not cancelled here: gRPC does it when the status is sent, and
+	// a Recv that waits would send one of its own.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forget(k)
@@ -170,9 +171,9 @@ func (m *meter) watch() {
 	})
 }
 
-// look ends calls whose message does not come, and reports whether the connection is to be
-// closed: its client has not said who it is, or does not read its answers. Its caller holds
-// m.mu.
+// look ends calls whose message does not come, and reports whether the
+// connection is to be closed: its client has not said who it is, or does not
+// read its answers. Its caller holds m.mu.
 func (m *meter) look(now time.Time) (end bool) {
 	pending := 0
 	for k := range m.waiting {
@@ -208,8 +209,8 @@ func (m *meter) Close() error {
 	return m.Conn.Close()
 }
 
-// tooManyResets notes that the client has reset a call, and reports whether it does little
-// else.
+// tooManyResets notes that the client has reset a call, and reports whether it
+// does little else.
 func (m *meter) tooManyResets() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

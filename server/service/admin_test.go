@@ -14,7 +14,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A mute is a store that tells of no changes, as a directory and a database are.
+// A mute is a store that tells of no changes, as a directory and a database
+// are.
 type mute struct{ grant.Store }
 
 // newMute is a Cluster over a store that is observed, as a server's is.
@@ -27,9 +28,9 @@ func newMute(t *testing.T, store grant.Store) *service.Cluster {
 	return c
 }
 
-// TestHolderActsAtOnce: a server that detaches or destroys a sequencer of which it holds a
-// node ID gives that back at once, and after it is attached or created again its next call
-// has an ID, without a moment in between.
+// TestHolderActsAtOnce: a server that detaches or destroys a sequencer of which
+// it holds a node ID gives that back at once, and after it is attached or
+// created again its next call has an ID, without a moment in between.
 func TestHolderActsAtOnce(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -103,8 +104,9 @@ func TestHolderActsAtOnce(t *testing.T) {
 	}
 }
 
-// TestCreatedWithAnotherLayout: a sequencer that was purged and created again with another
-// layout through the server that held it has that layout at its next call.
+// TestCreatedWithAnotherLayout: a sequencer that was purged and created again
+// with another layout through the server that held it has that layout at its
+// next call.
 func TestCreatedWithAnotherLayout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))

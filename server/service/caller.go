@@ -20,9 +20,10 @@ type caller struct {
 
 type callerKey struct{}
 
-// Find returns the sequencer of a name for a client, which may already take IDs of it. If
-// there is no such sequencer, it is created if the client may do that, too. Without an
-// Authorizer everyone may. The credentials are asked for only if the sequencer is not open.
+// Find returns the sequencer of a name for a client, which may already take IDs
+// of it. If there is no such sequencer, it is created if the client may do
+// that, too. Without an Authorizer everyone may. The credentials are asked for
+// only if the sequencer is not open.
 func Find(ctx context.Context, b Backend, name string, a auth.Authorizer, c func() *auth.Credentials) (Sequencer, error) {
 	if q, ok := b.Opened(name); ok {
 		return q, nil
@@ -47,8 +48,8 @@ func (e *CreateError) Error() string {
 
 func (e *CreateError) Unwrap() error { return e.Cause }
 
-// mayCreate returns nil if the client of a call may create a sequencer by using it. That
-// counts as a creation.
+// mayCreate returns nil if the client of a call may create a sequencer by using
+// it. That counts as a creation.
 func mayCreate(ctx context.Context, name string) error {
 	k, ok := ctx.Value(callerKey{}).(*caller)
 	if !ok {
@@ -77,8 +78,8 @@ func mayTake(ctx context.Context, name string) bool {
 	return k.a.Allow(&mine, auth.Take, name) == nil
 }
 
-// How often names are looked for that are like one that does not exist. Anyone who may take
-// IDs can have it done.
+// How often names are looked for that are like one that does not exist. Anyone
+// who may take IDs can have it done.
 const (
 	namesEvery   = 10 * time.Second       // between lists of the store
 	suggestEvery = 250 * time.Millisecond // between suggestions
@@ -93,8 +94,8 @@ type suggestions struct {
 	next  time.Time
 }
 
-// noSequencer is the error of a name that must exist, with the nearest one that does and
-// that the client may use, if there was time to look.
+// noSequencer is the error of a name that must exist, with the nearest one that
+// does and that the client may use, if there was time to look.
 func (c *Cluster) noSequencer(ctx context.Context, name string) error {
 	if near := c.near.of(ctx, c.store, name); near != "" {
 		return fmt.Errorf("%w %s: did you mean %s? One that is not there must be created first, as this server creates none", ErrNoSequencer, name, near)

@@ -10,8 +10,8 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// TestCloseWhileOpening: whenever a server stops while it opens a sequencer, its
-// node ID is free at once for its successor.
+// TestCloseWhileOpening: whenever a server stops while it opens a sequencer,
+// its node ID is free at once for its successor.
 func TestCloseWhileOpening(t *testing.T) {
 	for moment := range 16 {
 		synctest.Test(t, func(t *testing.T) {

@@ -47,24 +47,25 @@ type ClusterConfig struct {
 	// Fleet is that of the store. The Cluster closes it.
 	Fleet *Fleet
 
-	// Peers are the other servers of the store, for sequencers that this one has no node ID
-	// of; nil means that none is asked.
+	// Peers are the other servers of the store, for sequencers that this one has
+	// no node ID of; nil means that none is asked.
 	Peers Peers
 
 	// Config is how sequencers are opened. Its Layout, MaxAhead and Window are
 	// for those that are created; firn.Default if the layout is zero.
 	Config sequencer.Config
 
-	// Acquired is called when a sequencer was opened, with a node ID. It returns at once; nil
-	// means that nobody wants to know.
+	// Acquired is called when a sequencer was opened, with a node ID. It returns
+	// at once; nil means that nobody wants to know.
 	Acquired func()
 
-	// MaxNames is how many sequencers are open at once; 0 means DefaultMaxNames. One more
-	// closes those that were not used for longest, if it exists; one that is to be created
-	// closes only those that were not used for a while.
+	// MaxNames is how many sequencers are open at once; 0 means DefaultMaxNames.
+	// One more closes those that were not used for longest, if it exists; one that
+	// is to be created closes only those that were not used for a while.
 	MaxNames int
 
-	// MaxIdle is how long a sequencer stays open that is not used; 0 means DefaultMaxIdle.
+	// MaxIdle is how long a sequencer stays open that is not used; 0 means
+	// DefaultMaxIdle.
 	MaxIdle time.Duration
 
 	// Template says how the sequencer of a name is created and used; nil means as
@@ -72,8 +73,8 @@ type ClusterConfig struct {
 	Template func(name string) (Template, error)
 }
 
-// A Template says in what a sequencer is not as ClusterConfig.Config says. Its zero value
-// says nothing.
+// A Template says in what a sequencer is not as ClusterConfig.Config says. Its
+// zero value says nothing.
 type Template struct {
 	Layout   firn.Layout      // of one that is created
 	MaxAhead *time.Duration   // likewise
@@ -82,12 +83,12 @@ type Template struct {
 	Existing bool             // it is not created, and must exist
 }
 
-// ErrNoSequencer is what an error matches that says that a sequencer must be created
-// before it is used.
+// ErrNoSequencer is what an error matches that says that a sequencer must be
+// created before it is used.
 var ErrNoSequencer = errors.New("there is no such sequencer")
 
-// ErrTemplate is what an error matches that says that what is configured for a name is
-// wrong.
+// ErrTemplate is what an error matches that says that what is configured for a
+// name is wrong.
 var ErrTemplate = errors.New("the server's configuration is wrong")
 
 // An opening is a name's sequencer, once it is open.
@@ -168,8 +169,9 @@ func (c *Cluster) own(ctx context.Context, name string) (Sequencer, error) {
 		return Sequencer{}, err
 	}
 	defer c.leave(name, o)
-	// One opens it; the others wait, and try themselves where that one failed. It is tried
-	// also where nobody waits: that the store is silent may be so for another name alone.
+	// One opens it; the others wait, and try themselves where that one failed. It
+	// is tried also where nobody waits: that the store is silent may be so for
+	// another name alone.
 	var opened <-chan attempt
 	start := func() error {
 		var err error
@@ -231,10 +233,11 @@ var errNotOpened = errors.New("the opening of the sequencer did not come to its 
 // openMost is how long it may take to open a sequencer.
 const openMost = 10 * time.Second
 
-// startOpening opens the sequencer of a name, whose turn the caller has taken; it is given
-// back at the end. The caller's context does not end it. A claim that is given up while
-// the store answers leaves a node ID that nobody can use before its window ends, so that
-// clients with less patience than it takes would get no ID, and use all node IDs up.
+// startOpening opens the sequencer of a name, whose turn the caller has taken;
+// it is given back at the end. The caller's context does not end it. A claim
+// that is given up while the store answers leaves a node ID that nobody can use
+// before its window ends, so that clients with less patience than it takes
+// would get no ID, and use all node IDs up.
 func (c *Cluster) startOpening(ctx context.Context, name string, o *opening) (<-chan attempt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -377,8 +380,8 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	return nil
 }
 
-// storeError makes an error of the store itself, or of a wait for it, one that is
-// sequencer.ErrUnavailable. One that says what it is stays: see causes.
+// storeError makes an error of the store itself, or of a wait for it, one that
+// is sequencer.ErrUnavailable. One that says what it is stays: see causes.
 func storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -399,8 +402,9 @@ func (c *Cluster) retire(name string, o *opening) {
 	c.retireLocked(name, o)
 }
 
-// retireLocked is retire for a caller that holds c.mu. While the sequencer is closed, nobody
-// opens it: its node ID may be the only one that this server may have.
+// retireLocked is retire for a caller that holds c.mu. While the sequencer is
+// closed, nobody opens it: its node ID may be the only one that this server may
+// have.
 func (c *Cluster) retireLocked(name string, o *opening) {
 	if c.byName[name] != o || c.closed {
 		return
@@ -457,8 +461,8 @@ func (c *Cluster) State(name string) (s sequencer.State, ok bool) {
 	return s, false
 }
 
-// A lack is why this server could acquire no node ID of a sequencer: no node ID is free,
-// or the server's clock is refused.
+// A lack is why this server could acquire no node ID of a sequencer: no node ID
+// is free, or the server's clock is refused.
 type lack struct {
 	name string
 	err  error
@@ -489,13 +493,15 @@ func (c *Cluster) noteLack(name string, err error) {
 	}
 }
 
-// Ready returns nil if this server can make IDs as far as it knows: some sequencer has its
-// node ID, or the store answers, takes writes, and no sequencer lacked one. Otherwise the error is what
-// the store said, whose node IDs are held, or why the clock is refused.
+// Ready returns nil if this server can make IDs as far as it knows: some
+// sequencer has its node ID, or the store answers, takes writes, and no
+// sequencer lacked one. Otherwise the error is what the store said, whose node
+// IDs are held, or why the clock is refused.
 //
-// After a lack Ready tries again, as no client asks a server that is not ready. If no node
-// ID was free, another server that can be asked (ClusterConfig.Peers) is as good. If
-// the clock is refused it is not: nothing that others give can be checked.
+// After a lack Ready tries again, as no client asks a server that is not ready.
+// If no node ID was free, another server that can be asked
+// (ClusterConfig.Peers) is as good. If the clock is refused it is not: nothing
+// that others give can be checked.
 func (c *Cluster) Ready(ctx context.Context) error {
 	now := time.Now()
 	all, last := c.opened()
@@ -539,8 +545,8 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	return nil
 }
 
-// stillLacks returns nil if a node ID may be free by now that was not, and else an
-// error: that none is, or why none is needed any more.
+// stillLacks returns nil if a node ID may be free by now that was not, and else
+// an error: that none is, or why none is needed any more.
 func (c *Cluster) stillLacks(ctx context.Context, was *grant.ExhaustedError) error {
 	now := time.Now()
 	// It may be gone, and is not to be created again here.
@@ -603,8 +609,8 @@ func (c *Cluster) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.patience.close()
-	// Each closes what it opens. One that is cancelled may leave its node ID claimed, so
-	// it is not before it must be.
+	// Each closes what it opens. One that is cancelled may leave its node ID
+	// claimed, so it is not before it must be.
 	stop := context.AfterFunc(ctx, c.endOpens)
 	c.openings.Wait()
 	stop()

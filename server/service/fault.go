@@ -32,9 +32,10 @@ type cause struct {
 	kind Kind
 }
 
-// causes is the one table from the errors of a Backend and its sources to kinds. The first
-// that matches is what an error is: the state of the store and of the sequencer comes
-// before the deadline that may have ended the wait for it.
+// causes is the one table from the errors of a Backend and its sources to
+// kinds. The first that matches is what an error is: the state of the store and
+// of the sequencer comes before the deadline that may have ended the wait for
+// it.
 var causes = [...]cause{
 	{grant.ErrNodesExhausted, NodesExhausted},
 	{grant.ErrRolledBack, StoreRolledBack},
@@ -70,8 +71,8 @@ func kindOf(err error) Kind {
 	return Internal
 }
 
-// knownKind is the kind of an error that says what it is, which one of a store that
-// does not answer need not.
+// knownKind is the kind of an error that says what it is, which one of a store
+// that does not answer need not.
 func knownKind(err error) (Kind, bool) {
 	var (
 		none  *grant.ExhaustedError
@@ -101,10 +102,10 @@ func knownKind(err error) (Kind, bool) {
 	return ClockWrong, errors.As(err, &clock)
 }
 
-// A PeerError is what another server has answered with. errors.Is sees in it what it is
-// at that server, so that clients read it as if it were this one's. What is wrong between
-// the two servers, as with tokens, is nothing that clients can change: to them it is
-// Internal.
+// A PeerError is what another server has answered with. errors.Is sees in it
+// what it is at that server, so that clients read it as if it were this one's.
+// What is wrong between the two servers, as with tokens, is nothing that
+// clients can change: to them it is Internal.
 type PeerError struct {
 	Kind   Kind
 	Detail string        // what is wrong, and what would be right; it names no server
@@ -113,8 +114,8 @@ type PeerError struct {
 
 func (e *PeerError) Error() string { return "another server that was asked: " + e.Detail }
 
-// Is reports whether the other server had an error of this kind. That it stops is not so
-// of this one.
+// Is reports whether the other server had an error of this kind. That it stops
+// is not so of this one.
 func (e *PeerError) Is(target error) bool {
 	for _, c := range causes {
 		if c.err == target {
@@ -124,8 +125,8 @@ func (e *PeerError) Is(target error) bool {
 	return false
 }
 
-// FaultOf tells what an error of a Backend or its sources is. Limit is what the request
-// was given, and late whether it has passed.
+// FaultOf tells what an error of a Backend or its sources is. Limit is what the
+// request was given, and late whether it has passed.
 func FaultOf(err error, limit time.Duration, late bool) Fault {
 	f := Fault{Kind: kindOf(err), Detail: Detail(err)}
 	f.Retry = kinds[f.Kind].retry
@@ -178,8 +179,8 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 	return f
 }
 
-// Level is that of a line about the Cause. A store that does not answer fails every request:
-// there who watches the store says so, and not each of them.
+// Level is that of a line about the Cause. A store that does not answer fails
+// every request: there who watches the store says so, and not each of them.
 func (f Fault) Level() slog.Level {
 	if f.Kind == StoreUnavailable {
 		return slog.LevelDebug

@@ -9,11 +9,11 @@ import (
 	"github.com/firnid/firn/server/members"
 )
 
-// An Administrator looks at sequencers and servers and changes them, for all servers of
-// its store. It must be safe for use by many goroutines at once.
+// An Administrator looks at sequencers and servers and changes them, for all
+// servers of its store. It must be safe for use by many goroutines at once.
 type Administrator interface {
-	// Sequencers calls yield for each sequencer, in the order of their names. An error
-	// with a name is of that one's record.
+	// Sequencers calls yield for each sequencer, in the order of their names. An
+	// error with a name is of that one's record.
 	Sequencers(ctx context.Context, yield func(name string, info grant.Info, err error) bool) error
 
 	// Lookup returns one, or an error that is grant.ErrNotFound.
@@ -38,9 +38,9 @@ type Administrator interface {
 	Members(ctx context.Context) ([]members.Member, error)
 }
 
-// A Fleet is the Administrator of a store. Its calls do not wait for a store that has been
-// silent for five seconds. It must be made by NewFleet, and ends with the Cluster that it
-// is given to.
+// A Fleet is the Administrator of a store. Its calls do not wait for a store
+// that has been silent for five seconds. It must be made by NewFleet, and ends
+// with the Cluster that it is given to.
 type Fleet struct {
 	store    grant.Store
 	members  *members.Lister
@@ -49,8 +49,9 @@ type Fleet struct {
 
 var _ Administrator = (*Fleet)(nil)
 
-// NewFleet makes a Fleet. silent is how long the store has answered no read and no write,
-// 0 if it does; nil means that it is not known, so that calls wait under their contexts.
+// NewFleet makes a Fleet. silent is how long the store has answered no read and
+// no write, 0 if it does; nil means that it is not known, so that calls wait
+// under their contexts.
 func NewFleet(s grant.Store, silent func() (reads, writes time.Duration)) *Fleet {
 	return &Fleet{store: s, members: members.NewLister(s), patience: newPatience(s, silent)}
 }

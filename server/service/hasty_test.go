@@ -48,8 +48,8 @@ func (s *sluggish) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestHastyClients: clients with less patience than it takes to open a sequencer get their
-// IDs in the end, and do not use the node IDs up.
+// TestHastyClients: clients with less patience than it takes to open a
+// sequencer get their IDs in the end, and do not use the node IDs up.
 func TestHastyClients(t *testing.T) {
 	for _, each := range []time.Duration{150, 180, 190, 210, 240, 300} {
 		t.Run(fmt.Sprint(int(each)), func(t *testing.T) {

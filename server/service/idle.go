@@ -11,12 +11,12 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// DefaultMaxIdle is ClusterConfig.MaxIdle if that is 0: longer than most pauses of a
-// client, as it costs some writes of the store to open a sequencer again.
+// DefaultMaxIdle is ClusterConfig.MaxIdle if that is 0: longer than most pauses
+// of a client, as it costs some writes of the store to open a sequencer again.
 const DefaultMaxIdle = time.Hour
 
-// fewIdle is how long a sequencer must be unused to make room for one that is to be
-// created.
+// fewIdle is how long a sequencer must be unused to make room for one that is
+// to be created.
 const fewIdle = time.Minute
 
 // watchIdle begins to look for sequencers that are idle. Its caller holds c.mu.
@@ -64,7 +64,8 @@ type idler struct {
 	o    *opening
 }
 
-// idle are those, the one that was not used for longest first. Its caller holds c.mu.
+// idle are those, the one that was not used for longest first. Its caller holds
+// c.mu.
 func (c *Cluster) idle() (all []idler) {
 	for name, o := range c.byName {
 		select {
@@ -79,9 +80,9 @@ func (c *Cluster) idle() (all []idler) {
 	return all
 }
 
-// makeRoom waits until the sequencer of a name is closed if it is being closed, and makes
-// room for it if there is none. A sequencer that exists always finds room: otherwise, a
-// client that uses many could keep all others out.
+// makeRoom waits until the sequencer of a name is closed if it is being closed,
+// and makes room for it if there is none. A sequencer that exists always finds
+// room: otherwise, a client that uses many could keep all others out.
 func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	c.mu.RLock()
 	closes, known, full := c.closes[name], c.byName[name] != nil, len(c.byName) >= c.c.MaxNames
@@ -114,8 +115,9 @@ func (c *Cluster) makeRoom(ctx context.Context, name string) error {
 	return nil // if there still is no room, enter says so
 }
 
-// evict closes some sequencers that were not used for so long, a few at a time as looking
-// for them costs as much as there are, and reports whether there is room.
+// evict closes some sequencers that were not used for so long, a few at a time
+// as looking for them costs as much as there are, and reports whether there is
+// room.
 func (c *Cluster) evict(unused time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -63,8 +63,9 @@ func heldNodes(t *testing.T, s grant.Store, name string) (n int) {
 	return n
 }
 
-// TestIdleCloses: a sequencer that is not used gives its node ID back, one that is used
-// keeps it, and who has the former at hand takes IDs of it all the same, which are new.
+// TestIdleCloses: a sequencer that is not used gives its node ID back, one that
+// is used keeps it, and who has the former at hand takes IDs of it all the
+// same, which are new.
 func TestIdleCloses(t *testing.T) {
 	store := new(memstore.Store)
 	// One node ID: it must be given back before it is taken again.
@@ -93,8 +94,9 @@ func TestIdleCloses(t *testing.T) {
 	})
 }
 
-// TestNamesOfOthers: a client that uses as many names as there is room for keeps no
-// sequencer that exists from another one, nor the creation of one for long.
+// TestNamesOfOthers: a client that uses as many names as there is room for
+// keeps no sequencer that exists from another one, nor the creation of one for
+// long.
 func TestNamesOfOthers(t *testing.T) {
 	const room = 8
 	store := new(memstore.Store)
@@ -144,8 +146,8 @@ func (a *creators) Allow(c *auth.Credentials, do auth.Action, name string) error
 	return nil
 }
 
-// TestCreateIsARight: a client without the right creates nothing, whatever it uses, and
-// takes IDs of what exists.
+// TestCreateIsARight: a client without the right creates nothing, whatever it
+// uses, and takes IDs of what exists.
 func TestCreateIsARight(t *testing.T) {
 	static, err := NewStatic(StaticConfig{})
 	if err != nil {
@@ -192,8 +194,9 @@ func (l *listed) List(ctx context.Context, prefix string, each func(string, []by
 	return l.Store.List(ctx, prefix, each)
 }
 
-// TestSuggestions: a name that does not exist is answered with one that the client may use,
-// and with no other; and misses cost few lists of the store, however many there are.
+// TestSuggestions: a name that does not exist is answered with one that the
+// client may use, and with no other; and misses cost few lists of the store,
+// however many there are.
 func TestSuggestions(t *testing.T) {
 	store := new(listed)
 	exists := func(name string) (Template, error) {

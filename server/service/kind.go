@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// A Kind is a sort of problem: what a client can tell problems apart by, over every
-// protocol. docs/http.md lists all that clients see.
+// A Kind is a sort of problem: what a client can tell problems apart by, over
+// every protocol. docs/http.md lists all that clients see.
 type Kind int
 
 // The kinds. Their names are a contract.
@@ -70,10 +70,10 @@ const (
 	OfServer                 // the server: it answers no request of this client
 )
 
-// First words of errors over RESP. Clients act on some that Redis has, so these are
-// chosen by what clients do. Not used are LOADING, BUSY, MASTERDOWN, CLUSTERDOWN, MOVED
-// and READONLY: with them clients close the connection, look for another server or hide
-// the text.
+// First words of errors over RESP. Clients act on some that Redis has, so these
+// are chosen by what clients do. Not used are LOADING, BUSY, MASTERDOWN,
+// CLUSTERDOWN, MOVED and READONLY: with them clients close the connection, look
+// for another server or hide the text.
 const (
 	respErr         = "ERR"         // clients hand it to their callers
 	respTryAgain    = "TRYAGAIN"    // go-redis tries again by itself, a few times; no ID was taken
@@ -82,8 +82,9 @@ const (
 	respNoPerm      = "NOPERM"
 )
 
-// kinds is the registry of what can go wrong, which all protocols and the Go client read
-// (client/kinds.go is written from it). Statuses follow these rules:
+// kinds is the registry of what can go wrong, which all protocols and the Go
+// client read (client/kinds.go is written from it). Statuses follow these
+// rules:
 //
 //   - 400 and other 4xx: the same request can never be answered here.
 //   - 503: it can be answered later. Fault.Retry says when, if that is known.
@@ -179,7 +180,8 @@ func ParseKind(name string) (k Kind, ok bool) {
 	return 0, false
 }
 
-// String is the name of the kind: the type of a problem of HTTP is urn:firn:problem: and it.
+// String is the name of the kind: the type of a problem of HTTP is
+// urn:firn:problem: and it.
 func (k Kind) String() string { return kinds[k].name }
 
 // Title says what the problem is, for people.

@@ -20,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write client/kinds.go")
 
-// TestKinds: each kind says all that the protocols need of it, and what they say agrees.
+// TestKinds: each kind says all that the protocols need of it, and what they
+// say agrees.
 func TestKinds(t *testing.T) {
 	seen := make(map[string]Kind)
 	for k := range numKinds {
@@ -74,9 +75,9 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestStoreErrors: only what says nothing of itself is an error of a store that does not
-// answer. A clock that was set back is the server's own, also where a call that waited
-// for it has ended.
+// TestStoreErrors: only what says nothing of itself is an error of a store that
+// does not answer. A clock that was set back is the server's own, also where a
+// call that waited for it has ended.
 func TestStoreErrors(t *testing.T) {
 	ended, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()
@@ -104,10 +105,12 @@ func TestStoreErrors(t *testing.T) {
 	}
 }
 
-// clientFile is what the Go client knows of kinds. It cannot import this package.
+// clientFile is what the Go client knows of kinds. It cannot import this
+// package.
 const clientFile = "../../client/kinds.go"
 
-// TestClientKinds: the Go client has all kinds, and what the registry says of them.
+// TestClientKinds: the Go client has all kinds, and what the registry says of
+// them.
 func TestClientKinds(t *testing.T) {
 	names := map[error]string{
 		firn.ErrExhausted: "firn.ErrExhausted", firn.ErrGrantOver: "firn.ErrGrantOver",

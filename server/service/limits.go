@@ -8,17 +8,17 @@ import (
 // MaxCount is how many IDs a request can have at most.
 const MaxCount = 100_000
 
-// DefaultLimit is how long a request may wait where nothing else is said: the time after
-// which most clients and proxies have lost patience.
+// DefaultLimit is how long a request may wait where nothing else is said: the
+// time after which most clients and proxies have lost patience.
 const DefaultLimit = 10 * time.Second
 
-// ReadyLimit is how long a Backend's Ready may take: less than what asks /readyz waits,
-// which is a second or more in most.
+// ReadyLimit is how long a Backend's Ready may take: less than what asks
+// /readyz waits, which is a second or more in most.
 const ReadyLimit = 800 * time.Millisecond
 
-// Limits bound what a request brings, and how long a connection may take. The zero value of
-// a field means what the field says. A request for IDs has no body, so all that its client
-// sends is its header.
+// Limits bound what a request brings, and how long a connection may take. The
+// zero value of a field means what the field says. A request for IDs has no
+// body, so all that its client sends is its header.
 type Limits struct {
 	Count  int           // IDs that a request can have, at most MaxCount, which 0 means
 	Body   int           // bytes of a body; 0 means DefaultBody

@@ -7,8 +7,8 @@ import (
 	"github.com/firnid/firn/server/inspect"
 )
 
-// MaxName is the length of the longest name of a sequencer: enough for a reversed domain name,
-// short enough for a database key or a line of a log.
+// MaxName is the length of the longest name of a sequencer: enough for a
+// reversed domain name, short enough for a database key or a line of a log.
 const MaxName = 128
 
 // nameRule is the rule of CheckName in words.

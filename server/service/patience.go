@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	// silentMost is how long a store may be silent before calls stop waiting for it.
+	// silentMost is how long a store may be silent before calls stop waiting for
+	// it.
 	silentMost = 5 * time.Second
 
 	// lookEvery is how often it is seen whether calls wait in vain.
 	lookEvery = 100 * time.Millisecond
 
-	// probeEvery is how often a silent store is asked whether it answers again, and how
-	// long it may take.
+	// probeEvery is how often a silent store is asked whether it answers again,
+	// and how long it may take.
 	probeEvery = time.Second
 )
 
-// A silentError says that the store has been silent for so long that waiting for it is of
-// no use. It matches sequencer.ErrUnavailable.
+// A silentError says that the store has been silent for so long that waiting
+// for it is of no use. It matches sequencer.ErrUnavailable.
 type silentError struct{ silent time.Duration }
 
 func (e *silentError) Error() string {
@@ -33,11 +34,11 @@ func (e *silentError) Error() string {
 
 func (e *silentError) Is(target error) bool { return target == sequencer.ErrUnavailable }
 
-// A patience ends the waits of calls for a store that is silent: a client can ask
-// another server, and a server with thousands of waiting calls helps nobody. Node
-// numbers are kept trying for meanwhile, by those who hold them. Its goroutine runs
-// while calls wait, or the store is silent. It must be made by newPatience, and ends
-// with close.
+// A patience ends the waits of calls for a store that is silent: a client can
+// ask another server, and a server with thousands of waiting calls helps
+// nobody. Node numbers are kept trying for meanwhile, by those who hold them.
+// Its goroutine runs while calls wait, or the store is silent. It must be made
+// by newPatience, and ends with close.
 type patience struct {
 	store  grant.Store
 	silent func() (reads, writes time.Duration) // nil if that is not known: then calls wait
@@ -56,14 +57,15 @@ type wait struct {
 	stop context.CancelCauseFunc
 }
 
-// A need says what a call needs of the store. Its zero value is that of a call that only
-// reads.
+// A need says what a call needs of the store. Its zero value is that of a call
+// that only reads.
 type need struct {
 	writes bool        // it writes too
 	over   func() bool // the call can get nothing without the store; nil if that is always so
 }
 
-// vain returns how long the store has been silent if a call waits for it in vain, else 0.
+// vain returns how long the store has been silent if a call waits for it in
+// vain, else 0.
 func (n need) vain(reads, writes time.Duration) time.Duration {
 	silent := reads
 	if n.writes {
@@ -87,8 +89,8 @@ func (p *patience) close() {
 	p.ended.Wait()
 }
 
-// during makes a call that may wait for the store. If it waits in vain, the call is ended,
-// or not even begun, and the error is a silentError.
+// during makes a call that may wait for the store. If it waits in vain, the
+// call is ended, or not even begun, and the error is a silentError.
 func (p *patience) during(ctx context.Context, n need, call func(context.Context) error) error {
 	if p.silent == nil {
 		return call(ctx)

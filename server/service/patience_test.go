@@ -29,8 +29,9 @@ func (m *mute) Get(ctx context.Context, key string) ([]byte, error) {
 	return m.Store.Get(ctx, key)
 }
 
-// TestPatienceEnds: what a call is told is its own: a client that goes away, or a limit that
-// passes, is not the store's silence; and nothing runs when all is well.
+// TestPatienceEnds: what a call is told is its own: a client that goes away, or
+// a limit that passes, is not the store's silence; and nothing runs when all is
+// well.
 func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(mute)

@@ -13,20 +13,23 @@ import (
 	"github.com/firnid/firn/server/members"
 )
 
-// Peers are the other servers of a store. A Cluster asks them for IDs of a sequencer that
-// it has no node ID for. They must be safe for use by many goroutines at once.
+// Peers are the other servers of a store. A Cluster asks them for IDs of a
+// sequencer that it has no node ID for. They must be safe for use by many
+// goroutines at once.
 type Peers interface {
-	// NextBatch and NextBatch128 take n IDs of a sequencer with a layout. lacks is why this
-	// server has none, which the error matches if no other server has helped.
+	// NextBatch and NextBatch128 take n IDs of a sequencer with a layout. lacks is
+	// why this server has none, which the error matches if no other server has
+	// helped.
 	NextBatch(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch, error)
 	NextBatch128(ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.Batch128, error)
 
-	// CanHelp reports whether another server may have a node ID of a sequencer, and can be
-	// asked for its IDs.
+	// CanHelp reports whether another server may have a node ID of a sequencer,
+	// and can be asked for its IDs.
 	CanHelp(ctx context.Context, name string) bool
 }
 
-// HopProtocol is the version of calls between servers. One that speaks another refuses them.
+// HopProtocol is the version of calls between servers. One that speaks another
+// refuses them.
 const HopProtocol = 2
 
 // A Hop is what a server that forwards a call says about the two servers.
@@ -35,27 +38,28 @@ type Hop struct {
 	Proof  members.Proof // of the store of the server that calls
 }
 
-// A Receiver answers hops, for the servers of one store. It must be safe for use by many
-// goroutines at once.
+// A Receiver answers hops, for the servers of one store. It must be safe for
+// use by many goroutines at once.
 type Receiver interface {
-	// Admit returns nil if this server is the member that is meant and the proof is
-	// found in its store, ErrOtherMember or members.ErrOtherStore if not, and another
-	// error if the store does not answer.
+	// Admit returns nil if this server is the member that is meant and the proof
+	// is found in its store, ErrOtherMember or members.ErrOtherStore if not, and
+	// another error if the store does not answer.
 	Admit(ctx context.Context, h Hop) error
 
-	// Owner is the owner that the store's record names for this server's node ID of a
-	// sequencer; "" if it holds none.
+	// Owner is the owner that the store's record names for this server's node ID
+	// of a sequencer; "" if it holds none.
 	Owner(name string) string
 }
 
-// ErrOtherMember means that a hop was meant for another server: one that had this
-// one's address before, or that a proxy has in its place.
+// ErrOtherMember means that a hop was meant for another server: one that had
+// this one's address before, or that a proxy has in its place.
 var ErrOtherMember = errors.New("this is not the server that was meant: it has another member ID")
 
 type forwarded struct{}
 
-// WithForwarded returns the context of a call that another server has sent for one of its
-// clients. It is answered by this server or not at all, so that no call goes in circles.
+// WithForwarded returns the context of a call that another server has sent for
+// one of its clients. It is answered by this server or not at all, so that no
+// call goes in circles.
 func WithForwarded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, forwarded{}, true)
 }
@@ -104,8 +108,8 @@ func (a *absences) note(name string, is absence) {
 	a.some.Store(true)
 }
 
-// elsewhere returns the sequencer of a name that only others have a node ID for, if err is
-// why this server has none.
+// elsewhere returns the sequencer of a name that only others have a node ID
+// for, if err is why this server has none.
 func (c *Cluster) elsewhere(ctx context.Context, name string, err error) (Sequencer, error) {
 	if c.c.Peers == nil || Forwarded(ctx) || !errors.Is(err, grant.ErrNodesExhausted) {
 		return Sequencer{}, err

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// readyMost is how often a second a Backend is asked whether it is ready, whoever wants to
-// know.
+// readyMost is how often a second a Backend is asked whether it is ready,
+// whoever wants to know.
 const readyMost = 20
 
-// A Readiness tells whether a Backend is ready. Anyone may ask a server that, without a token,
-// and an answer can cost reads of the store, a List and a claim. So it asks the Backend once
-// at a time, for all who wait, and readyMost times a second. It must be made by NewReadiness,
-// and is safe for use by many goroutines at once.
+// A Readiness tells whether a Backend is ready. Anyone may ask a server that,
+// without a token, and an answer can cost reads of the store, a List and a
+// claim. So it asks the Backend once at a time, for all who wait, and readyMost
+// times a second. It must be made by NewReadiness, and is safe for use by many
+// goroutines at once.
 type Readiness struct {
 	backend Backend
 	limit   time.Duration
@@ -23,8 +24,8 @@ type Readiness struct {
 	asked   int           // how often in that second
 }
 
-// NewReadiness makes a Readiness. The limit is how long the Backend may take; 0 means
-// ReadyLimit, which it never exceeds.
+// NewReadiness makes a Readiness. The limit is how long the Backend may take; 0
+// means ReadyLimit, which it never exceeds.
 func NewReadiness(b Backend, limit time.Duration) *Readiness {
 	if limit <= 0 || limit > ReadyLimit {
 		limit = ReadyLimit
@@ -32,8 +33,9 @@ func NewReadiness(b Backend, limit time.Duration) *Readiness {
 	return &Readiness{backend: b, limit: limit, turn: make(chan struct{}, 1)}
 }
 
-// Ready is what Backend.Ready says, or has said within the last second if it was asked often
-// enough. The context ends the wait and not the question, as others want to know too.
+// Ready is what Backend.Ready says, or has said within the last second if it
+// was asked often enough. The context ends the wait and not the question, as
+// others want to know too.
 func (r *Readiness) Ready(ctx context.Context) error {
 	came := time.Now()
 	select {

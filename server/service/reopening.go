@@ -11,9 +11,10 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// A reopeningSource is the source of a sequencer. One that was closed because it was idle
-// is opened again. When the sequencer was purged and created again with another layout, its
-// error is returned, and the next call for the name opens it as it is now.
+// A reopeningSource is the source of a sequencer. One that was closed because
+// it was idle is opened again. When the sequencer was purged and created again
+// with another layout, its error is returned, and the next call for the name
+// opens it as it is now.
 type reopeningSource[I firn.AnyID[I]] struct {
 	member member[I]
 	c      *Cluster
@@ -36,14 +37,15 @@ type member[I firn.AnyID[I]] interface {
 // An asking is the method of Peers for one size of IDs.
 type asking[I firn.AnyID[I]] func(p Peers, ctx context.Context, name string, l firn.Layout, n int, lacks error) (firn.BatchOf[I], error)
 
-// sourceOf makes the source of a sequencer that was opened, and notes the rest of it in o.
+// sourceOf makes the source of a sequencer that was opened, and notes the rest
+// of it in o.
 func sourceOf[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I], ask asking[I]) *reopeningSource[I] {
 	o.q.Layout, o.attach, o.close, o.stats, o.state = q.Layout(), q.Attach, q.Close, q.Stats, q.State
 	return &reopeningSource[I]{member: q, c: c, name: name, o: o, ask: ask}
 }
 
-// NextBatch takes what is free. Otherwise it waits, for the store no longer than is of
-// use, and asks other servers if this one has lost its node ID.
+// NextBatch takes what is free. Otherwise it waits, for the store no longer
+// than is of use, and asks other servers if this one has lost its node ID.
 func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.BatchOf[I], err error) {
 	if err = ctx.Err(); err == nil {
 		b, err = r.TryNextBatch(n)
@@ -63,8 +65,8 @@ func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.Batch
 	return b, err
 }
 
-// reopened takes IDs of the sequencer as it is open now, if another opening has replaced
-// that of r; closed is the error of r.
+// reopened takes IDs of the sequencer as it is open now, if another opening has
+// replaced that of r; closed is the error of r.
 func (r *reopeningSource[I]) reopened(ctx context.Context, n int, closed error) (b firn.BatchOf[I], err error) {
 	q, err := r.c.Sequencer(ctx, r.name)
 	if err != nil {
@@ -83,7 +85,8 @@ func (r *reopeningSource[I]) reopened(ctx context.Context, n int, closed error) 
 	return source.NextBatch(ctx, n)
 }
 
-// isWait reports whether a call that does not wait has this error where others wait.
+// isWait reports whether a call that does not wait has this error where others
+// wait.
 func isWait(err error) bool {
 	return errors.Is(err, firn.ErrExhausted) || errors.Is(err, sequencer.ErrNotYet) || errors.As(err, new(*firn.ClockError)) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
@@ -101,7 +104,8 @@ func (r *reopeningSource[I]) TryNext() (I, error) {
 	return id, r.seen(err)
 }
 
-// seen returns the error of a call, and retires a sequencer that was created again.
+// seen returns the error of a call, and retires a sequencer that was created
+// again.
 func (r *reopeningSource[I]) seen(err error) error {
 	if errors.Is(err, grant.ErrMismatch) {
 		r.c.retire(r.name, r.o)

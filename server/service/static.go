@@ -35,8 +35,8 @@ type StaticConfig struct {
 	// Options are those of every generator; nil means the layout's defaults.
 	Options *firn.Options
 
-	// MaxNames is how many names there can be; 0 means DefaultMaxNames. A generator is
-	// small, but names come from clients.
+	// MaxNames is how many names there can be; 0 means DefaultMaxNames. A
+	// generator is small, but names come from clients.
 	MaxNames int
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// An Answers knows whether a Store has answered the last call that was made of it, and
-// for how long it has not. Its zero value knows of no call. It is safe for use by many
-// goroutines at once.
+// An Answers knows whether a Store has answered the last call that was made of
+// it, and for how long it has not. Its zero value knows of no call. It is safe
+// for use by many goroutines at once.
 type Answers struct {
 	mu            sync.Mutex // guards what follows
 	up, known     bool
@@ -28,8 +28,8 @@ type silence struct {
 	waiting time.Time // since when one is, and none was answered
 }
 
-// Observe is a grant.Observer. Calls that their caller has given up do not count,
-// and neither does Time: a Store may be up and not say its time.
+// Observe is a grant.Observer. Calls that their caller has given up do not
+// count, and neither does Time: a Store may be up and not say its time.
 func (a *Answers) Observe(ctx context.Context, what grant.Request, _ string) (context.Context, func(bool, error)) {
 	if what == grant.RequestTime {
 		return ctx, func(bool, error) {}
@@ -57,8 +57,8 @@ func (a *Answers) Observe(ctx context.Context, what grant.Request, _ string) (co
 		case err != nil:
 			s.fail(begin, now)
 		case s == &a.writes || !a.reads.since.IsZero():
-			// A Store that writes also reads. One that was silent as a whole and reads again
-			// may write again.
+			// A Store that writes also reads. One that was silent as a whole and reads
+			// again may write again.
 			a.reads.end(now)
 			a.writes.end(now)
 		default:
@@ -83,7 +83,8 @@ func (s *silence) fail(begin, now time.Time) {
 	s.failed = now
 }
 
-// Up reports whether the last call was answered; known is false as long as there was none.
+// Up reports whether the last call was answered; known is false as long as
+// there was none.
 func (a *Answers) Up() (up, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,11 +94,11 @@ func (a *Answers) Up() (up, known bool) {
 // silentFor is how long what a call has shown counts, if no other call is made.
 const silentFor = 15 * time.Second
 
-// Silent is how long the Store has answered no read and no write, as far as calls were
-// made: from the beginning of the first that failed to the end of the last, or as long as
-// one is under way. A Store that cannot write, such as a database whose standby is
-// missing, may answer reads. A time is 0 if the last such call was answered, or is long
-// ago.
+// Silent is how long the Store has answered no read and no write, as far as
+// calls were made: from the beginning of the first that failed to the end of
+// the last, or as long as one is under way. A Store that cannot write, such as
+// a database whose standby is missing, may answer reads. A time is 0 if the
+// last such call was answered, or is long ago.
 func (a *Answers) Silent() (reads, writes time.Duration) {
 	now := time.Now()
 	a.mu.Lock()

@@ -35,8 +35,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestSilent: how long a store has been silent is what calls have shown, apart for reads and
-// writes.
+// TestSilent: how long a store has been silent is what calls have shown, apart
+// for reads and writes.
 func TestSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a Answers

@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// InContainer says by what a container is recognised that this process runs in, or "". A
-// directory in a container is not the machine's: each replica has one of its own.
+// InContainer says by what a container is recognised that this process runs in,
+// or "". A directory in a container is not the machine's: each replica has one
+// of its own.
 func InContainer() string { return containerBy(os.Getenv, os.ReadFile) }
 
 // containerBy is InContainer with what it looks at. A file that container
-// engines leave is not enough, as an image may be started as a virtual machine of
-// its own: there the root is a disk.
+// engines leave is not enough, as an image may be started as a virtual machine
+// of its own: there the root is a disk.
 func containerBy(getenv func(string) string, read func(string) ([]byte, error)) string {
 	if getenv("KUBERNETES_SERVICE_HOST") != "" {
 		return "KUBERNETES_SERVICE_HOST is set"
@@ -50,8 +51,8 @@ func firstIn(text string, words ...string) string {
 	return ""
 }
 
-// rootOf is the line about the root of these mounts, and whether that is a block
-// device.
+// rootOf is the line about the root of these mounts, and whether that is a
+// block device.
 func rootOf(mountinfo string) (root string, isDisk bool) {
 	for line := range strings.Lines(mountinfo) {
 		// 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw; the last one counts

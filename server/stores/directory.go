@@ -14,8 +14,8 @@ import (
 	"github.com/firnid/firn/grant/dirstore"
 )
 
-// DirOptions say how OpenDir opens a directory. The zero DirOptions are for one that has a
-// store already, on a disk that outlives the machine's processes.
+// DirOptions say how OpenDir opens a directory. The zero DirOptions are for one
+// that has a store already, on a disk that outlives the machine's processes.
 type DirOptions struct {
 	Create   bool              // makes the store if the directory has none
 	Volatile bool              // takes a directory that is lost with the machine or container
@@ -100,7 +100,8 @@ func (e *dirError) Error() string { return e.text }
 
 func (e *dirError) Unwrap() error { return e.err }
 
-// dirWords puts what a URL can say in place of what users of dirstore can; TestDirWords.
+// dirWords puts what a URL can say in place of what users of dirstore can;
+// TestDirWords.
 var dirWords = strings.NewReplacer(
 	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true makes it",
 	"set AllowVolatile", "add ?volatile=true where that does not matter",

@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn/grant/dirstore"
 )
 
-// TestDirWords: no error of a directory names an option of the package, which nobody has who
-// runs the program.
+// TestDirWords: no error of a directory names an option of the package, which
+// nobody has who runs the program.
 func TestDirWords(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {

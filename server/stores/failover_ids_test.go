@@ -48,11 +48,11 @@ func (d *drawn) draw(ctx context.Context, t *testing.T, by string, q *sequencer.
 	return n
 }
 
-// TestFailoverIDs: members of a PostgreSQL whose standby is away make no ID beyond what
-// the standby knows of, whatever ends the waits of their renewals; so after a failover to
-// it nothing repeats, also when the old primary comes back and does not know. A member
-// whose connections follow the failover goes on.
-// With FIRN_SOAK=1h it is done again for an hour.
+// TestFailoverIDs: members of a PostgreSQL whose standby is away make no ID
+// beyond what the standby knows of, whatever ends the waits of their renewals;
+// so after a failover to it nothing repeats, also when the old primary comes
+// back and does not know. A member whose connections follow the failover goes
+// on. With FIRN_SOAK=1h it is done again for an hour.
 func TestFailoverIDs(t *testing.T) {
 	t.Parallel()
 	soak, err := time.ParseDuration(os.Getenv("FIRN_SOAK"))
@@ -96,8 +96,9 @@ func failoverIDs(t *testing.T) {
 	if n := during(window, "a", a); n == 0 {
 		t.Fatal("a makes no IDs")
 	}
-	// From here on nothing is replicated. Waits end by timeout, by an administrator, and
-	// by a crash of the primary, after which the commits that waited are visible.
+	// From here on nothing is replicated. Waits end by timeout, by an
+	// administrator, and by a crash of the primary, after which the commits that
+	// waited are visible.
 	standby.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), window+3*time.Second)
 	defer cancel()

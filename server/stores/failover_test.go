@@ -21,8 +21,8 @@ import (
 	"github.com/firnid/firn/server/stores/sqltest"
 )
 
-// TestMain lets the tests of failovers run side by side on a machine with few processors
-// too: they wait most of the time, each for servers of its own.
+// TestMain lets the tests of failovers run side by side on a machine with few
+// processors too: they wait most of the time, each for servers of its own.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "5"); err != nil {
@@ -67,8 +67,9 @@ var cuts = []cut{
 	{"pg_terminate_backend", "SELECT pg_terminate_backend(pid) " + waiting},
 }
 
-// TestCutWaits: a commit whose wait for the standby is cut short, in any way, has an
-// unknown result, is visible, and is lost by a failover. What a CAS settles is not.
+// TestCutWaits: a commit whose wait for the standby is cut short, in any way,
+// has an unknown result, is visible, and is lost by a failover. What a CAS
+// settles is not.
 func TestCutWaits(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
@@ -149,8 +150,8 @@ func TestCutWaits(t *testing.T) {
 		cas(promoted, "read/"+c.name, "0", "3")
 	}
 
-	// The old primary comes back and does not know. What it shows is old, and what it is
-	// asked to write is never known to be durable.
+	// The old primary comes back and does not know. What it shows is old, and what
+	// it is asked to write is never known to be durable.
 	primary.Go()
 	for _, c := range cuts {
 		eventually(t, "the old primary answers", func() bool { _, err := s.Get(t.Context(), "read/"+c.name); return err == nil })
@@ -166,9 +167,9 @@ func TestCutWaits(t *testing.T) {
 	mixed(t, primary, standby)
 }
 
-// mixed: a Store behind an address that leads to the old primary and to the new one, as
-// after a failover of which a proxy has kept connections, believes the new one once it
-// has spoken with it.
+// mixed: a Store behind an address that leads to the old primary and to the new
+// one, as after a failover of which a proxy has kept connections, believes the
+// new one once it has spoken with it.
 func mixed(t *testing.T, old, promoted *sqltest.Server) {
 	p := newProxy(t, old.Address())
 	s := open(t, strings.Replace(old.URL(), old.Address(), p.address, 1))
@@ -216,7 +217,8 @@ func mixed(t *testing.T, old, promoted *sqltest.Server) {
 	}
 }
 
-// A proxy passes connections on to an address that may change; those that are there stay.
+// A proxy passes connections on to an address that may change; those that are
+// there stay.
 type proxy struct {
 	address string
 	target  atomic.Value
@@ -299,8 +301,8 @@ func (h *hearer) open(t *testing.T, url string) grant.Store {
 	return s
 }
 
-// TestStandbysForgotten: a list of standbys that is emptied lets commits through that no
-// standby has, without a word. The Store notices, and says so.
+// TestStandbysForgotten: a list of standbys that is emptied lets commits
+// through that no standby has, without a word. The Store notices, and says so.
 func TestStandbysForgotten(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
@@ -325,9 +327,9 @@ func TestStandbysForgotten(t *testing.T) {
 	eventually(t, "it is no longer warned of", func() bool { return h.heard("resolved: synchronous_standby_names") && h.heard("fsync is off") })
 }
 
-// TestArchiveIsNoStandby: with a list of standbys that names none, a program that stores
-// the log confirms commits in place of the standby, which then lacks them. The Store
-// says so.
+// TestArchiveIsNoStandby: with a list of standbys that names none, a program
+// that stores the log confirms commits in place of the standby, which then
+// lacks them. The Store says so.
 func TestArchiveIsNoStandby(t *testing.T) {
 	t.Parallel()
 	primary, standby := synchronous(t)
@@ -357,8 +359,8 @@ func TestArchiveIsNoStandby(t *testing.T) {
 	}
 }
 
-// TestCommitsLater: Firn's statements wait for the disk, even if the role is set not to
-// after the store was opened.
+// TestCommitsLater: Firn's statements wait for the disk, even if the role is
+// set not to after the store was opened.
 func TestCommitsLater(t *testing.T) {
 	t.Parallel()
 	server := sqltest.PostgreSQL(t, "wal_writer_delay=10s") // or the log would be on disk soon all the same
@@ -384,9 +386,9 @@ func TestCommitsLater(t *testing.T) {
 	}
 }
 
-// TestSemiSync: a MariaDB that waits for a replica gives it up after a while, without a
-// word, and a failover then loses what was acknowledged. The Store says so at once, and
-// again when it happens.
+// TestSemiSync: a MariaDB that waits for a replica gives it up after a while,
+// without a word, and a failover then loses what was acknowledged. The Store
+// says so at once, and again when it happens.
 func TestSemiSync(t *testing.T) {
 	t.Parallel()
 	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)

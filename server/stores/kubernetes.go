@@ -56,9 +56,9 @@ func openKubernetes(ctx context.Context, u *parsed, o Options) (grant.Store, err
 // serviceAccount is where a pod finds its own.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// PodRole is a manifest of what this pod needs for the store kubernetes://, and the
-// namespace to apply it in. In a pod without a service account it is of the account
-// "default" in the namespace "default".
+// PodRole is a manifest of what this pod needs for the store kubernetes://, and
+// the namespace to apply it in. In a pod without a service account it is of the
+// account "default" in the namespace "default".
 func PodRole() (namespace, manifest string) {
 	return podRole(func(name string) ([]byte, error) { return os.ReadFile(path.Join(serviceAccount, name)) })
 }

@@ -109,12 +109,13 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 	return nil, networkFault(where, err)
 }
 
-// warningsKey is where a connection of pgx keeps what the server has warned of. The data of
-// a connection are its own: the goroutine that uses the connection reads its notices too.
+// warningsKey is where a connection of pgx keeps what the server has warned of.
+// The data of a connection are its own: the goroutine that uses the connection
+// reads its notices too.
 const warningsKey = "firn.warnings"
 
-// keepWarning keeps a notice that matters. Which do not is known by name, so that one of a
-// level that does not exist yet counts.
+// keepWarning keeps a notice that matters. Which do not is known by name, so
+// that one of a level that does not exist yet counts.
 func keepWarning(c *pgconn.PgConn, n *pgconn.Notice) {
 	level := n.SeverityUnlocalized
 	if level == "" { // of a proxy, or of a very old server
@@ -152,7 +153,8 @@ func configMySQL(u *parsed) (*mysql.Config, *sqlstore.Options, error) {
 	}
 	c.User, c.Passwd, c.DBName = u.user, u.password, u.path
 	c.Timeout = u.timeout
-	// Without it nothing would be committed on a server whose sessions begin with 0.
+	// Without it nothing would be committed on a server whose sessions begin with
+	// 0.
 	c.Params = map[string]string{"autocommit": "1"}
 	c.Logger = log.New(io.Discard, "", 0) // errors are returned
 	switch {
@@ -265,8 +267,8 @@ func openTable(ctx context.Context, db *sql.DB, d *sqlstore.Dialect, o *sqlstore
 	return nil, err
 }
 
-// innermost is the last error of a chain, or the first where there are several: what
-// drivers put before it repeats the URL.
+// innermost is the last error of a chain, or the first where there are several:
+// what drivers put before it repeats the URL.
 func innermost(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -286,7 +288,8 @@ func innermost(err error) error {
 	}
 }
 
-// networkFault is an error of a server that was not reached, or of which more is not known.
+// networkFault is an error of a server that was not reached, or of which more
+// is not known.
 func networkFault(where string, err error) *Error {
 	e := fault(networkHint(err), "%s: %w", where, innermost(err))
 	e.Unreachable = isNetwork(err)

@@ -1,5 +1,5 @@
-// Package stores opens the stores of node IDs that a URL names: directories, etcd,
-// Kubernetes, PostgreSQL, MySQL and MariaDB.
+// Package stores opens the stores of node IDs that a URL names: directories,
+// etcd, Kubernetes, PostgreSQL, MySQL and MariaDB.
 //
 // It is the only place where stores and the clients of databases are chosen.
 package stores
@@ -65,10 +65,10 @@ func fault(hint, format string, args ...any) *Error {
 
 // Options are what Open can be told.
 type Options struct {
-	// Warn is called with a sentence for each thing that is dangerous about a store
-	// although it can be used: in Open, and for databases and Kubernetes also when that
-	// changes, by one goroutine at a time until the store is closed. It must not call the store. Nil
-	// means that the store is not asked.
+	// Warn is called with a sentence for each thing that is dangerous about a
+	// store although it can be used: in Open, and for databases and Kubernetes
+	// also when that changes, by one goroutine at a time until the store is
+	// closed. It must not call the store. Nil means that the store is not asked.
 	Warn func(string)
 
 	// Create makes the store of a directory that has none.
@@ -78,8 +78,8 @@ type Options struct {
 // defaultTimeout is how long a store may take for its first answer.
 const defaultTimeout = 5 * time.Second
 
-// Open opens the store that a URL names, once it has answered. Every error is an
-// *Error.
+// Open opens the store that a URL names, once it has answered. Every error is
+// an *Error.
 func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
 		return openDirURL(rest, o.Create)
@@ -107,8 +107,8 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 	return nil, u.hide(err)
 }
 
-// Check finds what is wrong with a URL, and with the files that it names, without asking the
-// store. Every error is an *Error.
+// Check finds what is wrong with a URL, and with the files that it names,
+// without asking the store. Every error is an *Error.
 func Check(text string) error {
 	if rest, ok := strings.CutPrefix(text, "dir:"); ok {
 		_, _, err := parseDir(rest)
@@ -158,8 +158,8 @@ type parsed struct {
 	timeout  time.Duration
 }
 
-// parse reads a URL. It does not use net/url for the whole, whose errors show the
-// password, and which knows one host only.
+// parse reads a URL. It does not use net/url for the whole, whose errors show
+// the password, and which knows one host only.
 func parse(text string) (*parsed, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || !slices.Contains(Schemes(), scheme) {
@@ -253,8 +253,8 @@ func (u *parsed) nothingElse(known string) error {
 	return nil
 }
 
-// tls makes the configuration of TLS from tls, ca, cert and key; nil if there is none
-// of them.
+// tls makes the configuration of TLS from tls, ca, cert and key; nil if there
+// is none of them.
 func (u *parsed) tls() (*tls.Config, error) {
 	on, err := u.flag("tls")
 	if err != nil {
@@ -317,8 +317,8 @@ func isPort(s string) bool {
 // redacted stands where a password was.
 const redacted = "xxxxx"
 
-// Redact is a URL without its password, whatever else is wrong with it. What may be a
-// password is taken for one.
+// Redact is a URL without its password, whatever else is wrong with it. What
+// may be a password is taken for one.
 func Redact(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || strings.Contains(scheme, "@") {
@@ -349,8 +349,8 @@ func Redact(text string) string {
 	return scheme + "://" + user + before
 }
 
-// redactHosts is HOST:PORT,HOST:PORT/PATH without what is no port: the password of one
-// who has forgotten the host. It may have a slash.
+// redactHosts is HOST:PORT,HOST:PORT/PATH without what is no port: the password
+// of one who has forgotten the host. It may have a slash.
 func redactHosts(text string) string {
 	hosts, _, _ := strings.Cut(text, "/")
 	end := 0

@@ -35,8 +35,8 @@ func open(t *testing.T, url string) grant.Store {
 	return s
 }
 
-// TestDatabases: the contract of a store, over real servers; then what is said of
-// one that cannot be used; then kills while a counter is raised.
+// TestDatabases: the contract of a store, over real servers; then what is said
+// of one that cannot be used; then kills while a counter is raised.
 func TestDatabases(t *testing.T) {
 	for kind, start := range sqltest.Both() {
 		t.Run(kind, func(t *testing.T) {
@@ -66,7 +66,8 @@ func TestDatabases(t *testing.T) {
 	}
 }
 
-// contract runs the suite over tables of a server, with more parameters of the URL.
+// contract runs the suite over tables of a server, with more parameters of the
+// URL.
 func contract(t *testing.T, server *sqltest.Server, prefix string, lasts time.Duration, parameters ...string) {
 	tables := make(map[grant.Store]string)
 	openTable := func(t *testing.T, table string) grant.Store {
@@ -112,8 +113,8 @@ func isolation(t *testing.T, kind string, server *sqltest.Server) {
 	})
 }
 
-// stops: a server that does not answer makes nobody wait longer than the context, and
-// what was sent to it is applied or not.
+// stops: a server that does not answer makes nobody wait longer than the
+// context, and what was sent to it is applied or not.
 func stops(t *testing.T, server *sqltest.Server) {
 	s := open(t, server.URL("create=true", "table=stops"))
 	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
@@ -162,7 +163,8 @@ func createAtOnce(t *testing.T, server *sqltest.Server) {
 	}
 }
 
-// clock: the server's time is that of this machine, whatever time zone its sessions have.
+// clock: the server's time is that of this machine, whatever time zone its
+// sessions have.
 func clock(t *testing.T, kind string, server *sqltest.Server) {
 	parameters := []string{"create=true", "table=clock"}
 	if kind == "postgres" {
@@ -320,8 +322,9 @@ func (l *load) end(t *testing.T, what string) {
 		l.acknowledged.Load(), l.certain.Load(), l.unknown.Load(), count-l.acknowledged.Load())
 }
 
-// kills: while eight raise a counter, the server is killed and started again. No
-// increment that was acknowledged is lost, and none that was refused is applied.
+// kills: while eight raise a counter, the server is killed and started again.
+// No increment that was acknowledged is lost, and none that was refused is
+// applied.
 func kills(t *testing.T, kind string, server *sqltest.Server) {
 	const lasts = 6 * time.Second
 	l := raise(t, open(t, server.URL("create=true", "table=kills", "timeout=30s")))
@@ -334,8 +337,9 @@ func kills(t *testing.T, kind string, server *sqltest.Server) {
 	l.end(t, fmt.Sprintf("%s killed %d times", kind, times))
 }
 
-// TestStandby: a replica is refused, one that nobody waits for is warned of, and a
-// failover to one that was waited for loses nothing that was acknowledged.
+// TestStandby: a replica is refused, one that nobody waits for is warned of,
+// and a failover to one that was waited for loses nothing that was
+// acknowledged.
 func TestStandby(t *testing.T) {
 	primary := sqltest.PostgreSQL(t)
 	open(t, primary.URL("create=true"))
@@ -373,8 +377,8 @@ func TestStandby(t *testing.T) {
 	l.end(t, "failover of postgres")
 }
 
-// TestReadOnly: a server that takes no writes for a while is refused for that while,
-// and the connections that have seen it are not used any more.
+// TestReadOnly: a server that takes no writes for a while is refused for that
+// while, and the connections that have seen it are not used any more.
 func TestReadOnly(t *testing.T) {
 	server := sqltest.MariaDB(t)
 	s := open(t, server.URL("create=true"))
@@ -397,8 +401,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestUnfit: a server that would lose what is committed, or that is a replica, is
-// refused.
+// TestUnfit: a server that would lose what is committed, or that is a replica,
+// is refused.
 func TestUnfit(t *testing.T) {
 	for _, test := range []struct {
 		name  string

@@ -21,8 +21,8 @@ import (
 	"github.com/firnid/firn/server/stores/sqltest"
 )
 
-// A handmade is a table that Firn has not made. In its statements T stands for its name,
-// and ID for inserting the row that names it.
+// A handmade is a table that Firn has not made. In its statements T stands for
+// its name, and ID for inserting the row that names it.
 type handmade struct {
 	name  string
 	make  string
@@ -119,8 +119,8 @@ var handmadeMySQL = []handmade{
 	{"nothing", "SELECT 1", sqlstore.ErrNoTable, "T"},
 }
 
-// handmadeTables: a table is used if it keeps keys and values as they are, and is refused
-// otherwise, with what to do.
+// handmadeTables: a table is used if it keeps keys and values as they are, and
+// is refused otherwise, with what to do.
 func handmadeTables(t *testing.T, kind string, server *sqltest.Server) {
 	all, use := handmadePostgreSQL, "\\c ids\n"
 	if kind == "mysql" {
@@ -183,7 +183,8 @@ func otherLocale(t *testing.T, server *sqltest.Server) {
 	works(t, open(t, url+"&table=made"))
 }
 
-// named puts the name of a table in the place of T where it is a word, or its beginning.
+// named puts the name of a table in the place of T where it is a word, or its
+// beginning.
 func named(text, table string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -217,8 +218,9 @@ func works(t *testing.T, s grant.Store) {
 	}
 }
 
-// readers: a user who may only read the table opens it; one who sees a table under the
-// same name elsewhere, made after the store was opened, changes nothing.
+// readers: a user who may only read the table opens it; one who sees a table
+// under the same name elsewhere, made after the store was opened, changes
+// nothing.
 func readers(t *testing.T, kind string, server *sqltest.Server) {
 	s := open(t, server.URL("create=true", "table=readers"))
 	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
@@ -261,8 +263,9 @@ func hiddenTrigger(t *testing.T, server *sqltest.Server) {
 	}
 }
 
-// cutValues: a server that cuts values, because the table was changed while it was in use
-// and the server is not strict, warns of it, and the CAS is not taken for applied.
+// cutValues: a server that cuts values, because the table was changed while it
+// was in use and the server is not strict, warns of it, and the CAS is not
+// taken for applied.
 func cutValues(t *testing.T, server *sqltest.Server) {
 	server.Exec("SET GLOBAL sql_mode = '';")
 	defer server.Exec("SET GLOBAL sql_mode = DEFAULT;")
@@ -277,7 +280,8 @@ func cutValues(t *testing.T, server *sqltest.Server) {
 	}
 }
 
-// unlogged: a database is refused if its sessions keep what they commit from replicas.
+// unlogged: a database is refused if its sessions keep what they commit from
+// replicas.
 func unlogged(t *testing.T, server *sqltest.Server) {
 	server.Exec("GRANT BINLOG ADMIN ON *.* TO firn@'127.0.0.1'; SET GLOBAL init_connect = 'SET sql_log_bin = 0';")
 	defer server.Exec("SET GLOBAL init_connect = ''; REVOKE BINLOG ADMIN ON *.* FROM firn@'127.0.0.1';")
@@ -288,8 +292,8 @@ func unlogged(t *testing.T, server *sqltest.Server) {
 }
 
 // leftOpen: connections of a pool that others use too, and have left inside a
-// transaction or without autocommit, show what is there now, and a CAS that was applied
-// on one is committed. One that is of no use is not used for long.
+// transaction or without autocommit, show what is there now, and a CAS that was
+// applied on one is committed. One that is of no use is not used for long.
 func leftOpen(t *testing.T, server *sqltest.Server) {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName = sqltest.User, sqltest.Password, "tcp", server.Address(), sqltest.Database
@@ -388,8 +392,8 @@ func leftOpen(t *testing.T, server *sqltest.Server) {
 	}
 }
 
-// schemaOfEach: two users with a schema each, as PostgreSQL recommends, do not have a
-// table each by the same URL.
+// schemaOfEach: two users with a schema each, as PostgreSQL recommends, do not
+// have a table each by the same URL.
 func schemaOfEach(t *testing.T, server *sqltest.Server) {
 	server.Exec("\\c ids\nCREATE ROLE second LOGIN PASSWORD '" + sqltest.Password + "';\nCREATE SCHEMA firn AUTHORIZATION firn;\nCREATE SCHEMA second AUTHORIZATION second;\n")
 	defer server.Exec("\\c ids\nDROP SCHEMA firn, second CASCADE;\n")

@@ -10,13 +10,14 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Tell returns an Observer that tells the log when a Store stops answering, with the reason, and
-// when it answers again, with for how long it did not and how many calls failed meanwhile.
-// In between, single calls are for the level debug. It passes all on to next.
+// Tell returns an Observer that tells the log when a Store stops answering,
+// with the reason, and when it answers again, with for how long it did not and
+// how many calls failed meanwhile. In between, single calls are for the level
+// debug. It passes all on to next.
 //
-// A Store that comes and goes is told of once in tellEvery. Calls that their caller has given
-// up, or gave no time to speak of, say nothing about the Store. Nor does Time, which a Store
-// may not answer although it is up.
+// A Store that comes and goes is told of once in tellEvery. Calls that their
+// caller has given up, or gave no time to speak of, say nothing about the
+// Store. Nor does Time, which a Store may not answer although it is up.
 func Tell(log *slog.Logger, next grant.Observer) grant.Observer {
 	t := &teller{log: log, next: next}
 	return t.observe

@@ -40,8 +40,8 @@ func (c *cutStore) Time(context.Context) (time.Time, time.Duration, error) {
 	return time.Time{}, 0, errors.New("malformed HTTP response")
 }
 
-// TestTell: the log has a line when the store stops answering and one when it answers
-// again, however many calls fail.
+// TestTell: the log has a line when the store stops answering and one when it
+// answers again, however many calls fail.
 func TestTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

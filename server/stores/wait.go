@@ -16,8 +16,9 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// isNetwork reports whether err is one of a network that may work later, and not one of
-// settings: a name that is not known yet, a refused connection, a timeout.
+// isNetwork reports whether err is one of a network that may work later, and
+// not one of settings: a name that is not known yet, a refused connection, a
+// timeout.
 func isNetwork(err error) bool {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -35,13 +36,14 @@ func isNetwork(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn)
 }
 
-// OpenOrWait opens a store as open does. If that says that the store is unreachable, it
-// returns a Store nevertheless, and tries again until Close. Until open has succeeded, calls
-// of that Store fail at once with the last reason, and match grant.ErrNotSent; the log is
-// told at the beginning, at the end and once a minute.
+// OpenOrWait opens a store as open does. If that says that the store is
+// unreachable, it returns a Store nevertheless, and tries again until Close.
+// Until open has succeeded, calls of that Store fail at once with the last
+// reason, and match grant.ErrNotSent; the log is told at the beginning, at the
+// end and once a minute.
 //
-// If open fails otherwise in the meantime, such as by a refused password, failed is called
-// once and the Store stays unreachable.
+// If open fails otherwise in the meantime, such as by a refused password,
+// failed is called once and the Store stays unreachable.
 func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, error), log *slog.Logger, failed func(error)) (grant.Store, error) {
 	s, err := open(ctx)
 	var e *Error
@@ -57,8 +59,8 @@ func OpenOrWait(ctx context.Context, open func(context.Context) (grant.Store, er
 
 // A waiting is a Store that is opened in the background.
 //
-// It has all optional interfaces. The stores that can be waited for have them too, but for
-// Watcher, whose channel may be closed at once.
+// It has all optional interfaces. The stores that can be waited for have them
+// too, but for Watcher, whose channel may be closed at once.
 type waiting struct {
 	open   func(context.Context) (grant.Store, error)
 	log    *slog.Logger
@@ -71,7 +73,8 @@ type waiting struct {
 	err   error // why there is none yet
 }
 
-// The first pause between two attempts, the longest, and how often the log hears of them.
+// The first pause between two attempts, the longest, and how often the log
+// hears of them.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 5 * time.Second

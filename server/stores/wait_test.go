@@ -36,8 +36,8 @@ func (s *fullStore) Close() error {
 
 var errDown = &Error{Err: errors.New("the store is down"), Hint: "start it", Unreachable: true}
 
-// TestOpenOrWait: until the store is reachable, calls fail at once and are known not to
-// have been sent; then they are the store's.
+// TestOpenOrWait: until the store is reachable, calls fail at once and are
+// known not to have been sent; then they are the store's.
 func TestOpenOrWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &fullStore{Store: new(memstore.Store)}
@@ -151,8 +151,8 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestUnreachable: of real errors, those of a store that is down are waited for, and
-// those of settings are not.
+// TestUnreachable: of real errors, those of a store that is down are waited
+// for, and those of settings are not.
 func TestUnreachable(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

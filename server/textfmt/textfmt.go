@@ -1,6 +1,6 @@
-// Package textfmt writes times and sequencers as all of Firn shows them: in answers of
-// HTTP, in what the command prints, and on pages. It reads times as the command takes them.
-// Texts of IDs are those of package firn.
+// Package textfmt writes times and sequencers as all of Firn shows them: in
+// answers of HTTP, in what the command prints, and on pages. It reads times as
+// the command takes them. Texts of IDs are those of package firn.
 package textfmt
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// SequencerJSON is a sequencer on the wire. Durations are as Go writes them, times as
-// Stamp does.
+// SequencerJSON is a sequencer on the wire. Durations are as Go writes them,
+// times as Stamp does.
 type SequencerJSON struct {
 	Name        string `json:"name"`
 	State       string `json:"state"`
@@ -39,5 +39,6 @@ func InJSON(i grant.Info) SequencerJSON {
 	return j
 }
 
-// Stamp is a time in RFC 3339 and UTC, to the millisecond, which is what records have.
+// Stamp is a time in RFC 3339 and UTC, to the millisecond, which is what
+// records have.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

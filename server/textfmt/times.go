@@ -51,8 +51,8 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, errors.New("it is not a time: it should be like 2026-11-20T10:00:00Z, 2026-11-20, 1795168800000 (Unix milliseconds), now or -1h")
 }
 
-// otherUnix are units of Unix time by the digits that the time has in them from 2001 to
-// 2096.
+// otherUnix are units of Unix time by the digits that the time has in them from
+// 2001 to 2096.
 var otherUnix = map[int]string{10: "seconds", 16: "microseconds", 19: "nanoseconds"}
 
 // parseSpan reads a duration with a sign, as time.ParseDuration does, and also

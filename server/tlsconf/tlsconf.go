@@ -1,4 +1,5 @@
-// Package tlsconf makes the server's TLS from files that may change while it runs.
+// Package tlsconf makes the server's TLS from files that may change while it
+// runs.
 package tlsconf
 
 import (
@@ -20,21 +21,22 @@ type Files struct {
 	Cert string // of the server, with those between it and the authority
 	Key  string
 
-	// ClientCA has the authorities of clients' certificates. Empty means that clients
-	// need none, and that those which bring one are not looked at.
+	// ClientCA has the authorities of clients' certificates. Empty means that
+	// clients need none, and that those which bring one are not looked at.
 	ClientCA string
 
 	// Require refuses clients without a certificate. It needs ClientCA.
 	Require bool
 
-	// MemberCA has the authorities of other servers of the store. Empty means those of
-	// ClientCA, and none without it: an authority that the system trusts vouches for any
-	// server of the world.
+	// MemberCA has the authorities of other servers of the store. Empty means
+	// those of ClientCA, and none without it: an authority that the system trusts
+	// vouches for any server of the world.
 	MemberCA string
 }
 
-// A Loader is a TLS configuration whose files are read again when they have changed. It
-// must be made by Load, and is safe for use by many goroutines at once.
+// A Loader is a TLS configuration whose files are read again when they have
+// changed. It must be made by Load, and is safe for use by many goroutines at
+// once.
 type Loader struct {
 	files Files
 	warn  func(string)
@@ -58,8 +60,8 @@ type stamp struct {
 	mtime time.Time
 }
 
-// Load reads the files. warn is told in sentences what is dangerous and can be used, then
-// and at each change; it may be nil.
+// Load reads the files. warn is told in sentences what is dangerous and can be
+// used, then and at each change; it may be nil.
 func Load(f Files, warn func(string)) (*Loader, error) {
 	switch {
 	case f.Cert == "" || f.Key == "":
@@ -78,13 +80,15 @@ func Load(f Files, warn func(string)) (*Loader, error) {
 	return l, nil
 }
 
-// Client is the configuration for connections to other servers of the store, which have
-// certificates of the authorities in MemberCA or ClientCA. Each connection takes the
-// authorities, and shows the certificate, that were read last.
+// Client is the configuration for connections to other servers of the store,
+// which have certificates of the authorities in MemberCA or ClientCA. Each
+// connection takes the authorities, and shows the certificate, that were read
+// last.
 func (l *Loader) Client() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// VerifyConnection does what is skipped here, with the authorities of the moment.
+		// VerifyConnection does what is skipped here, with the authorities of the
+		// moment.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(c tls.ConnectionState) error {
 			o := x509.VerifyOptions{Roots: l.now.Load().members, DNSName: c.ServerName, Intermediates: x509.NewCertPool()}
@@ -103,8 +107,8 @@ func (l *Loader) Client() *tls.Config {
 	}
 }
 
-// Trusts reports whether an authority signs certificates of clients, as the files were read
-// last.
+// Trusts reports whether an authority signs certificates of clients, as the
+// files were read last.
 func (l *Loader) Trusts(authority *x509.Certificate) bool {
 	_, ok := l.now.Load().clients[string(authority.Raw)]
 	return ok
@@ -116,7 +120,8 @@ func (l *Loader) Requires() bool { return l.files.Require }
 // KnowsMembers reports whether there are authorities of other servers.
 func (l *Loader) KnowsMembers() bool { return l.files.MemberCA != "" || l.files.ClientCA != "" }
 
-// judge warns of what is dangerous and can be used. Windows has no modes of files.
+// judge warns of what is dangerous and can be used. Windows has no modes of
+// files.
 func (l *Loader) judge(leaf *x509.Certificate) {
 	if l.warn == nil {
 		return
@@ -134,9 +139,10 @@ func (l *Loader) judge(leaf *x509.Certificate) {
 	}
 }
 
-// Reload reads the files again if one has changed, and reports whether one has. New
-// connections have what is new; of those that are there, see Trusts. After an error all
-// is as it was; changed is then true once for each change, and once where a file is gone.
+// Reload reads the files again if one has changed, and reports whether one has.
+// New connections have what is new; of those that are there, see Trusts. After
+// an error all is as it was; changed is then true once for each change, and
+// once where a file is gone.
 func (l *Loader) Reload() (changed bool, err error) {
 	leaf, changed, err := l.reload()
 	if leaf != nil {
@@ -225,8 +231,9 @@ func poolOf(all []*x509.Certificate) *x509.CertPool {
 	return pool
 }
 
-// authorities reads a file of certificates in PEM. Unlike AppendCertsFromPEM it does not
-// pass over one that is broken: its clients would be refused, and no one would learn why.
+// authorities reads a file of certificates in PEM. Unlike AppendCertsFromPEM it
+// does not pass over one that is broken: its clients would be refused, and no
+// one would learn why.
 func authorities(path string) (all []*x509.Certificate, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -252,10 +259,10 @@ func authorities(path string) (all []*x509.Certificate, err error) {
 	return all, nil
 }
 
-// Config is the configuration for a listener. With each connection it takes what was
-// read last. HTTP/1.1 is negotiated wherever the client offers it, and HTTP/2, which is
-// gRPC here, where it offers that alone; a client that offers nothing gets none, as
-// those of RESP.
+// Config is the configuration for a listener. With each connection it takes
+// what was read last. HTTP/1.1 is negotiated wherever the client offers it, and
+// HTTP/2, which is gRPC here, where it offers that alone; a client that offers
+// nothing gets none, as those of RESP.
 //
 // A session that is resumed is checked against the authorities of now; see
 // TestResumeAfterReload.

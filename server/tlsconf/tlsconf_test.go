@@ -21,7 +21,8 @@ func write(t *testing.T, path string, content []byte) string {
 	return path
 }
 
-// connect makes a handshake with a loader, and returns how it ended at both ends.
+// connect makes a handshake with a loader, and returns how it ended at both
+// ends.
 func connect(t *testing.T, l *Loader, c *tls.Config) (tls.ConnectionState, tls.ConnectionState, error) {
 	t.Helper()
 	return connectTo(t, l.Config(), c)
@@ -29,7 +30,8 @@ func connect(t *testing.T, l *Loader, c *tls.Config) (tls.ConnectionState, tls.C
 
 func connectTo(t *testing.T, serverConfig, c *tls.Config) (tls.ConnectionState, tls.ConnectionState, error) {
 	t.Helper()
-	// Not net.Pipe, which has no buffer: where a session is resumed, both ends write at once.
+	// Not net.Pipe, which has no buffer: where a session is resumed, both ends
+	// write at once.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -169,8 +171,8 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestResumeAfterReload: who had a certificate of an authority that was taken out does
-// not come in with the session that it has from before.
+// TestResumeAfterReload: who had a certificate of an authority that was taken
+// out does not come in with the session that it has from before.
 func TestResumeAfterReload(t *testing.T) {
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		dir := t.TempDir()
@@ -238,8 +240,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestWarnings: what has expired, or is not valid yet, is used and said, also where it
-// comes later.
+// TestWarnings: what has expired, or is not valid yet, is used and said, also
+// where it comes later.
 func TestWarnings(t *testing.T) {
 	dir := t.TempDir()
 	ca := nettest.NewAuthority(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn/server/tracing/tracingtest"
 )
 
-// BenchmarkHTTP and BenchmarkRESP are what traces cost: off, on and not sampled, on and
-// sampled.
+// BenchmarkHTTP and BenchmarkRESP are what traces cost: off, on and not
+// sampled, on and sampled.
 func BenchmarkHTTP(b *testing.B) {
 	backend, err := service.NewStatic(service.StaticConfig{Layout: firn.MustParseLayout("bits=time:40.node:2.seq:20,epoch=2026-01-01T00:00:00Z")})
 	if err != nil {

@@ -30,8 +30,8 @@ const (
 	keyCASResult = attribute.Key("firn.cas.result")
 )
 
-// HTTP is for httpapi.Config.Trace, of a server whose connections are secure, with TLS, or
-// are not.
+// HTTP is for httpapi.Config.Trace, of a server whose connections are secure,
+// with TLS, or are not.
 func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (context.Context, func(status int)) {
 	if t == nil {
 		return nil
@@ -61,7 +61,8 @@ func (t *Tracer) HTTP(secure bool) func(r *http.Request, pattern string) (contex
 	}
 }
 
-// Commands are commands of RESP that arrived together, and were answered together.
+// Commands are commands of RESP that arrived together, and were answered
+// together.
 type Commands struct {
 	First    string // the name of the first
 	Commands int
@@ -93,8 +94,8 @@ func (t *Tracer) RESP() func(context.Context) (context.Context, func(Commands)) 
 	}
 }
 
-// GRPCServer are options of a server: a span for each call but those about health and
-// reflection.
+// GRPCServer are options of a server: a span for each call but those about
+// health and reflection.
 func (t *Tracer) GRPCServer() []grpc.ServerOption {
 	if t == nil {
 		return nil
@@ -114,8 +115,8 @@ func (t *Tracer) GRPCServer() []grpc.ServerOption {
 	}
 }
 
-// GRPCClient are options of connections to other servers: a span for each call, which it
-// tells the other server of.
+// GRPCClient are options of connections to other servers: a span for each call,
+// which it tells the other server of.
 func (t *Tracer) GRPCClient() []grpc.DialOption {
 	if t == nil {
 		return nil
@@ -134,8 +135,8 @@ func nameSpan(ctx context.Context) {
 	}
 }
 
-// Store returns a Store with a span for each call of s. Those of a Keeper, which renews
-// windows on its own, begin traces of their own.
+// Store returns a Store with a span for each call of s. Those of a Keeper,
+// which renews windows on its own, begin traces of their own.
 func (t *Tracer) Store(s grant.Store) grant.Store {
 	if t == nil {
 		return s
@@ -170,8 +171,8 @@ func casResult(applied bool, err error) string {
 	return "refused"
 }
 
-// NewHandler returns a Handler that adds trace_id and span_id, where the context of a log
-// line is of a span that is sent.
+// NewHandler returns a Handler that adds trace_id and span_id, where the
+// context of a log line is of a span that is sent.
 func NewHandler(h slog.Handler) slog.Handler { return handler{h} }
 
 type handler struct{ slog.Handler }

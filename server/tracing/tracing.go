@@ -26,31 +26,33 @@ const (
 	HTTP = "http" // with protobuf
 )
 
-// DefaultRatio is the part of requests that is traced where nothing else is said: a server
-// makes many IDs, and one request is like another.
+// DefaultRatio is the part of requests that is traced where nothing else is
+// said: a server makes many IDs, and one request is like another.
 const DefaultRatio = 0.01
 
-// Config says where traces go. What it leaves out, the standard variables of OpenTelemetry
-// say (OTEL_EXPORTER_OTLP_…, OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME,
-// OTEL_RESOURCE_ATTRIBUTES), and then the defaults.
+// Config says where traces go. What it leaves out, the standard variables of
+// OpenTelemetry say (OTEL_EXPORTER_OTLP_…, OTEL_TRACES_SAMPLER,
+// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES), and then the defaults.
 type Config struct {
-	// Endpoint is the collector: a URL, whose scheme https means TLS and http none, or
-	// HOST:PORT. "" means what OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
+	// Endpoint is the collector: a URL, whose scheme https means TLS and http
+	// none, or HOST:PORT. "" means what OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
 	// OTEL_EXPORTER_OTLP_ENDPOINT says; where neither does, nothing is traced.
 	Endpoint string
 
-	// Protocol is GRPC or HTTP; "" means what OTEL_EXPORTER_OTLP_TRACES_PROTOCOL or
-	// OTEL_EXPORTER_OTLP_PROTOCOL says, or else GRPC.
+	// Protocol is GRPC or HTTP; "" means what OTEL_EXPORTER_OTLP_TRACES_PROTOCOL
+	// or OTEL_EXPORTER_OTLP_PROTOCOL says, or else GRPC.
 	Protocol string
 
 	// Insecure lets an Endpoint without a scheme be reached without TLS.
 	Insecure bool
 
-	// Ratio is the part, 0 to 1, of requests that is traced of those whose client does not
-	// say whether they are; nil means what OTEL_TRACES_SAMPLER says, or else DefaultRatio.
+	// Ratio is the part, 0 to 1, of requests that is traced of those whose client
+	// does not say whether they are; nil means what OTEL_TRACES_SAMPLER says, or
+	// else DefaultRatio.
 	Ratio *float64
 
-	// Service is the name of the service; "" means what OTEL_SERVICE_NAME says, or "firn".
+	// Service is the name of the service; "" means what OTEL_SERVICE_NAME says, or
+	// "firn".
 	Service string
 
 	// Version is Firn's.
@@ -59,12 +61,13 @@ type Config struct {
 	// Instance tells this server from others of its kind; "" leaves it out.
 	Instance string
 
-	// Getenv is where variables are looked for that this package reads. Others are read by
-	// OpenTelemetry from the process's environment. nil means that there are none.
+	// Getenv is where variables are looked for that this package reads. Others are
+	// read by OpenTelemetry from the process's environment. nil means that there
+	// are none.
 	Getenv func(string) string
 
-	// Log is told when the collector does not take traces, once until it does; nil means
-	// nobody is.
+	// Log is told when the collector does not take traces, once until it does; nil
+	// means nobody is.
 	Log *slog.Logger
 }
 
@@ -157,16 +160,17 @@ func (c *Config) url() (string, error) {
 	return u.String(), nil
 }
 
-// A Tracer makes spans and sends them. It is made by Start; a nil one traces nothing. It is
-// safe for use by many goroutines at once, and ends with Shutdown.
+// A Tracer makes spans and sends them. It is made by Start; a nil one traces
+// nothing. It is safe for use by many goroutines at once, and ends with
+// Shutdown.
 type Tracer struct {
 	provider  *trace.TracerProvider
 	tracer    api.Tracer
 	propagate propagation.TextMapPropagator
 }
 
-// Start makes a Tracer, or returns nil where nothing is to be traced. It does not wait for
-// the collector.
+// Start makes a Tracer, or returns nil where nothing is to be traced. It does
+// not wait for the collector.
 func Start(ctx context.Context, c Config) (*Tracer, error) {
 	if on, err := c.on(); !on || err != nil {
 		return nil, err
@@ -246,8 +250,8 @@ func (c *Config) resource(ctx context.Context) (*resource.Resource, error) {
 	return resource.New(ctx, options...)
 }
 
-// Shutdown sends what was not sent yet, until ctx is done, and ends the Tracer. What could
-// not be sent is lost, which is the error.
+// Shutdown sends what was not sent yet, until ctx is done, and ends the Tracer.
+// What could not be sent is lost, which is the error.
 func (t *Tracer) Shutdown(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -255,8 +259,8 @@ func (t *Tracer) Shutdown(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// A reporting is an exporter that tells the log what has failed, in place of the one
-// handler of errors that a process has.
+// A reporting is an exporter that tells the log what has failed, in place of
+// the one handler of errors that a process has.
 type reporting struct {
 	trace.SpanExporter
 	log    *slog.Logger

@@ -94,7 +94,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestProtocols: spans come to a collector over both protocols, with what the server is.
+// TestProtocols: spans come to a collector over both protocols, with what the
+// server is.
 func TestProtocols(t *testing.T) {
 	for _, protocol := range []string{GRPC, HTTP} {
 		for _, given := range []bool{true, false} {
@@ -136,8 +137,8 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// TestHTTP: a request is a child of its client's span, and the client says whether it is
-// traced; without one, the ratio does.
+// TestHTTP: a request is a child of its client's span, and the client says
+// whether it is traced; without one, the ratio does.
 func TestHTTP(t *testing.T) {
 	const parent = "00-0123456789abcdef0123456789abcdef-fedcba9876543210-"
 	zero := 0.0
@@ -247,8 +248,8 @@ func (failingStore) CAS(context.Context, string, []byte, []byte) (bool, error) {
 	return false, errors.New("lost")
 }
 
-// TestCollectorRefuses: that is said once, and that it takes spans again too. Nothing else
-// is disturbed, and Shutdown ends.
+// TestCollectorRefuses: that is said once, and that it takes spans again too.
+// Nothing else is disturbed, and Shutdown ends.
 func TestCollectorRefuses(t *testing.T) {
 	var out bytes.Buffer
 	c := tracingtest.New(t)

@@ -177,7 +177,8 @@ var buildFirn = sync.OnceValues(func() (string, error) {
 	return firn, err
 })
 
-// checkConfig has firn itself read a configuration. Files of secrets are not here.
+// checkConfig has firn itself read a configuration. Files of secrets are not
+// here.
 func checkConfig(t *testing.T, text string) {
 	t.Helper()
 	firn, err := buildFirn()

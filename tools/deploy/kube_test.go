@@ -26,8 +26,9 @@ var plurals = map[string]string{
 	"Role": "roles", "RoleBinding": "rolebindings", "PodDisruptionBudget": "poddisruptionbudgets",
 }
 
-// TestServerSide has a real API server check what the chart and the manifests make, by
-// server-side apply without a change: unknown fields and wrong values are errors.
+// TestServerSide has a real API server check what the chart and the manifests
+// make, by server-side apply without a change: unknown fields and wrong values
+// are errors.
 func TestServerSide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts an API server")

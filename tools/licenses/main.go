@@ -1,6 +1,7 @@
-// Command licenses collects the licenses of all that ships in a program into a file: of the
-// modules that its packages come from, on each system that it is built for, of Go itself,
-// and of files that are embedded beside a license of their own.
+// Command licenses collects the licenses of all that ships in a program into a
+// file: of the modules that its packages come from, on each system that it is
+// built for, of Go itself, and of files that are embedded beside a license of
+// their own.
 //
 //	go run ./licenses -module ../server -package ./cmd/firn -out ../server/cmd/firn/licenses.txt
 package main
@@ -20,7 +21,8 @@ import (
 // systems are those that the program is built for.
 var systems = [...]string{"linux", "darwin", "windows"}
 
-// isLicense reports whether a file of a module's directory says under what license it is.
+// isLicense reports whether a file of a module's directory says under what
+// license it is.
 func isLicense(name string) bool {
 	name = strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".txt"))
 	switch name {
@@ -95,8 +97,8 @@ func collect(module, pkg string) ([]byte, error) {
 	return []byte("The licenses of what firn is made of. Each follows the names of what it is of.\n" + line + "\n" + strings.Join(all, line+"\n")), nil
 }
 
-// modules are the directories of the modules that a program is made of, by path and version,
-// and that of Go.
+// modules are the directories of the modules that a program is made of, by path
+// and version, and that of Go.
 func modules(dir, pkg string) (map[string]string, error) {
 	all := make(map[string]string)
 	for _, system := range systems {
@@ -121,7 +123,8 @@ func modules(dir, pkg string) (map[string]string, error) {
 	return all, nil
 }
 
-// embedded notes files that are not modules: the console has some of other projects.
+// embedded notes files that are not modules: the console has some of other
+// projects.
 func embedded(module string, note func(name, file string) error) error {
 	root := filepath.Join(module, "console", "static")
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -128,9 +128,9 @@ func (in *instrumenter) run() {
 	}
 }
 
-// isText reports whether a function is the method that makes a text for people of
-// an error or of a value: what it says is not what a mutant is for. That an error
-// is returned, and what it has in its fields, is.
+// isText reports whether a function is the method that makes a text for people
+// of an error or of a value: what it says is not what a mutant is for. That an
+// error is returned, and what it has in its fields, is.
 func isText(f *ast.FuncDecl) bool {
 	return f.Recv != nil && (f.Name.Name == "Error" || f.Name.Name == "String")
 }

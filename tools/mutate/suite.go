@@ -170,8 +170,8 @@ func (s *suite) batches(m mutant, brief bool) []*batch {
 }
 
 // test runs the tests that reach a mutant until one fails. The result is empty
-// if the context ends before. A mutant that is explained meets brief tests only:
-// the slow ones are for those of which nothing is known.
+// if the context ends before. A mutant that is explained meets brief tests
+// only: the slow ones are for those of which nothing is known.
 func (s *suite) test(ctx context.Context, m mutant, explained bool) outcome {
 	out := outcome{Mutant: m.Key, Line: m.Line, Result: "unreached"}
 	if len(s.reached[m.ID]) > 0 {

@@ -27,8 +27,8 @@ func (r *release) name(t target) string {
 	return "firn_" + r.number() + "_" + t.os + "_" + t.arch
 }
 
-// makeArchives packs the binary of each target with the manual pages and completions:
-// a .zip for Windows and a .tar.gz for the rest.
+// makeArchives packs the binary of each target with the manual pages and
+// completions: a .zip for Windows and a .tar.gz for the rest.
 func (r *release) makeArchives(context.Context) error {
 	common, err := r.commonEntries()
 	if err != nil {

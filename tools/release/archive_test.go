@@ -20,7 +20,8 @@ import (
 	"time"
 )
 
-// untar unpacks a .tar into a directory that is its own, and returns its headers.
+// untar unpacks a .tar into a directory that is its own, and returns its
+// headers.
 func untar(t *testing.T, from io.Reader, to string) (all []*tar.Header) {
 	t.Helper()
 	r := tar.NewReader(from)
@@ -118,7 +119,8 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestZip: the archive for Windows can be read, and its program is one that is run.
+// TestZip: the archive for Windows can be read, and its program is one that is
+// run.
 func TestZip(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC)
 	var b bytes.Buffer
@@ -145,7 +147,8 @@ func TestZip(t *testing.T) {
 	}
 }
 
-// TestSBOM: the bill of materials has the modules that are in the binary, and no other.
+// TestSBOM: the bill of materials has the modules that are in the binary, and
+// no other.
 func TestSBOM(t *testing.T) {
 	r := theRelease(t)
 	var bom struct {

@@ -12,8 +12,8 @@ import (
 // program is the package of the binary, in the module server.
 const program = "./cmd/firn"
 
-// makeBinaries builds firn for each target, from the tagged commit and the modules of
-// the release: what go install … makes, without symbols.
+// makeBinaries builds firn for each target, from the tagged commit and the
+// modules of the release: what go install … makes, without symbols.
 func (r *release) makeBinaries(ctx context.Context) error {
 	for _, t := range r.targets {
 		path, err := r.build(ctx, t)
@@ -44,10 +44,10 @@ func (r *release) build(ctx context.Context, t target) (string, error) {
 // host is the system that this runs on.
 func host() target { return target{runtime.GOOS, runtime.GOARCH} }
 
-// goEnv is the environment in which the go command sees the modules of the release,
-// and nothing of the caller's settings that would change a binary. Its module cache is
-// apart: another release of the same version must not be found in it, and this one not
-// in the caller's.
+// goEnv is the environment in which the go command sees the modules of the
+// release, and nothing of the caller's settings that would change a binary. Its
+// module cache is apart: another release of the same version must not be found
+// in it, and this one not in the caller's.
 func (r *release) goEnv(ctx context.Context) ([]string, error) {
 	out, err := command(ctx, r.src, []string{"GOWORK=off"}, "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// git runs git in a directory and returns what it prints, without the last newline.
+// git runs git in a directory and returns what it prints, without the last
+// newline.
 func git(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 	return command(ctx, dir, env, "git", args...)
 }
@@ -31,7 +32,8 @@ func command(ctx context.Context, dir string, env []string, name string, args ..
 	return strings.TrimSuffix(stdout.String(), "\n"), nil
 }
 
-// checkOut makes src: a repository of its own, that has what is released checked out.
+// checkOut makes src: a repository of its own, that has what is released
+// checked out.
 func (r *release) checkOut(ctx context.Context) (base string, err error) {
 	if !r.worktree {
 		changes, err := git(ctx, r.repo, nil, "status", "--porcelain")
@@ -76,8 +78,8 @@ func (r *release) checkOut(ctx context.Context) (base string, err error) {
 	return from, err
 }
 
-// commitTree makes a commit with the names and the time of the commit that is released,
-// so that it is the same one whenever it is made.
+// commitTree makes a commit with the names and the time of the commit that is
+// released, so that it is the same one whenever it is made.
 func (r *release) commitTree(ctx context.Context, tree, parent, message string) (string, error) {
 	who, err := git(ctx, r.repo, nil, "show", "-s", "--format=%cn%n%ce", "HEAD")
 	if err != nil {

@@ -30,8 +30,8 @@ const imageUser = 65532
 const imageName = "ghcr.io/firnid/firn"
 
 // makeImage writes an image for all Linux targets as an OCI layout in one file:
-// the binary, the certificates of public authorities, and nothing else. There is no
-// shell in it.
+// the binary, the certificates of public authorities, and nothing else. There
+// is no shell in it.
 func (r *release) makeImage(context.Context) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, t := range r.targets {
@@ -128,7 +128,8 @@ func (r *release) image(t target) (v1.Image, error) {
 // directory is an entry for a directory that everybody may read.
 func directory(name string) entry { return entry{name: name + "/", mode: 0o755} }
 
-// layer makes a layer of files. Those below /var/lib/firn belong to the image's user.
+// layer makes a layer of files. Those below /var/lib/firn belong to the image's
+// user.
 func (r *release) layer(entries ...entry) (v1.Layer, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -154,9 +155,10 @@ func (r *release) layer(entries ...entry) (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer))
 }
 
-// authorities are the certificates of the public authorities that Mozilla trusts, in
-// PEM: without them the image could reach no store with a public certificate. An
-// authority that is trusted under conditions is left out, as PEM cannot tell them.
+// authorities are the certificates of the public authorities that Mozilla
+// trusts, in PEM: without them the image could reach no store with a public
+// certificate. An authority that is trusted under conditions is left out, as
+// PEM cannot tell them.
 func authorities() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {

@@ -77,7 +77,8 @@ func imageOf(t *testing.T, index v1.ImageIndex, want target) (v1.Image, *v1.Conf
 	return nil, nil
 }
 
-// TestImageSystems: the image of each system has the binary of that system, and says so.
+// TestImageSystems: the image of each system has the binary of that system, and
+// says so.
 func TestImageSystems(t *testing.T) {
 	dir := t.TempDir()
 	r, err := newRelease(options{version: testVersion, out: dir})
@@ -140,8 +141,9 @@ func unpackImage(t *testing.T, image v1.Image) string {
 	return root
 }
 
-// TestImage runs what the image says, as the user that it names, with the image's root
-// for a root: first without arguments, then with a store, and asks for its health.
+// TestImage runs what the image says, as the user that it names, with the
+// image's root for a root: first without arguments, then with a store, and asks
+// for its health.
 func TestImage(t *testing.T) {
 	r := theRelease(t)
 	index := openImage(t, filepath.Join(r.out, "firn_0.99.0_image.tar"))

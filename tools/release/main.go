@@ -2,8 +2,8 @@
 // commit: modules, binaries, archives, packages, an image and checksums. make
 // release runs it; docs/release.md is its manual.
 //
-// It publishes nothing. What it writes depends on the commit, the version and the Go
-// release only, so that anyone can make the same files again.
+// It publishes nothing. What it writes depends on the commit, the version and
+// the Go release only, so that anyone can make the same files again.
 package main
 
 import (

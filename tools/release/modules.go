@@ -40,11 +40,11 @@ func (r *release) tags() []string {
 	return all
 }
 
-// makeModules makes a commit in which the modules require each other by version, and
-// the files that a module proxy serves of it.
+// makeModules makes a commit in which the modules require each other by
+// version, and the files that a module proxy serves of it.
 //
-// In the tree they require v0.0.0 and replace it by a directory. go install refuses
-// such a module, and go get ignores the replacement.
+// In the tree they require v0.0.0 and replace it by a directory. go install
+// refuses such a module, and go get ignores the replacement.
 func (r *release) makeModules(ctx context.Context) error {
 	parent, err := r.checkOut(ctx)
 	if err != nil {
@@ -111,8 +111,8 @@ func (r *release) readModules() error {
 	return nil
 }
 
-// rewrite makes a module require the version of the others, of which it needs the sums.
-// The others have been published.
+// rewrite makes a module require the version of the others, of which it needs
+// the sums. The others have been published.
 func (r *release) rewrite(m *goModule) error {
 	var sums []string
 	for _, other := range r.modules {
@@ -173,7 +173,8 @@ func addSums(old []byte, lines []string) ([]byte, error) {
 	return text, nil
 }
 
-// publish writes what a module proxy serves of a module, as GOPROXY=file://… reads it.
+// publish writes what a module proxy serves of a module, as GOPROXY=file://…
+// reads it.
 func (r *release) publish(m *goModule, tree string) error {
 	version := module.Version{Path: m.path(), Version: r.version}
 	escaped, err := module.EscapePath(m.path())

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// user is the environment of somebody who has a clean module cache and the modules of
-// the release, and of others what the proxy has.
+// user is the environment of somebody who has a clean module cache and the
+// modules of the release, and of others what the proxy has.
 func user(t *testing.T, r *release) []string {
 	t.Helper()
 	env, err := r.goEnv(context.Background())
@@ -39,8 +39,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestGet: each module that programs import can be had alone, from an empty folder, and
-// brings only what it needs.
+// TestGet: each module that programs import can be had alone, from an empty
+// folder, and brings only what it needs.
 func TestGet(t *testing.T) {
 	r := theRelease(t)
 	tried := 0
@@ -75,8 +75,8 @@ func TestGet(t *testing.T) {
 	t.Logf("report: go install and go get of %d modules from empty folders", tried+1)
 }
 
-// TestTaggedTree: what is tagged has no replacement, is tidy, and builds with the
-// modules that are published.
+// TestTaggedTree: what is tagged has no replacement, is tidy, and builds with
+// the modules that are published.
 func TestTaggedTree(t *testing.T) {
 	r := theRelease(t)
 	want := []string{testVersion}

@@ -18,8 +18,8 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// makePackages makes a .deb and a .rpm for each Linux target. deploy/package has what
-// is in them besides the binary.
+// makePackages makes a .deb and a .rpm for each Linux target. deploy/package
+// has what is in them besides the binary.
 func (r *release) makePackages(context.Context) error {
 	for _, t := range r.targets {
 		if t.os != "linux" {
@@ -77,8 +77,8 @@ func (r *release) makePackage(t target, format string) error {
 	return r.writeFile(packager.ConventionalFileName(info), func(w io.Writer) error { return packager.Package(info, w) })
 }
 
-// contents are the files of a package. /var/lib/firn is not among them: a package
-// manager would remove it.
+// contents are the files of a package. /var/lib/firn is not among them: a
+// package manager would remove it.
 func (r *release) contents(t target, format string) (files.Contents, error) {
 	var all files.Contents
 	add := func(kind, source, to string, mode os.FileMode) {
@@ -140,5 +140,6 @@ func (r *release) contents(t target, format string) (files.Contents, error) {
 	return all, nil
 }
 
-// zshDirectory is where zsh of a distribution looks for completions of packages.
+// zshDirectory is where zsh of a distribution looks for completions of
+// packages.
 var zshDirectory = map[string]string{"deb": "vendor-completions", "rpm": "site-functions"}

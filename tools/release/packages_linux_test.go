@@ -63,8 +63,8 @@ func newDpkg(t *testing.T) *dpkg {
 	return d
 }
 
-// run runs dpkg. Scripts of packages get the root in DPKG_ROOT, as they do when an
-// image of a system is made without its own programs.
+// run runs dpkg. Scripts of packages get the root in DPKG_ROOT, as they do when
+// an image of a system is made without its own programs.
 func (d *dpkg) run(args ...string) string {
 	d.t.Helper()
 	args = append([]string{"--root=" + d.root, "--force-script-chrootless", "--force-not-root", "--log=/dev/null", "--no-triggers"}, args...)
@@ -96,8 +96,8 @@ func (d *dpkg) ids() (uid, gid uint32) {
 	return 0, 0
 }
 
-// serve runs the ExecStart of the unit as its user, with the root for a root, until the
-// server has given an ID.
+// serve runs the ExecStart of the unit as its user, with the root for a root,
+// until the server has given an ID.
 func (d *dpkg) serve(address string) (id string) {
 	d.t.Helper()
 	unit := string(read(d.t, d.path("usr/lib/systemd/system/firn.service")))
@@ -161,8 +161,8 @@ func (d *dpkg) marks() (all []string) {
 	return all
 }
 
-// TestDeb installs the .deb, runs its service, removes and purges it, and installs it
-// again: the store must have stayed, or IDs would repeat.
+// TestDeb installs the .deb, runs its service, removes and purges it, and
+// installs it again: the store must have stayed, or IDs would repeat.
 func TestDeb(t *testing.T) {
 	need(t, "dpkg", "dpkg")
 	r := theRelease(t)
@@ -250,8 +250,8 @@ func TestUnit(t *testing.T) {
 	t.Logf("report: the unit was verified; %s", strings.TrimSpace(lines[len(lines)-1]))
 }
 
-// TestRPM installs and removes the .rpm with rpm. Its scripts run outside of the root,
-// where they find their programs.
+// TestRPM installs and removes the .rpm with rpm. Its scripts run outside of
+// the root, where they find their programs.
 func TestRPM(t *testing.T) {
 	need(t, "rpm", "rpm")
 	r := theRelease(t)

@@ -119,8 +119,8 @@ func (r *release) make(ctx context.Context) error {
 	return removeAll(r.work)
 }
 
-// removeAll is os.RemoveAll for trees with directories that nobody may write, such as
-// a module cache.
+// removeAll is os.RemoveAll for trees with directories that nobody may write,
+// such as a module cache.
 func removeAll(dir string) error {
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {

@@ -55,8 +55,8 @@ var released = sync.OnceValues(func() (*release, error) {
 	return makeTestRelease(context.Background(), repo, filepath.Join(testDir, "release"))
 })
 
-// makeTestRelease makes a release of the files of the repository for the system that
-// the test runs on: for six it would take minutes.
+// makeTestRelease makes a release of the files of the repository for the system
+// that the test runs on: for six it would take minutes.
 func makeTestRelease(ctx context.Context, repo, out string) (*release, error) {
 	r, err := newRelease(options{
 		version: testVersion, repo: repo, out: out, worktree: true, targets: []target{host()},
@@ -99,8 +99,8 @@ func mustRun(t *testing.T, dir string, env []string, name string, args ...string
 	return out
 }
 
-// TestReproducible makes the release again, elsewhere and from a clone, and wants the
-// same files.
+// TestReproducible makes the release again, elsewhere and from a clone, and
+// wants the same files.
 func TestReproducible(t *testing.T) {
 	r := theRelease(t)
 	clone := filepath.Join(t.TempDir(), "a clone of another name")
@@ -166,7 +166,8 @@ func TestChecksums(t *testing.T) {
 	}
 }
 
-// TestVersions: what Go would not find, or find as something else, is refused at once.
+// TestVersions: what Go would not find, or find as something else, is refused
+// at once.
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]string{
 		"":           "no version",

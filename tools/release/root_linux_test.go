@@ -24,7 +24,8 @@ func inRoot(ctx context.Context, t *testing.T, root string, config *v1.ConfigFil
 	return chrooted(ctx, t, root, uint32(uid), uint32(gid), command, env...)
 }
 
-// chrooted is a command that runs in a directory as if it were the system's root.
+// chrooted is a command that runs in a directory as if it were the system's
+// root.
 func chrooted(ctx context.Context, t *testing.T, root string, uid, gid uint32, command []string, env ...string) *exec.Cmd {
 	t.Helper()
 	if os.Geteuid() != 0 {

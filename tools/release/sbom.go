@@ -12,8 +12,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// makeSBOMs writes a bill of materials for each binary, in CycloneDX: the modules
-// that the linker put into it, as the binary itself says.
+// makeSBOMs writes a bill of materials for each binary, in CycloneDX: the
+// modules that the linker put into it, as the binary itself says.
 func (r *release) makeSBOMs(context.Context) error {
 	for _, t := range r.targets {
 		info, err := buildinfo.ReadFile(r.binaries[t])

@@ -72,8 +72,8 @@ func (f *fleet) stop(i int) {
 	}
 }
 
-// load takes IDs of two sequencers from one address until ctx is done. A server that is
-// being replaced does not answer.
+// load takes IDs of two sequencers from one address until ctx is done. A server
+// that is being replaced does not answer.
 func (f *fleet) load(ctx context.Context, i int) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	for n := 0; ctx.Err() == nil; n++ {
@@ -128,7 +128,8 @@ func (f *fleet) more(names ...string) {
 	}
 }
 
-// buildPrevious builds the server of the newest commit before this one that builds.
+// buildPrevious builds the server of the newest commit before this one that
+// builds.
 func buildPrevious(t *testing.T, r *release, dir string) (firn string) {
 	t.Helper()
 	commits := strings.Fields(mustRun(t, r.repo, nil, "git", "rev-list", "--first-parent", "--max-count=6", "HEAD"))
@@ -149,8 +150,9 @@ func buildPrevious(t *testing.T, r *release, dir string) (firn string) {
 	return ""
 }
 
-// TestUpgrade replaces the servers of the previous commit by those of this one, and back,
-// while clients take IDs: none is made twice, and all servers end well.
+// TestUpgrade replaces the servers of the previous commit by those of this one,
+// and back, while clients take IDs: none is made twice, and all servers end
+// well.
 func TestUpgrade(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows cannot send a program an interrupt")

@@ -37,8 +37,8 @@ func startServing(t *testing.T, args ...string) string {
 	return url
 }
 
-// TestBench: over each protocol IDs come and none twice; of two servers with the same
-// static node, some come twice, and that is said.
+// TestBench: over each protocol IDs come and none twice; of two servers with
+// the same static node, some come twice, and that is said.
 func TestBench(t *testing.T) {
 	url := startServing(t, "--node", "1", "--max-ahead", "1s")
 	bench := func(args ...string) (code int, result struct{ IDs, Requests, Duplicates uint64 }) {
@@ -74,8 +74,8 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// TestBenchHint: where a server lets nobody in without a token, the hint is about the token,
-// over each protocol.
+// TestBenchHint: where a server lets nobody in without a token, the hint is
+// about the token, over each protocol.
 func TestBenchHint(t *testing.T) {
 	token, hash := auth.NewToken()
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")

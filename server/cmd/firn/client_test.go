@@ -13,8 +13,8 @@ import (
 	"github.com/firnid/firn/client"
 )
 
-// TestClient: the Go client and a real server understand each other, for IDs of both
-// sizes, with runs and without; and an error keeps its kind.
+// TestClient: the Go client and a real server understand each other, for IDs of
+// both sizes, with runs and without; and an error keeps its kind.
 func TestClient(t *testing.T) {
 	for _, layout := range []string{"default", "boundary", "uuidv7", "lable"} {
 		t.Run(layout, func(t *testing.T) {

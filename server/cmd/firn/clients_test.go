@@ -73,8 +73,8 @@ func (b *ledgerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fixedPort is an address that a server can have again after it was killed. It is none of
-// those that the system gives to connections.
+// fixedPort is an address that a server can have again after it was killed. It
+// is none of those that the system gives to connections.
 func fixedPort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -149,11 +149,11 @@ func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *a
 	}
 }
 
-// TestClientsOfKilledServers: programs with the Go client, and raw load over all three
-// protocols, draw at full rate from servers on one directory that are killed, told to stop,
-// and stopped for longer than their windows. No ID comes twice, and what became of each
-// request is known: a client has used every answer that arrived, and has counted a failure
-// for every other request.
+// TestClientsOfKilledServers: programs with the Go client, and raw load over
+// all three protocols, draw at full rate from servers on one directory that are
+// killed, told to stop, and stopped for longer than their windows. No ID comes
+// twice, and what became of each request is known: a client has used every
+// answer that arrived, and has counted a failure for every other request.
 func TestClientsOfKilledServers(t *testing.T) {
 	inFull(t)
 	notInProcess(t)
@@ -202,7 +202,8 @@ func TestClientsOfKilledServers(t *testing.T) {
 		}
 	}
 
-	// Raw load, as firn bench makes it: a connection to each server over each protocol.
+	// Raw load, as firn bench makes it: a connection to each server over each
+	// protocol.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var servedBy []*url.URL
@@ -257,8 +258,8 @@ func TestClientsOfKilledServers(t *testing.T) {
 			t.Errorf("program %d: %d IDs were asked for in answered requests, and the client says that it has %d", i, want, got)
 		}
 		out := callers[2*i].ids + callers[2*i+1].ids
-		// What is left is in store, or was on its way when the client was closed; of a
-		// Fill that has failed all are lost, and it said so.
+		// What is left is in store, or was on its way when the client was closed; of
+		// a Fill that has failed all are lost, and it said so.
 		lost := (callers[2*i].errs + callers[2*i+1].errs) * 777
 		if left := int64(stats.IDs) - out - int64(stats.Discarded); left < 0 || left > 3*5000+lost {
 			t.Errorf("program %d: of %d IDs that came %d were handed out and %d were too old: %d are left", i, stats.IDs, out, stats.Discarded, left)

@@ -10,7 +10,8 @@ import (
 	"github.com/firnid/firn/server/textfmt"
 )
 
-// An allowClock says with which clocks a node ID is acquired although others differ.
+// An allowClock says with which clocks a node ID is acquired although others
+// differ.
 type allowClock struct{ behind, ahead bool }
 
 // clockVars adds --allow-clock-behind and --allow-clock-ahead.
@@ -25,8 +26,8 @@ const clockMost = 10 * time.Second
 // anyClockHint says what to do if a command refuses the clock.
 const anyClockHint = "is the clock right (date -u)? --any-clock overrides this"
 
-// checkClock refuses the clock of this machine if it differs from the store's. A
-// store that does not tell its time agrees with every clock.
+// checkClock refuses the clock of this machine if it differs from the store's.
+// A store that does not tell its time agrees with every clock.
 func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration) error {
 	by, now := a.storeLead(ctx, s)
 	switch {
@@ -38,9 +39,9 @@ func (a *app) checkClock(ctx context.Context, s grant.Store, most time.Duration)
 	return nil
 }
 
-// storeLead is by how much this machine's clock is ahead of the store's, at least;
-// below 0 it is behind. It is 0 if the clocks may agree or the store does not tell
-// its time.
+// storeLead is by how much this machine's clock is ahead of the store's, at
+// least; below 0 it is behind. It is 0 if the clocks may agree or the store
+// does not tell its time.
 func (a *app) storeLead(ctx context.Context, s grant.Store) (by time.Duration, now time.Time) {
 	c, ok := grant.As[grant.Clock](s)
 	if !ok {

@@ -29,9 +29,9 @@ import (
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
-// TestServeClockAhead: a server whose clock is a year ahead acquires no node ID and
-// says so in every protocol. If it is allowed to, it blocks its number; a repair
-// gives that back to servers that are right, and no ID is made twice.
+// TestServeClockAhead: a server whose clock is a year ahead acquires no node ID
+// and says so in every protocol. If it is allowed to, it blocks its number; a
+// repair gives that back to servers that are right, and no ID is made twice.
 func TestServeClockAhead(t *testing.T) {
 	store := "dir:" + filepath.Join(t.TempDir(), "store") + "?volatile=true"
 	ahead := map[string]string{clockEnv: "8760h"}
@@ -140,8 +140,8 @@ func TestServeClockAhead(t *testing.T) {
 	}
 }
 
-// TestDetachBlocked: an operation that waits for windows says what to do about one
-// that a wrong clock has opened, and ends when that is done.
+// TestDetachBlocked: an operation that waits for windows says what to do about
+// one that a wrong clock has opened, and ends when that is done.
 func TestDetachBlocked(t *testing.T) {
 	inFull(t)
 	dir := filepath.Join(t.TempDir(), "store")
@@ -188,8 +188,8 @@ func TestDetachBlocked(t *testing.T) {
 	}
 }
 
-// TestNewestVersion: what the program takes for the newest version of records is
-// that of a new sequencer.
+// TestNewestVersion: what the program takes for the newest version of records
+// is that of a new sequencer.
 func TestNewestVersion(t *testing.T) {
 	info, err := grant.Create(t.Context(), new(memstore.Store), "orders", grant.NewConfig(firn.Default(), 0), time.Now())
 	if err != nil || info.Version != newestVersion {
@@ -209,7 +209,8 @@ func (s *skewedClock) Time(context.Context) (time.Time, time.Duration, error) {
 	return s.now(), s.resolution, s.err
 }
 
-// TestStoreLead: the store's time is an interval, and no clock within it is wrong.
+// TestStoreLead: the store's time is an interval, and no clock within it is
+// wrong.
 func TestStoreLead(t *testing.T) {
 	begin := time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {

@@ -22,8 +22,8 @@ import (
 // configEnv is the environment variable that --config is taken from.
 const configEnv = "FIRN_CONFIG"
 
-// configKeys are the keys of firn.yaml, with the flag of serve that each stands for. Its
-// documentation, its default and its check are the flag's.
+// configKeys are the keys of firn.yaml, with the flag of serve that each stands
+// for. Its documentation, its default and its check are the flag's.
 var configKeys = []struct{ key, flag string }{
 	{"listen", "listen"},
 	{"listen-http", "listen-http"},
@@ -84,12 +84,13 @@ func envOf(key string) string {
 	return "FIRN_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// An unknownVar is a variable that is no key, and the one that is perhaps meant, or "".
+// An unknownVar is a variable that is no key, and the one that is perhaps
+// meant, or "".
 type unknownVar struct{ name, near string }
 
-// unknownVars are variables that look like those of keys and are none. One that node names is
-// meant, and those that begin with FIRN_TEST_; and Kubernetes makes some where there is a
-// service of the name firn.
+// unknownVars are variables that look like those of keys and are none. One that
+// node names is meant, and those that begin with FIRN_TEST_; and Kubernetes
+// makes some where there is a service of the name firn.
 func unknownVars(environ []string, node string) (all []unknownVar) {
 	known := []string{configEnv}
 	for _, k := range configKeys {
@@ -168,7 +169,8 @@ func readConfig(path string) (f *config.File, all faults, err error) {
 // configHint is where to look for what is right.
 const configHint = "firn config print lists all keys; firn config check FILE tells whether a file is right"
 
-// applyConfig sets flags from the environment and a file, where they were not given.
+// applyConfig sets flags from the environment and a file, where they were not
+// given.
 func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) string) (origin, faults) {
 	from := make(origin)
 	var all faults
@@ -241,8 +243,8 @@ func (s *serving) load(a *app, flags *pflag.FlagSet) (all faults, err error) {
 	return append(all, more...), nil
 }
 
-// settle notes what was said of all that counts, and what was not; wrong are the values that
-// could not be read.
+// settle notes what was said of all that counts, and what was not; wrong are
+// the values that could not be read.
 func (s *serving) settle(flags *pflag.FlagSet, wrong faults) {
 	s.anyLayout = slices.ContainsFunc(wrong, func(f fault) bool { return f.flag == "layout" })
 	s.givenAhead = flags.Changed("max-ahead")
@@ -251,9 +253,9 @@ func (s *serving) settle(flags *pflag.FlagSet, wrong faults) {
 	}
 }
 
-// reload reads the file again, and takes what can be changed while the server runs: the
-// templates, and log.level where no flag or variable says it. It returns which keys need a
-// restart.
+// reload reads the file again, and takes what can be changed while the server
+// runs: the templates, and log.level where no flag or variable says it. It
+// returns which keys need a restart.
 func (s *serving) reload() (changed bool, restart []string, err error) {
 	old := s.file.Load()
 	if old == nil {
@@ -291,8 +293,8 @@ func (s *serving) reload() (changed bool, restart []string, err error) {
 	return true, restart, nil
 }
 
-// overrule has what was said at the start by a flag or a variable count before a file that was
-// read again.
+// overrule has what was said at the start by a flag or a variable count before
+// a file that was read again.
 func (s *serving) overrule(to *serving) {
 	if s.said["layout"] {
 		to.layout, to.anyLayout = s.layout, s.anyLayout

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the table of keys in docs/config.md")
 
-// TestConfigDocs: docs/config.md has every key as it is, and no other, and every flag that
-// a file can say is a key.
+// TestConfigDocs: docs/config.md has every key as it is, and no other, and
+// every flag that a file can say is a key.
 func TestConfigDocs(t *testing.T) {
 	const page = "../../../docs/config.md"
 	data, err := os.ReadFile(page)
@@ -72,8 +72,8 @@ func TestConfigDocs(t *testing.T) {
 	t.Error("docs/config.md is not as the keys are: go test ./cmd/firn -run TestConfigDocs -update")
 }
 
-// TestListenAlone: with an address of one protocol alone there is none for all, unless it is
-// said, by whatever of flag, variable and file says them.
+// TestListenAlone: with an address of one protocol alone there is none for all,
+// unless it is said, by whatever of flag, variable and file says them.
 func TestListenAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	for _, tt := range []struct {
@@ -129,8 +129,8 @@ func TestListenAlone(t *testing.T) {
 	}
 }
 
-// TestSlips: a variable that is no key is named, with the key that is perhaps meant; those
-// that are meant for something else are not.
+// TestSlips: a variable that is no key is named, with the key that is perhaps
+// meant; those that are meant for something else are not.
 func TestSlips(t *testing.T) {
 	environ := []string{
 		"FIRN_LIMITS_CONECTIONS=4", "FIRN_TLS_CRT=x", "FIRN_ZZZZZZZZZZZZ=1", "FIRN_LIMITS_CONNECTION_S=", "firn_listen=x", "PATH=/bin",
@@ -159,8 +159,9 @@ func TestSlips(t *testing.T) {
 	}
 }
 
-// TestConfigFaults: config check finds what serve refuses, both say all of it at once, each
-// with its line and key, and neither names a flag that nobody has typed.
+// TestConfigFaults: config check finds what serve refuses, both say all of it
+// at once, each with its line and key, and neither names a flag that nobody has
+// typed.
 func TestConfigFaults(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	for _, tt := range []struct {
@@ -255,8 +256,8 @@ func TestConfigRight(t *testing.T) {
 	}
 }
 
-// TestReloadFaults: at SIGHUP templates are checked with what counts, and a file with one that
-// nothing can be created with does not.
+// TestReloadFaults: at SIGHUP templates are checked with what counts, and a
+// file with one that nothing can be created with does not.
 func TestReloadFaults(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	write := func(text string) {

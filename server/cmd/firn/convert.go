@@ -200,8 +200,8 @@ func (c *converter) append(n composed) {
 	c.end(n.bits())
 }
 
-// appendGroups appends bits to b, with a space between groups of that many, counted
-// from the right.
+// appendGroups appends bits to b, with a space between groups of that many,
+// counted from the right.
 func appendGroups(b, bits []byte, group int) []byte {
 	for i, bit := range bits {
 		if i > 0 && (len(bits)-i)%group == 0 {

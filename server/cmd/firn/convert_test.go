@@ -7,8 +7,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// The ID of flake-idgen's examples: 42 bits of time, 10 of node, 12 of sequence, in
-// bytes, as biguint-format prints them, and in uneven groups.
+// The ID of flake-idgen's examples: 42 bits of time, 10 of node, 12 of
+// sequence, in bytes, as biguint-format prints them, and in uneven groups.
 func TestAppendGroups(t *testing.T) {
 	bits := firn.Binary.Append(nil, 0x62f3f95a00430001)
 	for group, want := range map[int]string{

@@ -137,8 +137,8 @@ func (a *app) printFindings(found []doctor.Finding, asJSON bool) error {
 	return err
 }
 
-// directoryOf is the directory of a store, or "" if it is not one, and whether serve makes a
-// store in it where there is none.
+// directoryOf is the directory of a store, or "" if it is not one, and whether
+// serve makes a store in it where there is none.
 func (a *app) directoryOf(url string) (path string, makes bool) {
 	if url == "" {
 		url = a.getenv(storeEnv)

@@ -25,8 +25,8 @@ type endpoint struct {
 	listener net.Listener
 }
 
-// endpoints finds where to listen. It comes before listening, so that there is no moment
-// at which a wrong address is open.
+// endpoints finds where to listen. It comes before listening, so that there is
+// no moment at which a wrong address is open.
 func (s *serving) endpoints() (all []*endpoint, wrong faults) {
 	add := func(flag, text string, only ...listen.Protocol) {
 		p := &endpoint{flag: flag, text: text, only: only}
@@ -49,8 +49,8 @@ func (s *serving) endpoints() (all []*endpoint, wrong faults) {
 	return all, wrong
 }
 
-// guarded reports whether other machines may be let in: it is known who asks, and
-// nobody listens in.
+// guarded reports whether other machines may be let in: it is known who asks,
+// and nobody listens in.
 func (s *serving) guarded() bool {
 	return s.tls.Cert != "" && (s.tokens != "" || s.tls.Require)
 }
@@ -125,9 +125,9 @@ func (p *endpoint) open() error {
 	return failed(hint, "listen on %s: %w", at, cause(err))
 }
 
-// listenUnix listens on a socket in the file system, which has the mode from the beginning.
-// One that a process has left that was killed is removed; one that another process listens
-// on is not.
+// listenUnix listens on a socket in the file system, which has the mode from
+// the beginning. One that a process has left that was killed is removed; one
+// that another process listens on is not.
 func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	l, err := listenWithMode(path, mode)
 	if !errors.Is(err, syscall.EADDRINUSE) {
@@ -147,10 +147,12 @@ func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	return listenWithMode(path, mode)
 }
 
-// socketMode is that of a socket unless its address says another one: its owner's.
+// socketMode is that of a socket unless its address says another one: its
+// owner's.
 const socketMode fs.FileMode = 0o600
 
-// cutMode takes a mode off the path of a socket, which ends with ?mode=0660 then.
+// cutMode takes a mode off the path of a socket, which ends with ?mode=0660
+// then.
 func cutMode(text string) (path string, mode fs.FileMode, err error) {
 	path, octal, given := strings.Cut(text, "?mode=")
 	if !given {

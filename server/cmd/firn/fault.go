@@ -14,8 +14,8 @@ import (
 	"github.com/firnid/firn/server/config"
 )
 
-// A fault is what is wrong with the value of a flag of serve, wherever that value comes
-// from: the command line, a variable, or a line of a file.
+// A fault is what is wrong with the value of a flag of serve, wherever that
+// value comes from: the command line, a variable, or a line of a file.
 type fault struct {
 	flag  string
 	value string // as it was given; "" where that does not help
@@ -55,7 +55,8 @@ func (f *faults) file(all []*config.Fault) {
 	}
 }
 
-// An origin says where the values of keys come from that a file or a variable has.
+// An origin says where the values of keys come from that a file or a variable
+// has.
 type origin map[string]source
 
 // A source is a place where a value of a key was written.
@@ -64,8 +65,8 @@ type source struct {
 	line        int // 0 where it is no line of a file
 }
 
-// error is all faults in one, nil where there is none: those of a file in the order of its
-// lines, before them the others.
+// error is all faults in one, nil where there is none: those of a file in the
+// order of its lines, before them the others.
 func (f faults) error(from origin) error {
 	if len(f) == 0 {
 		return nil

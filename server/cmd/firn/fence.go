@@ -89,8 +89,8 @@ func unsure(ctx context.Context, s grant.Store, r grant.FenceReport) (string, er
 	return fmt.Sprintf("it was created at %s, so its configuration may be younger than the restore", textfmt.Stamp(info.Created)), err
 }
 
-// An unsureError says that a sequencer was not fenced, as its windows may have been
-// longer than is known.
+// An unsureError says that a sequencer was not fenced, as its windows may have
+// been longer than is known.
 type unsureError struct {
 	name, why string
 	known     time.Duration
@@ -100,8 +100,9 @@ func (e *unsureError) Error() string {
 	return fmt.Sprintf("sequencer %s was not fenced: %s; members may have had windows longer than %v", e.name, e.why, e.known)
 }
 
-// longestKnown is the window that a fence was computed from. Nothing in a restored
-// store shows that a sequencer was created again with a longer one since.
+// longestKnown is the window that a fence was computed from. Nothing in a
+// restored store shows that a sequencer was created again with a longer one
+// since.
 func longestKnown(r grant.FenceReport, given bool) string {
 	if given {
 		return fmt.Sprintf("%v, the longest known", r.LongestWindow)

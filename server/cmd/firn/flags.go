@@ -94,7 +94,8 @@ func layoutHint(text string) string {
 }
 
 // notEmpty refuses a value that is empty: most likely, a variable of the shell
-// is not set. As if the flag were not there would be another node's IDs, or worse.
+// is not set. As if the flag were not there would be another node's IDs, or
+// worse.
 func notEmpty(s string) (string, error) {
 	if s == "" {
 		return "", errors.New("it is empty: is a variable not set? Leave the flag out for its default")
@@ -115,7 +116,8 @@ func layoutVar(cmd *cobra.Command, l *firn.Layout, usage string) {
 	complete(cmd, "layout", presetNames)
 }
 
-// formatVar adds a flag for a format. Whether it was given is for Changed to say.
+// formatVar adds a flag for a format. Whether it was given is for Changed to
+// say.
 func formatVar(cmd *cobra.Command, f *firn.Format, name, short, usage string) {
 	cmd.Flags().VarP(&value[firn.Format]{f, firn.ParseFormat, nil, "FORMAT"}, name, short, usage)
 	complete(cmd, name, formatNames)

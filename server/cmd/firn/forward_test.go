@@ -90,9 +90,9 @@ func (r *running) metric(t *testing.T, series string) float64 {
 	return 0
 }
 
-// TestReusedAddress: the address of a server that was killed is another one's at once: of a
-// server of another store, of a copy of the store, or without a store. The server that asked
-// the first one gets nothing from it.
+// TestReusedAddress: the address of a server that was killed is another one's
+// at once: of a server of another store, of a copy of the store, or without a
+// store. The server that asked the first one gets nothing from it.
 func TestReusedAddress(t *testing.T) {
 	notInProcess(t)
 	for _, who := range []string{"another store", "a copy of the store", "static"} {
@@ -149,8 +149,9 @@ func TestReusedAddress(t *testing.T) {
 	}
 }
 
-// TestForwardGuarded: servers ask each other over TLS, with certificates or with a token; one
-// that is not let in says what it lacks, and why the other did not help.
+// TestForwardGuarded: servers ask each other over TLS, with certificates or
+// with a token; one that is not let in says what it lacks, and why the other
+// did not help.
 func TestForwardGuarded(t *testing.T) {
 	dir := t.TempDir()
 	client := nettest.Certificates(t, dir)
@@ -167,8 +168,8 @@ func TestForwardGuarded(t *testing.T) {
 	entry := "tokens:\n- {name: all, role: admin, sha256: " + hash + "}\n"
 	mutual := append(slices.Clip(secure), "--require-client-cert", "--tokens", file("mutual.yaml", entry+"- {name: members, role: generate, cn: server.example}\n"))
 	tokens := append(slices.Clip(secure), "--tokens", file("tokens.yaml", entry))
-	// An authority that the members do not know may vouch for an address, as those of the
-	// system do: whoever writes that address into the store gets no token.
+	// An authority that the members do not know may vouch for an address, as those
+	// of the system do: whoever writes that address into the store gets no token.
 	unknown := append(slices.Clip(tokens), "--member-ca", file("other.crt", string(nettest.NewAuthority(t).PEM(t))))
 	for _, row := range []struct {
 		what   string
@@ -223,8 +224,8 @@ type outcome struct {
 	retry              time.Duration // 0 where it is not said
 }
 
-// overHTTP, overRESP and overGRPC ask for an ID of orders. The outcome has no kind where
-// there is one.
+// overHTTP, overRESP and overGRPC ask for an ID of orders. The outcome has no
+// kind where there is one.
 func (r *running) overHTTP(t *testing.T) (o outcome) {
 	t.Helper()
 	status, header, body := r.post(t, "orders")
@@ -284,8 +285,8 @@ func (r *running) overGRPC(t *testing.T) (o outcome) {
 	return o
 }
 
-// TestAfterFence: after a fence all protocols say the same: which kind of problem it is, and
-// how long it lasts.
+// TestAfterFence: after a fence all protocols say the same: which kind of
+// problem it is, and how long it lasts.
 func TestAfterFence(t *testing.T) {
 	store := testStore(t)
 	if code, out := runLine(t, "sequencer create orders --max-ahead 0s --window 1s --store "+store); code != exitFine {
@@ -339,8 +340,8 @@ func runLine(t *testing.T, args string) (code int, out string) {
 	return code, stdout.String() + stderr.String()
 }
 
-// TestSilentStore: a database that is gone, while the last window has ended, is said to be
-// that at once over every protocol, and forgotten when it is back.
+// TestSilentStore: a database that is gone, while the last window has ended, is
+// said to be that at once over every protocol, and forgotten when it is back.
 func TestSilentStore(t *testing.T) {
 	notInProcess(t)
 	s := sqltest.PostgreSQL(t)

@@ -20,7 +20,8 @@ type guard struct {
 	memberToken *tokenFile      // that other servers let this one in with; nil for none
 }
 
-// readGuard reads the files of tokens and certificates, and finds what is wrong with them.
+// readGuard reads the files of tokens and certificates, and finds what is wrong
+// with them.
 func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
 	g := new(guard)
 	var err error
@@ -52,8 +53,8 @@ func (s *serving) readGuard(warn func(string)) (_ *guard, all faults) {
 	return g, all
 }
 
-// A tokenFile has the token that other servers let this one in with. Its methods are safe for
-// use by many goroutines at once.
+// A tokenFile has the token that other servers let this one in with. Its
+// methods are safe for use by many goroutines at once.
 type tokenFile struct {
 	path string
 	warn func(string)
@@ -87,8 +88,9 @@ func (f *tokenFile) load() (string, error) {
 // tokenEvery is how often the file is read again, at most.
 const tokenEvery = 5 * time.Second
 
-// token returns the token, which is at most tokenEvery old. If the file cannot be read it is
-// the previous one; and so it is for the other calls while one reads.
+// token returns the token, which is at most tokenEvery old. If the file cannot
+// be read it is the previous one; and so it is for the other calls while one
+// reads.
 func (f *tokenFile) token() string {
 	if f.mu.TryLock() {
 		defer f.mu.Unlock()

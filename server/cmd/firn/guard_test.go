@@ -25,8 +25,8 @@ import (
 )
 
 // TestServeGuarded: with TLS and tokens, who has none gets nothing over either
-// protocol; who has one, or a certificate, gets what it may; and a token that is taken
-// out of the file ends.
+// protocol; who has one, or a certificate, gets what it may; and a token that
+// is taken out of the file ends.
 func TestServeGuarded(t *testing.T) {
 	notInProcess(t)
 	dir := t.TempDir()
@@ -107,7 +107,8 @@ func TestServeGuarded(t *testing.T) {
 		}
 	}
 
-	// With TLS a session's cookie is one that browsers keep for this host and for TLS only.
+	// With TLS a session's cookie is one that browsers keep for this host and for
+	// TLS only.
 	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: without},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.PostForm(url+"/sign-in", map[string][]string{"token": {reader}})
@@ -186,8 +187,9 @@ func TestServeGuarded(t *testing.T) {
 	}
 }
 
-// TestEmptiedTokens: a file of tokens that is emptied by mistake locks nobody out, and one
-// that says that there are none is told to whoever reads the log; at start likewise.
+// TestEmptiedTokens: a file of tokens that is emptied by mistake locks nobody
+// out, and one that says that there are none is told to whoever reads the log;
+// at start likewise.
 func TestEmptiedTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	write := func(text string) {
@@ -245,8 +247,9 @@ func TestEmptiedTokens(t *testing.T) {
 	}
 }
 
-// TestMemberTokenChanges: the token that other servers let this one in with is read again; a
-// file that is gone or empty leaves the previous one, and is logged once.
+// TestMemberTokenChanges: the token that other servers let this one in with is
+// read again; a file that is gone or empty leaves the previous one, and is
+// logged once.
 func TestMemberTokenChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "member")

@@ -12,7 +12,8 @@ import (
 	"github.com/firnid/firn/server/nettest"
 )
 
-// TestHealth asks a server that runs, over each kind of address, and one that has ended.
+// TestHealth asks a server that runs, over each kind of address, and one that
+// has ended.
 func TestHealth(t *testing.T) {
 	dir := t.TempDir()
 	nettest.Certificates(t, dir)

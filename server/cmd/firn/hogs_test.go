@@ -29,7 +29,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A hog is what a client sends, without reading any answer, to have a server take memory.
+// A hog is what a client sends, without reading any answer, to have a server
+// take memory.
 type hog struct {
 	first string // once
 	then  string // again and again
@@ -42,8 +43,8 @@ func framed(kind, flags byte, stream uint32, payload string) string {
 	return string(b)
 }
 
-// callBlock is the header block of a real client's call of Next. It stands for itself: what
-// it adds to the table of the connection no other refers to.
+// callBlock is the header block of a real client's call of Next. It stands for
+// itself: what it adds to the table of the connection no other refers to.
 func callBlock(t *testing.T) string {
 	t.Helper()
 	sent := nettest.Recorded(t, strings.TrimPrefix(startServing(t, "--node", "1"), "http://"), func(ctx context.Context, conn *grpc.ClientConn) error {
@@ -61,8 +62,9 @@ func callBlock(t *testing.T) string {
 	return ""
 }
 
-// TestHogs: clients that send without end and read nothing, many at a time, cost a server no
-// more memory than its limits allow, and keep it from nobody else.
+// TestHogs: clients that send without end and read nothing, many at a time,
+// cost a server no more memory than its limits allow, and keep it from nobody
+// else.
 func TestHogs(t *testing.T) {
 	inFull(t)
 	notInProcess(t)

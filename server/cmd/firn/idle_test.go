@@ -31,8 +31,8 @@ import (
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
-// idleMost is how many idle connections TestIdleConnections opens where the limits on
-// open files allow it.
+// idleMost is how many idle connections TestIdleConnections opens where the
+// limits on open files allow it.
 const idleMost = 10_000
 
 // idleFiles are open files of a process beside its connections.
@@ -45,7 +45,8 @@ type idleConn struct {
 	in   *bufio.Reader
 }
 
-// idleKinds are what connections are before they are idle: three protocols, and nothing.
+// idleKinds are what connections are before they are idle: three protocols, and
+// nothing.
 var idleKinds = []string{"http", "resp", "grpc", "bare"}
 
 const h2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -75,8 +76,8 @@ func dialIdle(addr, kind string) (*idleConn, error) {
 	return c, c.check()
 }
 
-// check has a connection answer once more. One that never said anything shows only that
-// it is open, or was closed in order.
+// check has a connection answer once more. One that never said anything shows
+// only that it is open, or was closed in order.
 func (c *idleConn) check() error {
 	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
 	defer c.SetDeadline(time.Time{})
@@ -175,14 +176,15 @@ func (c *idleConn) end() string {
 	}
 }
 
-// TestIdleProcess is the process of the clients of TestIdleConnections. It does what the
-// lines of its input say, and answers each with a line.
+// TestIdleProcess is the process of the clients of TestIdleConnections. It does
+// what the lines of its input say, and answers each with a line.
 func TestIdleProcess(t *testing.T) {
 	addr, ok := os.LookupEnv("FIRN_TEST_IDLE")
 	if !ok {
 		return // it is nothing of its own
 	}
-	// Go has raised the limit by itself; it would not where the program had set one.
+	// Go has raised the limit by itself; it would not where the program had set
+	// one.
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
 		files.Cur = files.Max
@@ -270,7 +272,8 @@ func (c *idleClient) tell(line, want string) {
 	}
 }
 
-// rss is how much memory of a process is in RAM, in KiB, or 0 where that is not known.
+// rss is how much memory of a process is in RAM, in KiB, or 0 where that is not
+// known.
 func rss(pid int) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {
@@ -282,9 +285,10 @@ func rss(pid int) int {
 	return 0
 }
 
-// TestIdleConnections: firn serve holds as many idle connections as --max-connections
-// allows, of all protocols and of none, from a process of its own. One more is told so;
-// those inside go on; and all end in order when the server is told to stop.
+// TestIdleConnections: firn serve holds as many idle connections as
+// --max-connections allows, of all protocols and of none, from a process of its
+// own. One more is told so; those inside go on; and all end in order when the
+// server is told to stop.
 func TestIdleConnections(t *testing.T) {
 	notInProcess(t)
 	var files syscall.Rlimit
@@ -300,7 +304,8 @@ func TestIdleConnections(t *testing.T) {
 	}
 	n -= n % len(idleKinds)
 
-	// Three of the test's own are inside before the others, and ask at the end again.
+	// Three of the test's own are inside before the others, and ask at the end
+	// again.
 	server := firnCommand(context.Background(), fmt.Sprintf("serve --listen 127.0.0.1:0 --log-format json --node 7 --max-connections %d", n+3))
 	logs, err := server.StderrPipe()
 	if err != nil {
@@ -456,7 +461,8 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// raced reports whether the race detector is on, under which all takes more memory.
+// raced reports whether the race detector is on, under which all takes more
+// memory.
 func raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

@@ -22,10 +22,10 @@ import (
 	"github.com/firnid/firn/kubestore/kubetest"
 )
 
-// A pod is a firn serve that sees what a container of a pod sees of the API server:
-// the address in its environment, and the token, the certificate and the namespace of
-// its service account in files of its own. Where a process cannot have a mount
-// namespace of its own it gets a kubeconfig instead.
+// A pod is a firn serve that sees what a container of a pod sees of the API
+// server: the address in its environment, and the token, the certificate and
+// the namespace of its service account in files of its own. Where a process
+// cannot have a mount namespace of its own it gets a kubeconfig instead.
 type pod struct {
 	testServer
 	url      string
@@ -152,8 +152,9 @@ func (d *deployment) probe(client *http.Client) (all, ready int) {
 	return all, ready
 }
 
-// terminate does what a kubelet does with a pod that is deleted: SIGTERM, and SIGKILL
-// after the grace period. At the same time it leaves the endpoints of its service.
+// terminate does what a kubelet does with a pod that is deleted: SIGTERM, and
+// SIGKILL after the grace period. At the same time it leaves the endpoints of
+// its service.
 func (d *deployment) terminate(p *pod, sig syscall.Signal, all *sync.WaitGroup) {
 	d.mu.Lock()
 	p.draining = true
@@ -199,9 +200,10 @@ func (d *deployment) pick() *pod {
 	return ready[rand.IntN(len(ready))]
 }
 
-// rollout replaces all pods, in the order of a Deployment: new ones as long as no more
-// than replicas+maxSurge run, old ones end as long as replicas-maxUnavailable are ready.
-// One in ten is killed, as by a node that runs out of memory.
+// rollout replaces all pods, in the order of a Deployment: new ones as long as
+// no more than replicas+maxSurge run, old ones end as long as
+// replicas-maxUnavailable are ready. One in ten is killed, as by a node that
+// runs out of memory.
 func (d *deployment) rollout(client *http.Client) {
 	d.t.Helper()
 	d.mu.Lock()
@@ -234,10 +236,10 @@ func (d *deployment) rollout(client *http.Client) {
 	}
 }
 
-// TestRolloutOnKubernetes: ten firn serve on a real API server, each with a token of its
-// own, are replaced in the order and with the signals of a Deployment's rollout while
-// clients take IDs from them. No ID is made twice, and who ends in order gives its node
-// ID back. No kubelet is involved.
+// TestRolloutOnKubernetes: ten firn serve on a real API server, each with a
+// token of its own, are replaced in the order and with the signals of a
+// Deployment's rollout while clients take IDs from them. No ID is made twice,
+// and who ends in order gives its node ID back. No kubelet is involved.
 func TestRolloutOnKubernetes(t *testing.T) {
 	notInProcess(t)
 	c := kubetest.Start(t)

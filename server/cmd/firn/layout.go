@@ -292,8 +292,8 @@ func appendLayout(b []byte, l firn.Layout) []byte {
 	return append(b, '}')
 }
 
-// appendFrom appends from when on IDs have this bit: Unix milliseconds, null for
-// never, 0 for any time.
+// appendFrom appends from when on IDs have this bit: Unix milliseconds, null
+// for never, 0 for any time.
 func appendFrom(b []byte, l firn.Layout, bit int) []byte {
 	switch at, always, never := inspect.FirstWith(l, bit); {
 	case never:

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLicenses: firn version --licenses has a license of every module that the program
-// contains, of Go, and of what the console has of others.
+// TestLicenses: firn version --licenses has a license of every module that the
+// program contains, of Go, and of what the console has of others.
 func TestLicenses(t *testing.T) {
 	a, stdout, _ := serveApp(t)
 	if code := run(t.Context(), a, []string{"version", "--licenses"}); code != 0 {

@@ -59,8 +59,8 @@ func (l *logging) logger(a *app) *slog.Logger {
 	return slog.New(requestid.NewHandler(tracing.NewHandler(h)))
 }
 
-// reload takes what another configuration says of logs that can change while the server
-// runs: the level. It reports whether that counts.
+// reload takes what another configuration says of logs that can change while
+// the server runs: the level. It reports whether that counts.
 func (l *logging) reload(to *logging) bool {
 	if l.levelGiven {
 		return false

@@ -29,8 +29,8 @@ type running struct {
 	ended chan int
 }
 
-// startServe starts firn serve with these flags, and more of the environment. With
-// clockEnv in it, the server has another clock.
+// startServe starts firn serve with these flags, and more of the environment.
+// With clockEnv in it, the server has another clock.
 func startServe(t *testing.T, env map[string]string, args ...string) *running {
 	t.Helper()
 	a, _, stderr := serveApp(t)
@@ -72,8 +72,8 @@ func startServe(t *testing.T, env map[string]string, args ...string) *running {
 	return r
 }
 
-// TestUnusualMethods: a request of HTTP whose method no server has is answered as one, on the
-// port that serves RESP too.
+// TestUnusualMethods: a request of HTTP whose method no server has is answered
+// as one, on the port that serves RESP too.
 func TestUnusualMethods(t *testing.T) {
 	r := startServe(t, nil, "--node", "1")
 	for _, method := range []string{"FOO", "PROPFIND", "get"} {
@@ -126,8 +126,8 @@ func (r *running) post(t *testing.T, name string, header ...string) (status int,
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// twoServers are two servers of one store with one node ID. The first has it, so that
-// the second forwards calls for orders.
+// twoServers are two servers of one store with one node ID. The first has it,
+// so that the second forwards calls for orders.
 func twoServers(t *testing.T, args ...string) (has, asks *running) {
 	t.Helper()
 	args = append([]string{"--store", testStore(t), "--nodes", "0..0"}, args...)
@@ -147,8 +147,8 @@ func twoServers(t *testing.T, args ...string) (has, asks *running) {
 	}
 }
 
-// TestRequestIDForwarded: the ID of a call over each protocol is in the logs of the server
-// that was asked, and of the one that it asked.
+// TestRequestIDForwarded: the ID of a call over each protocol is in the logs of
+// the server that was asked, and of the one that it asked.
 func TestRequestIDForwarded(t *testing.T) {
 	has, asks := twoServers(t, "--log-level", "debug")
 	status, header, body := asks.post(t, "orders", "X-Request-Id", "order-17")
@@ -192,7 +192,8 @@ func TestRequestIDForwarded(t *testing.T) {
 	}
 }
 
-// TestLogLevelReload: at SIGHUP the level of the file counts, where nothing else says it.
+// TestLogLevelReload: at SIGHUP the level of the file counts, where nothing
+// else says it.
 func TestLogLevelReload(t *testing.T) {
 	for _, given := range []bool{false, true} {
 		file := filepath.Join(t.TempDir(), "firn.yaml")

@@ -1,8 +1,8 @@
 // Command firn makes, reads and explains unique, time-ordered IDs.
 //
 // It has one file for each subcommand; root.go ties them together. The commands
-// read flags and print. What they say about an ID comes from the packages firn and
-// server/inspect; what serve runs is package server.
+// read flags and print. What they say about an ID comes from the packages firn
+// and server/inspect; what serve runs is package server.
 package main
 
 import (
@@ -25,8 +25,8 @@ var version string
 func main() { os.Exit(execute(stores.InContainer, "", nil)) }
 
 // execute is the program. container recognises a container; machine is the
-// directory of the machine, "" for the system's; clock is that of the program, nil
-// for the system's.
+// directory of the machine, "" for the system's; clock is that of the program,
+// nil for the system's.
 func execute(container func() string, machine string, clock func() time.Time) (code int) {
 	now := clock
 	if now == nil {
@@ -120,8 +120,8 @@ func failed(hint string, format string, a ...any) error {
 // answerNo ends the program with 1 and no further word.
 func answerNo() error { return &exitError{code: exitNo} }
 
-// A helpOutput is a writer that keeps its first error: cobra does not ask whether its
-// help has been written.
+// A helpOutput is a writer that keeps its first error: cobra does not ask
+// whether its help has been written.
 type helpOutput struct {
 	w   io.Writer
 	err error

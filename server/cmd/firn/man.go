@@ -40,7 +40,8 @@ what --help shows. Packages of Firn install the pages.`,
 	return cmd
 }
 
-// writePages writes the page of a command and those below it to files of a directory.
+// writePages writes the page of a command and those below it to files of a
+// directory.
 func writePages(dir string, cmd *cobra.Command) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return failed("", "%w", err)
@@ -68,9 +69,10 @@ func subcommands(cmd *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return !c.IsAvailableCommand() || c.Name() == "help" })
 }
 
-// writePage writes the manual page of one command in the language of man(7). It has no
-// date, so that a version's page is always the same. The text of a command's help is
-// plain, not Markdown, which is what the generators that come with cobra read.
+// writePage writes the manual page of one command in the language of man(7). It
+// has no date, so that a version's page is always the same. The text of a
+// command's help is plain, not Markdown, which is what the generators that come
+// with cobra read.
 func writePage(w io.Writer, cmd *cobra.Command) error {
 	p := &page{}
 	cmd.InitDefaultHelpFlag()
@@ -168,8 +170,8 @@ func (p *page) flag(f *pflag.Flag) {
 	p.line("%s", roff(usage))
 }
 
-// roffSpecial are the characters that mean something else to man, or that it replaces
-// by others that a shell does not know.
+// roffSpecial are the characters that mean something else to man, or that it
+// replaces by others that a shell does not know.
 var roffSpecial = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, `"`, `\(dq`)
 
 // roff is a line of plain text.

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestManPages: every command has a page, in which man finds nothing to complain of.
+// TestManPages: every command has a page, in which man finds nothing to
+// complain of.
 func TestManPages(t *testing.T) {
 	a, stdout, stderr := serveApp(t)
 	dir := filepath.Join(t.TempDir(), "man1")

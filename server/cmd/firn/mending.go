@@ -24,8 +24,8 @@ type mending struct {
 	check func() error   // of flags; nil if there are none to check
 }
 
-// command completes the command. Each mends a sequencer and reports whether all of
-// it could be done.
+// command completes the command. Each mends a sequencer and reports whether all
+// of it could be done.
 func (m *mending) command(a *app, cmd *cobra.Command, each func(ctx context.Context, s grant.Store, name string) (bool, error)) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if m.all && len(args) > 0 {

@@ -16,9 +16,9 @@ import (
 const nodeUsage = "a number, datacenter=9,worker=7, env:NAME, hostname or if:NAME"
 
 // staticAhead is MaxAhead for a static node. A generator of one starts that far
-// ahead of the clock, so a layout's own would be seen in the IDs' times; this is
-// enough for waits that take a moment too long not to slow down the making of
-// many. It is one value for all commands: one after the other is then safe.
+// ahead of the clock, so a layout's own would be seen in the IDs' times; this
+// is enough for waits that take a moment too long not to slow down the making
+// of many. It is one value for all commands: one after the other is then safe.
 const staticAhead = 5 * time.Millisecond
 
 // nodeVar adds --node.

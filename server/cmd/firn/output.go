@@ -14,10 +14,10 @@ const (
 	fileBuf = 64 << 10
 )
 
-// A recordWriter collects records (lines, or IDs of 8 or 16 bytes) and writes as many whole
-// ones at once as fit. Lines of several processes that write into one pipe would otherwise
-// be joined in the middle, and the result can be an ID that is another's. It must be made by
-// newRecordWriter.
+// A recordWriter collects records (lines, or IDs of 8 or 16 bytes) and writes
+// as many whole ones at once as fit. Lines of several processes that write into
+// one pipe would otherwise be joined in the middle, and the result can be an ID
+// that is another's. It must be made by newRecordWriter.
 type recordWriter struct {
 	w      io.Writer
 	atOnce int
@@ -40,7 +40,8 @@ func newRecordWriter(w io.Writer) *recordWriter {
 // begin returns the buffer to append a record to, and end takes it back.
 func (r *recordWriter) begin() []byte { return r.buf }
 
-// end writes the records before the one that was appended if that does not fit beside them.
+// end writes the records before the one that was appended if that does not fit
+// beside them.
 func (r *recordWriter) end(buf []byte) error {
 	whole := len(r.buf)
 	if r.buf = buf; len(buf) <= r.atOnce || whole == 0 {

@@ -17,8 +17,8 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Processes that write into one pipe keep each other's lines whole: every write has
-// whole lines, and no more than a pipe takes at once.
+// Processes that write into one pipe keep each other's lines whole: every write
+// has whole lines, and no more than a pipe takes at once.
 func TestWritesFitIntoPipes(t *testing.T) {
 	for _, r := range []record{
 		recordOf(firn.Decimal, false),
@@ -57,8 +57,8 @@ func TestWritesFitIntoPipes(t *testing.T) {
 	}
 }
 
-// TestRecordsFitIntoPipes is the same for the commands that answer a record for each line
-// that they read.
+// TestRecordsFitIntoPipes is the same for the commands that answer a record for
+// each line that they read.
 func TestRecordsFitIntoPipes(t *testing.T) {
 	const count = 3000
 	var ids, lines, raw []byte

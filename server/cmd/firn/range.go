@@ -100,8 +100,8 @@ milliseconds, now, or relative to now: -1h30m, -7d.`,
 
 func stamp(t time.Time) string { return inspect.Stamp(t, time.Millisecond) }
 
-// sqlOf is a condition of SQL. Text in a column sorts like the IDs only where all
-// have the same width.
+// sqlOf is a condition of SQL. Text in a column sorts like the IDs only where
+// all have the same width.
 func sqlOf(e inspect.Ends, column string, f firn.Format) (string, error) {
 	if f == firn.Decimal {
 		return fmt.Sprintf("%s BETWEEN %s AND %s", column, e.Lo, e.Hi), nil

@@ -127,8 +127,8 @@ func (a *app) printRepair(ctx context.Context, s grant.Store, r grant.RepairRepo
 	return nil
 }
 
-// blocked are the node IDs of a sequencer that a repair is for, with whether it can
-// give them back. It says nothing of what cannot be read.
+// blocked are the node IDs of a sequencer that a repair is for, with whether it
+// can give them back. It says nothing of what cannot be read.
 func blocked(ctx context.Context, s grant.Store, name string, now func() time.Time) map[uint64]bool {
 	r, err := grant.Repair(ctx, s, name, &grant.RepairOptions{DryRun: true, Now: now})
 	if err != nil {

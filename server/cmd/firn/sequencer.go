@@ -71,7 +71,8 @@ func oneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// onStore completes a command that works with the store of --store, and can print JSON.
+// onStore completes a command that works with the store of --store, and can
+// print JSON.
 func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run func(ctx context.Context, s grant.Store, args []string, asJSON bool) error) *cobra.Command {
 	var store string
 	var asJSON bool
@@ -89,8 +90,8 @@ func (a *app) onStore(cmd *cobra.Command, create bool, jsonUsage string, run fun
 	return cmd
 }
 
-// notFound is the error of a sequencer that does not exist, with the one that may be
-// meant.
+// notFound is the error of a sequencer that does not exist, with the one that
+// may be meant.
 func notFound(ctx context.Context, s grant.Store, name string, err error) error {
 	if all, listErr := names(ctx, s, nil); listErr == nil {
 		if near := config.Nearest(name, all); near != "" {
@@ -183,8 +184,8 @@ func (a *app) printInfo(i grant.Info, asJSON bool) error {
 // newestVersion is that of records that a new sequencer has; TestNewestVersion.
 const newestVersion = 2
 
-// windowOf is the window of a sequencer, with the longest that it ever had if that
-// is another.
+// windowOf is the window of a sequencer, with the longest that it ever had if
+// that is another.
 func windowOf(i grant.Info) string {
 	if i.LongestWindow != i.Config.Window {
 		return fmt.Sprintf("%v (longest %v)", i.Config.Window, i.LongestWindow)

@@ -187,8 +187,8 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; else it must exist")
 }
 
-// run listens and serves until ctx is done. What is wrong with values is said at once, with
-// what was found wrong before.
+// run listens and serves until ctx is done. What is wrong with values is said
+// at once, with what was found wrong before.
 func (s *serving) run(ctx context.Context, a *app, wrong faults) error {
 	endpoints, more := s.check(true)
 	wrong = append(wrong, more...)
@@ -283,8 +283,9 @@ func (s *serving) usual(node uint64) sequencer.Config {
 	return c
 }
 
-// server is what the server is made with, of values that check has found right. Its Store
-// is open, or is being waited for; fail ends the server if it turns out to be a wrong one.
+// server is what the server is made with, of values that check has found right.
+// Its Store is open, or is being waited for; fail ends the server if it turns
+// out to be a wrong one.
 func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *guard, fail func(error)) (c server.Config, err error) {
 	c = server.Config{
 		Advertise: s.advertise, Tokens: guard.tokens, TLS: guard.tls, AnyHost: s.insecure || s.tls.Require,
@@ -336,9 +337,10 @@ func (s *serving) server(ctx context.Context, a *app, log *slog.Logger, guard *g
 	return c, err
 }
 
-// check finds what is wrong with what was said, as far as that can be known without a store:
-// all but the files of readGuard. Where lookUp is not set, what is of the machine that serve
-// runs on is left out: variables, its name and its interfaces.
+// check finds what is wrong with what was said, as far as that can be known
+// without a store: all but the files of readGuard. Where lookUp is not set,
+// what is of the machine that serve runs on is left out: variables, its name
+// and its interfaces.
 func (s *serving) check(lookUp bool) (endpoints []*endpoint, all faults) {
 	endpoints, all = s.endpoints()
 	all = append(all, s.checkValues()...)
@@ -388,7 +390,8 @@ func (s *serving) checkValues() (all faults) {
 	return append(append(all, s.checkLimits()...), s.checkTraces()...)
 }
 
-// isHostPort reports whether a program can connect to an address, should there be a server.
+// isHostPort reports whether a program can connect to an address, should there
+// be a server.
 func isHostPort(text string) bool {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil || host == "" || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/@?#\\\"'", r) }) {
@@ -398,8 +401,8 @@ func isHostPort(text string) bool {
 	return err == nil && n > 0
 }
 
-// checkNodes finds what does not go with the layouts of the server and of its templates: node
-// numbers, and max-ahead.
+// checkNodes finds what does not go with the layouts of the server and of its
+// templates: node numbers, and max-ahead.
 func (s *serving) checkNodes(lookUp bool) (all faults) {
 	template := config.Template{Layout: s.layout}
 	if s.anyLayout || s.layout.ReadOnly() { // which was said
@@ -421,7 +424,8 @@ func (s *serving) checkNodes(lookUp bool) (all faults) {
 	return all
 }
 
-// checkUsual finds what does not go with the server's own layout, and returns what goes.
+// checkUsual finds what does not go with the server's own layout, and returns
+// what goes.
 func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 	node, known := uint64(0), false
 	kind, name, _ := strings.Cut(s.node, ":")
@@ -465,8 +469,8 @@ func (s *serving) checkUsual(lookUp bool) (usual sequencer.Config, all faults) {
 	return usual, all
 }
 
-// serve answers requests until ctx is done, and then those that are under way. A signal of
-// hup reloads files.
+// serve answers requests until ctx is done, and then those that are under way.
+// A signal of hup reloads files.
 func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *server.Server, secure bool, endpoints []*endpoint, hup <-chan os.Signal) error {
 	listeners := make([]server.Listener, len(endpoints))
 	for i, p := range endpoints {
@@ -522,8 +526,8 @@ func (s *serving) serve(ctx context.Context, a *app, log *slog.Logger, srv *serv
 	return s.result(failure, err)
 }
 
-// hupEvery is the time between two reloads that signals ask for: each can be a line of the
-// log. Of signals that come sooner, one is heeded later.
+// hupEvery is the time between two reloads that signals ask for: each can be a
+// line of the log. Of signals that come sooner, one is heeded later.
 const hupEvery = time.Second
 
 // reloadAt reloads files at signals of hup, also while the server drains.
@@ -557,7 +561,8 @@ func (s *serving) result(failure, end error) error {
 	return nil
 }
 
-// closingTime is how long giving node IDs back may take when requests have finished.
+// closingTime is how long giving node IDs back may take when requests have
+// finished.
 const closingTime = 5 * time.Second
 
 // scheme is that of URLs of the server.

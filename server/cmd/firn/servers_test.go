@@ -47,8 +47,8 @@ type testServer struct {
 	going  time.Time // when it is to go on, where it is stopped
 }
 
-// start starts it, and waits until it serves. Should the store be away, it ends, and is
-// started again, as what runs services does.
+// start starts it, and waits until it serves. Should the store be away, it
+// ends, and is started again, as what runs services does.
 func (s *testServer) start(t *testing.T, store string) {
 	t.Helper()
 	listen := cmp.Or(s.listen, "127.0.0.1:0")
@@ -182,9 +182,10 @@ func (c *handedOut) duplicates(t *testing.T) (spans int) {
 // A disturbance is what servers have gone through.
 type disturbance struct{ kills, ends, stops int }
 
-// disturb kills servers, tells them to stop, and stops them for longer than their windows
-// of a second, at moments that the seed says, for that long. Those that end are started
-// again, and all go on when it returns. It calls also in between.
+// disturb kills servers, tells them to stop, and stops them for longer than
+// their windows of a second, at moments that the seed says, for that long.
+// Those that end are started again, and all go on when it returns. It calls
+// also in between.
 func disturb(t *testing.T, servers []testServer, store string, lasts time.Duration, seed uint64, also func()) (d disturbance) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, seed))
@@ -226,8 +227,8 @@ func TestServersOnDirectory(t *testing.T) {
 	testServers(t, "a directory", 2, testStore(t), func() {})
 }
 
-// TestServersOnEtcd: three firn serve on one etcd, a member of which is killed now
-// and then.
+// TestServersOnEtcd: three firn serve on one etcd, a member of which is killed
+// now and then.
 func TestServersOnEtcd(t *testing.T) {
 	inFull(t)
 	notInProcess(t)
@@ -240,8 +241,8 @@ func TestServersOnEtcd(t *testing.T) {
 	})
 }
 
-// TestServersOnPostgreSQL: three firn serve on one PostgreSQL, which is killed now
-// and then.
+// TestServersOnPostgreSQL: three firn serve on one PostgreSQL, which is killed
+// now and then.
 func TestServersOnPostgreSQL(t *testing.T) {
 	inFull(t)
 	notInProcess(t)
@@ -278,8 +279,8 @@ func chaosLasts() time.Duration {
 }
 
 // testServers: firn serve on one store, and firn next beside them, hand out IDs
-// together while the servers are killed, told to stop, and stopped for longer than
-// their windows, and the store fails for a moment. Every ID is checked.
+// together while the servers are killed, told to stop, and stopped for longer
+// than their windows, and the store fails for a moment. Every ID is checked.
 func testServers(t *testing.T, where string, size int, store string, fail func()) {
 	notInProcess(t)
 	lasts := chaosLasts()
@@ -379,7 +380,8 @@ func testServers(t *testing.T, where string, size int, store string, fail func()
 	}
 }
 
-// A second signal ends the server while it drains, and the line about the first one says so.
+// A second signal ends the server while it drains, and the line about the first
+// one says so.
 func TestServeSecondSignal(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

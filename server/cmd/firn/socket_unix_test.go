@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestSocketMode: a socket has the mode that its address says, and its owner's alone
-// otherwise, whatever the umask is.
+// TestSocketMode: a socket has the mode that its address says, and its owner's
+// alone otherwise, whatever the umask is.
 func TestSocketMode(t *testing.T) {
 	dir := t.TempDir()
 	for _, umask := range []int{0, 0o077} {

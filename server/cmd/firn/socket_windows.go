@@ -5,7 +5,8 @@ import (
 	"net"
 )
 
-// listenWithMode listens on a socket. Windows has no modes: the directory has rights.
+// listenWithMode listens on a socket. Windows has no modes: the directory has
+// rights.
 func listenWithMode(path string, _ fs.FileMode) (net.Listener, error) {
 	return net.Listen("unix", path)
 }

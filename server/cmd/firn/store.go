@@ -73,7 +73,8 @@ func openStoreURL(ctx context.Context, text string, create bool, news storeNews)
 	return nil, urlError(err)
 }
 
-// checkStoreURL finds what is wrong with the URL of a store, which is not asked.
+// checkStoreURL finds what is wrong with the URL of a store, which is not
+// asked.
 func checkStoreURL(text string) error {
 	if text == machineStore {
 		return nil
@@ -98,8 +99,9 @@ func urlError(err error) error {
 	return failed("", "%w", err)
 }
 
-// nameOf is the sequencer that IDs of a layout come from where no name is given.
-// Layouts that differ need names that differ, as a sequencer has one layout.
+// nameOf is the sequencer that IDs of a layout come from where no name is
+// given. Layouts that differ need names that differ, as a sequencer has one
+// layout.
 func nameOf(l firn.Layout) string {
 	if l == firn.Default() {
 		return "default"

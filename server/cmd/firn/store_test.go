@@ -25,7 +25,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestPod: in a pod firn names Kubernetes as a store, with the flag and the role.
+// TestPod: in a pod firn names Kubernetes as a store, with the flag and the
+// role.
 func TestPod(t *testing.T) {
 	a, _, stderr := serveApp(t)
 	a.getenv = func(name string) string { return map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1"}[name] }
@@ -40,7 +41,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestNameOf: layouts that differ have names that differ and that a store takes.
+// TestNameOf: layouts that differ have names that differ and that a store
+// takes.
 func TestNameOf(t *testing.T) {
 	seen := make(map[string]string)
 	for _, text := range []string{

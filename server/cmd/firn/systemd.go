@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A supervisor is the service manager that started serve and wants to know how it does:
-// systemd, for a service with Type=notify. Its zero value is none.
+// A supervisor is the service manager that started serve and wants to know how
+// it does: systemd, for a service with Type=notify. Its zero value is none.
 type supervisor struct {
 	socket   string        // "" for none
 	watchdog time.Duration // 0 if it does not restart a service that is silent
@@ -55,8 +55,8 @@ func (s supervisor) stopping(within time.Duration) {
 	s.tell("STOPPING=1", "STATUS=Requests under way finish", fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", within.Microseconds()))
 }
 
-// watch reports twice in each interval that the server is alive, until ctx is done. Its
-// goroutine waits for a processor like those of requests.
+// watch reports twice in each interval that the server is alive, until ctx is
+// done. Its goroutine waits for a processor like those of requests.
 func (s supervisor) watch(ctx context.Context) {
 	if s.socket == "" || s.watchdog == 0 {
 		return

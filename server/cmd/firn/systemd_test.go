@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestNotify: a service manager hears that the server is ready, that it is alive, and
-// that it stops, in this order.
+// TestNotify: a service manager hears that the server is ready, that it is
+// alive, and that it stops, in this order.
 func TestNotify(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
@@ -95,7 +95,8 @@ func TestNoManager(t *testing.T) {
 	}
 }
 
-// TestWatchdogOfAnother: the watchdog of another process of the service is left alone.
+// TestWatchdogOfAnother: the watchdog of another process of the service is left
+// alone.
 func TestWatchdogOfAnother(t *testing.T) {
 	a := &app{getenv: func(name string) string {
 		return map[string]string{"NOTIFY_SOCKET": "x", "WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"}[name]

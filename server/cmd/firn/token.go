@@ -115,8 +115,8 @@ func faultsOf(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// addToken adds an entry to a file, in one step: a server that reads it meanwhile sees
-// the old or the new one.
+// addToken adds an entry to a file, in one step: a server that reads it
+// meanwhile sees the old or the new one.
 func addToken(file, entry string) error {
 	old, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {

@@ -70,10 +70,12 @@ func (t *traced) checkTraces() (all faults) {
 	return all
 }
 
-// traceLimit is how long spans that were not sent yet may take, when all else has ended.
+// traceLimit is how long spans that were not sent yet may take, when all else
+// has ended.
 const traceLimit = 3 * time.Second
 
-// startTraces begins to trace, where that is wanted. end sends what was not sent yet.
+// startTraces begins to trace, where that is wanted. end sends what was not
+// sent yet.
 func (t *traced) startTraces(ctx context.Context, a *app, log *slog.Logger) (_ *tracing.Tracer, end func(), err error) {
 	c := t.tracingConfig()
 	c.Getenv, c.Log = a.getenv, log

@@ -14,8 +14,8 @@ import (
 	"github.com/firnid/firn/server/tracing/tracingtest"
 )
 
-// TestTraceForwarded: the trace of a call that is forwarded has spans of both servers, each
-// the child of the one before, for HTTP and for RESP.
+// TestTraceForwarded: the trace of a call that is forwarded has spans of both
+// servers, each the child of the one before, for HTTP and for RESP.
 func TestTraceForwarded(t *testing.T) {
 	collector := tracingtest.New(t)
 	has, asks := twoServers(t, "--tracing-endpoint", "http://"+collector.GRPC, "--tracing-sample-ratio", "0", "--tracing-service-name", "ids", "--log-level", "debug")
@@ -59,7 +59,8 @@ func TestTraceForwarded(t *testing.T) {
 	}
 }
 
-// TestTraceRESP: the same from RESP, where the trace begins; over HTTP to the collector.
+// TestTraceRESP: the same from RESP, where the trace begins; over HTTP to the
+// collector.
 func TestTraceRESP(t *testing.T) {
 	collector := tracingtest.New(t)
 	has, asks := twoServers(t, "--tracing-endpoint", collector.HTTP, "--tracing-insecure", "--tracing-protocol", "http", "--tracing-sample-ratio", "1")

@@ -95,8 +95,9 @@ func (p *typed) end() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// TestUsersOfOneMachine: with --store machine no two IDs of two users are equal.
-// Without it each user has a store of their own, and a note names the machine's.
+// TestUsersOfOneMachine: with --store machine no two IDs of two users are
+// equal. Without it each user has a store of their own, and a note names the
+// machine's.
 func TestUsersOfOneMachine(t *testing.T) {
 	h := newHousehold(t)
 	next := func(uid uint32, env []string, args ...string) *typed {

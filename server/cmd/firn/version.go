@@ -11,14 +11,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// licenses are those of all that the program contains: make licenses writes the file.
+// licenses are those of all that the program contains: make licenses writes the
+// file.
 //
 //go:embed licenses.txt
 var licenses string
 
 // A build is what is known of this program's making. What is not known is left
-// out: make builds without the Go command's notes of the commit and the tree, and
-// puts what git says into the version.
+// out: make builds without the Go command's notes of the commit and the tree,
+// and puts what git says into the version.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`

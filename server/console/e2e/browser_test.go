@@ -26,8 +26,8 @@ import (
 //go:embed testdata/axe-core-4.14.1/axe.min.js
 var axe string
 
-// patience is how long a browser may take for anything. It is far more than it needs, so
-// that a slow machine fails no test.
+// patience is how long a browser may take for anything. It is far more than it
+// needs, so that a slow machine fails no test.
 const patience = 60 * time.Second
 
 // chromium is the path of a browser.
@@ -42,7 +42,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// The browser of all tests, which is started when one needs it and ends with them.
+// The browser of all tests, which is started when one needs it and ends with
+// them.
 var shared struct {
 	ctx  context.Context
 	stop func()
@@ -110,8 +111,8 @@ type tab struct {
 	allow    []string // what may be wrong: a part of the text
 }
 
-// newTab opens a tab for a server. At the end there must have been no error in it, and no
-// request to elsewhere.
+// newTab opens a tab for a server. At the end there must have been no error in
+// it, and no request to elsewhere.
 func newTab(t *testing.T, browser context.Context, base string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
@@ -263,8 +264,8 @@ func (b *tab) text(sel string) string {
 	return strings.TrimSpace(get(b, chromedp.Text(chromedp.CSS(sel))))
 }
 
-// wait waits until an expression of JavaScript is true, also when other pages come in
-// between.
+// wait waits until an expression of JavaScript is true, also when other pages
+// come in between.
 func (b *tab) wait(what, expression string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
@@ -301,7 +302,8 @@ func js[T any](b *tab, expression string) T {
 	return get(b, chromedp.Evaluate[T](expression))
 }
 
-// screen makes the window as large as that, on a machine that likes it dark or light.
+// screen makes the window as large as that, on a machine that likes it dark or
+// light.
 func (b *tab) screen(width, height int64, dark bool) {
 	b.t.Helper()
 	scheme := "light"
@@ -315,7 +317,8 @@ func (b *tab) screen(width, height int64, dark bool) {
 	}})
 }
 
-// shots is the directory that screenshots are left in; empty outside the repository.
+// shots is the directory that screenshots are left in; empty outside the
+// repository.
 func shots() string {
 	root := filepath.Join("..", "..", "..")
 	if _, err := os.Stat(filepath.Join(root, "ARCHITECTURE.md")); err != nil {
@@ -328,8 +331,9 @@ func shots() string {
 	return path
 }
 
-// looks checks the page as it is on large and small screens, light and dark, and leaves
-// screenshots: nothing is wider than the screen, and axe finds nothing.
+// looks checks the page as it is on large and small screens, light and dark,
+// and leaves screenshots: nothing is wider than the screen, and axe finds
+// nothing.
 func (b *tab) looks(name string) {
 	b.t.Helper()
 	for _, s := range []struct {
@@ -380,7 +384,8 @@ func (b *tab) accessible(name string) {
 		ID, Help string
 		Nodes    []struct{ HTML, FailureSummary string }
 	}
-	// The server of the test has it, as the policy lets no page take a script from elsewhere.
+	// The server of the test has it, as the policy lets no page take a script from
+	// elsewhere.
 	b.do(chromedp.Evaluate[chromedp.Void](`window.axe ? 0 : new Promise((ok, no) => { const s = document.createElement("script"); s.src = "/axe.js"; s.onload = () => ok(0); s.onerror = no; document.head.append(s); })`, chromedp.EvalAwaitPromise))
 	found := get(b, chromedp.Evaluate[[]violation](`axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(v => ({ID: v.id, Help: v.help, Nodes: v.nodes.map(n => ({HTML: n.html, FailureSummary: n.failureSummary}))})))`, chromedp.EvalAwaitPromise))
 	for _, f := range found {
@@ -390,8 +395,8 @@ func (b *tab) accessible(name string) {
 	}
 }
 
-// painted waits until the page is seen, as Chromium drops clicks before that, and returns
-// how long that took after it was asked for.
+// painted waits until the page is seen, as Chromium drops clicks before that,
+// and returns how long that took after it was asked for.
 func (b *tab) painted() time.Duration {
 	b.t.Helper()
 	b.wait("the first paint", isPainted)

@@ -144,7 +144,8 @@ func TestPages(t *testing.T) {
 	b.looks("inspect-fault")
 }
 
-// TestNewcomer makes the first ID, pastes it back, and reads what its bits mean.
+// TestNewcomer makes the first ID, pastes it back, and reads what its bits
+// mean.
 func TestNewcomer(t *testing.T) {
 	browser := newBrowser(t)
 	s := start(t, options{host: "laptop"})
@@ -193,7 +194,8 @@ func mustID(t *testing.T, text string) firn.ID {
 	return id
 }
 
-// TestLive sees figures change by themselves, and the connection lost and found.
+// TestLive sees figures change by themselves, and the connection lost and
+// found.
 func TestLive(t *testing.T) {
 	browser := newBrowser(t)
 	s := start(t, options{host: "one"})
@@ -229,7 +231,8 @@ func TestLive(t *testing.T) {
 	b.has("5,101")
 }
 
-// TestLostServer shows that a server is late, then lost, and that another one has ended.
+// TestLostServer shows that a server is late, then lost, and that another one
+// has ended.
 func TestLostServer(t *testing.T) {
 	browser := newBrowser(t)
 	store := new(memstore.Store)
@@ -278,7 +281,8 @@ func TestStoreAway(t *testing.T) {
 	b.wait("the note to go", `!document.body.innerText.includes("The store does not answer.")`)
 }
 
-// TestLifeOfASequencer creates one, detaches and attaches it, destroys it, and creates it again.
+// TestLifeOfASequencer creates one, detaches and attaches it, destroys it, and
+// creates it again.
 func TestLifeOfASequencer(t *testing.T) {
 	browser := newBrowser(t)
 	s := start(t, options{host: "one"})
@@ -347,7 +351,8 @@ func TestWithoutScript(t *testing.T) {
 	if at := b.at(); at != s.url()+"/inspect/"+strings.TrimSpace(id) {
 		t.Errorf("the form leads to %s", at)
 	}
-	// Figures come with the next look at them, and the page when it is asked for again.
+	// Figures come with the next look at them, and the page when it is asked for
+	// again.
 	b.open("/")
 	for begin := time.Now(); !js[bool](b, `document.querySelector(".spark") !== null`); b.open("/") {
 		if time.Since(begin) > patience {

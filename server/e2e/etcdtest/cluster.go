@@ -1,7 +1,8 @@
 //go:build unix
 
-// Package etcdtest starts a real etcd of three processes for tests, on loopback, in
-// a directory of its own, and does to it what happens to machines and networks.
+// Package etcdtest starts a real etcd of three processes for tests, on
+// loopback, in a directory of its own, and does to it what happens to machines
+// and networks.
 package etcdtest
 
 import (
@@ -29,12 +30,13 @@ import (
 // Members is how many there are.
 const Members = 3
 
-// patience is for what must happen some time; it is no measure of how long that takes.
+// patience is for what must happen some time; it is no measure of how long that
+// takes.
 const patience = 2 * time.Minute
 
-// A Cluster is an etcd of three members. What clients and members say to a member
-// goes through proxies, which can be cut. Its methods are safe for use by many
-// goroutines at once, but for Kill, Start and Ready.
+// A Cluster is an etcd of three members. What clients and members say to a
+// member goes through proxies, which can be cut. Its methods are safe for use
+// by many goroutines at once, but for Kill, Start and Ready.
 type Cluster struct {
 	// Clients is the way of all clients that use URL.
 	Clients *Link
@@ -86,8 +88,8 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 })
 
-// Start starts an etcd that ends with the test. It skips the test where etcd cannot
-// be built.
+// Start starts an etcd that ends with the test. It skips the test where etcd
+// cannot be built.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
@@ -139,9 +141,9 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
-// ownAddress is one of loopback that nobody else uses, where there is more than one:
-// the ports of members that are down stay theirs then. Otherwise a connection that
-// somebody makes meanwhile may take one.
+// ownAddress is one of loopback that nobody else uses, where there is more than
+// one: the ports of members that are down stay theirs then. Otherwise a
+// connection that somebody makes meanwhile may take one.
 func ownAddress() string {
 	host := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
@@ -203,7 +205,8 @@ func (c *Cluster) Stop(i int) { _ = c.members[i].cmd.Process.Signal(syscall.SIGS
 // Go lets a stopped member go on.
 func (c *Cluster) Go(i int) { _ = c.members[i].cmd.Process.Signal(syscall.SIGCONT) }
 
-// CutMember holds what a member says to another one, whoever made the connection.
+// CutMember holds what a member says to another one, whoever made the
+// connection.
 func (c *Cluster) CutMember(from, to int, cut bool) { c.rules[from][to].set(!cut) }
 
 // Isolate holds all that a member and the two others say to each other.
@@ -250,9 +253,9 @@ type status struct {
 	Term   string `json:"raftTerm"`
 }
 
-// Leader finds which member is the leader, and the revision it is at; -1 if it is
-// not known at this moment. One that is cut off may take itself for the leader still;
-// of two the newer is meant.
+// Leader finds which member is the leader, and the revision it is at; -1 if it
+// is not known at this moment. One that is cut off may take itself for the
+// leader still; of two the newer is meant.
 func (c *Cluster) Leader() (leader int, revision int64) {
 	var found [Members]status
 	var errs [Members]error

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// A gate lets bytes pass, or holds them until it is opened again: they come late
-// then, as on a network, or never, if the connection is given up meanwhile.
+// A gate lets bytes pass, or holds them until it is opened again: they come
+// late then, as on a network, or never, if the connection is given up
+// meanwhile.
 type gate struct {
 	mu     sync.Mutex
 	opened chan struct{} // closed while it is open
@@ -88,14 +89,15 @@ func (l *Link) Cut(i int, cut bool) {
 // CutAnswers holds what a member says to clients; what they say arrives.
 func (l *Link) CutAnswers(i int, cut bool) { l.answers[i].set(!cut) }
 
-// A pipe is a connection to a member: the gates of both directions, which may become
-// others, and what has been read of it.
+// A pipe is a connection to a member: the gates of both directions, which may
+// become others, and what has been read of it.
 type pipe struct {
 	head            []byte
 	request, answer func() *gate
 }
 
-// listen passes connections on to a member. begin says which gates they go through.
+// listen passes connections on to a member. begin says which gates they go
+// through.
 func (c *Cluster) listen(target string, begin func(net.Conn) (pipe, error)) (address string) {
 	c.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -168,11 +170,12 @@ func (c *Cluster) pass(in net.Conn, target string, begin func(net.Conn) (pipe, e
 
 var errProbe = errors.New("a probe")
 
-// fromMember begins a connection to the peer port of a member. What the members of
-// etcd say to each other begins with a request that has the sender's ID. There are
-// two kinds of others: questions for versions and the like, on connections of their
-// own; and probes, which only measure and are logged, but whose connections may be used
-// again for messages. They are refused, so that no message goes past the gates.
+// fromMember begins a connection to the peer port of a member. What the members
+// of etcd say to each other begins with a request that has the sender's ID.
+// There are two kinds of others: questions for versions and the like, on
+// connections of their own; and probes, which only measure and are logged, but
+// whose connections may be used again for messages. They are refused, so that
+// no message goes past the gates.
 func (c *Cluster) fromMember(in net.Conn, to int) (pipe, error) {
 	head, err := firstHead(in)
 	if err != nil {

@@ -1,8 +1,8 @@
 //go:build unix
 
 // Package sqltest starts real database servers for tests, each on loopback in a
-// directory of its own, and ends them with the test. It skips tests where a server
-// is not installed.
+// directory of its own, and ends them with the test. It skips tests where a
+// server is not installed.
 package sqltest
 
 import (
@@ -33,8 +33,8 @@ const (
 // escaped is Password as it stands in a URL.
 const escaped = "secret%3A%2F%40%3F"
 
-// A Server is a database server that can be killed and started again. Its methods
-// are for one goroutine.
+// A Server is a database server that can be killed and started again. Its
+// methods are for one goroutine.
 type Server struct {
 	t       testing.TB
 	scheme  string
@@ -88,10 +88,11 @@ func (s *Server) Go() {
 	}
 }
 
-// stopped stops the server's first process, so that it neither starts another nor
-// forgets one that has ended, whose number might then be that of something else. It
-// returns all processes of the server, that one last. PostgreSQL puts each of its own
-// into a session of its own, so that a signal to the group would not reach them.
+// stopped stops the server's first process, so that it neither starts another
+// nor forgets one that has ended, whose number might then be that of something
+// else. It returns all processes of the server, that one last. PostgreSQL puts
+// each of its own into a session of its own, so that a signal to the group
+// would not reach them.
 func (s *Server) stopped() []int {
 	first := s.cmd.Process.Pid
 	_ = syscall.Kill(first, syscall.SIGSTOP)
@@ -118,22 +119,23 @@ func (s *Server) Exec(sql string) {
 	run(s.t, "", nil, sql, s.sql[0], s.sql[1:]...)
 }
 
-// Query runs statements as the superuser, and returns what they print: a line for each
-// row, with tabs or bars between the columns.
+// Query runs statements as the superuser, and returns what they print: a line
+// for each row, with tabs or bars between the columns.
 func (s *Server) Query(sql string) string {
 	s.t.Helper()
 	return strings.TrimSpace(run(s.t, "", nil, sql, s.query[0], s.query[1:]...))
 }
 
-// Standby starts a replica, which can be asked and takes no writes. A MariaDB must have
-// been started with ReplicationMariaDB; its replica is semi-synchronous if it is.
+// Standby starts a replica, which can be asked and takes no writes. A MariaDB
+// must have been started with ReplicationMariaDB; its replica is
+// semi-synchronous if it is.
 func (s *Server) Standby() *Server {
 	s.t.Helper()
 	return s.standby(s.t)
 }
 
-// Archive starts pg_receivewal, which stores the log of a PostgreSQL and confirms it as a
-// standby does, and ends it with the test.
+// Archive starts pg_receivewal, which stores the log of a PostgreSQL and
+// confirms it as a standby does, and ends it with the test.
 func (s *Server) Archive() {
 	s.t.Helper()
 	s.archive()
@@ -180,7 +182,8 @@ func (s *Server) Wait() {
 	}
 }
 
-// find returns the path of a program, from PATH or from where Debian puts servers.
+// find returns the path of a program, from PATH or from where Debian puts
+// servers.
 func find(t testing.TB, name, pkg string) string {
 	t.Helper()
 	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
@@ -211,8 +214,8 @@ func freeAddress(t testing.TB) (address, port string) {
 	return l.Addr().String(), port
 }
 
-// directory makes one that a server of another user can use, if there must be one:
-// the servers refuse to run as root.
+// directory makes one that a server of another user can use, if there must be
+// one: the servers refuse to run as root.
 func directory(t testing.TB, prefix string, account string) (dir string, as *syscall.SysProcAttr) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "firn-"+prefix)
@@ -251,7 +254,8 @@ func run(t testing.TB, dir string, as *syscall.SysProcAttr, stdin string, name s
 	return string(out)
 }
 
-// PostgreSQL starts a server of PostgreSQL, with more settings such as "fsync=off".
+// PostgreSQL starts a server of PostgreSQL, with more settings such as
+// "fsync=off".
 func PostgreSQL(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	initdb := find(t, "initdb", "postgresql")
@@ -311,8 +315,8 @@ func postgreSQL(t testing.TB, dir string, as *syscall.SysProcAttr, settings []st
 	return s
 }
 
-// ReplicationMariaDB are the settings of a MariaDB that has semi-synchronous standbys,
-// and gives them up after a time such as 500 for 500 ms.
+// ReplicationMariaDB are the settings of a MariaDB that has semi-synchronous
+// standbys, and gives them up after a time such as 500 for 500 ms.
 func ReplicationMariaDB(timeout int) []string {
 	return []string{"server-id=1", "log-bin=log", "sync-binlog=1", "rpl-semi-sync-master-enabled=1", "rpl-semi-sync-master-wait-no-slave=1",
 		fmt.Sprintf("rpl-semi-sync-master-timeout=%d", timeout)}

@@ -1,5 +1,5 @@
-// Package tracingtest is a collector of traces for tests: it listens on loopback for OTLP,
-// over gRPC and HTTP, and keeps the spans that it is sent.
+// Package tracingtest is a collector of traces for tests: it listens on
+// loopback for OTLP, over gRPC and HTTP, and keeps the spans that it is sent.
 package tracingtest
 
 import (
@@ -32,8 +32,8 @@ type Span struct {
 	Resource          map[string]string // of what has sent it
 }
 
-// A Collector keeps spans. It must be made by New, and is safe for use by many goroutines
-// at once.
+// A Collector keeps spans. It must be made by New, and is safe for use by many
+// goroutines at once.
 type Collector struct {
 	GRPC, HTTP string // where it listens: HOST:PORT
 
