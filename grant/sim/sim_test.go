@@ -267,7 +267,7 @@ var mistakes = map[mutant.Mutant]mistake{
 	},
 	mutant.LineageIgnored: {
 		breaks: "freeze: a store that does not say where it is is written to",
-		focus:  focus{World: "lineage", Faults: []fault{restore}, Window: 5000, Every: 120_000, Silent: 0.7},
+		focus:  focus{World: "lineage", Faults: []fault{restore}, Window: 5000, Every: 20_000, Silent: 0.7, Busy: 500},
 	},
 	mutant.RevisionOnRead: {
 		breaks: "freeze: a revision that only a read has shown must never fall",
