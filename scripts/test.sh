@@ -147,8 +147,8 @@ install_packages() {
 		sed 's/^SKIPPED: /skipped packages: /' | tee -a $facts
 }
 
-# Most tests wait for stores and windows, so three lanes of steps run side by side,
-# each with facts of its own. They do not hear an interrupt by themselves.
+# Most tests wait for stores and windows, so lanes of steps run side by side, each
+# with facts of its own. They do not hear an interrupt by themselves.
 lane() {
 	(facts=$facts.$1 && : >"$facts" && "lane_$1") >"build/lane.$1.log" 2>&1 </dev/null &
 	eval "lane_$1_pid=$!"
@@ -162,10 +162,6 @@ join() {
 		cat "build/lane.$lane.log"
 		cat "$facts.$lane" >>$facts
 	done
-}
-
-lane_root() {
-	step 'go test .' run_tests .
 }
 
 lane_server() {
@@ -200,10 +196,10 @@ step 'check bench' check_bench
 step 'build etcd' build_etcd
 step 'build kube-apiserver' build_kube
 step 'install what tests start' install_packages
-lane root
 lane server
 lane rest
-join root server rest
+step 'go test .' run_tests .
+join server rest
 step 'every vector read' check_vectors
 
 echo
