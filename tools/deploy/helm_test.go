@@ -75,7 +75,7 @@ func parse(t *testing.T, name, text string) (all []object) {
 // render renders the chart as helm install does. The notes are among the files.
 func render(t *testing.T, values string) (objects []object, notes string) {
 	t.Helper()
-	files, err := tryRender(values)
+	files, err := tryRender(t.Context(), values)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func render(t *testing.T, values string) (objects []object, notes string) {
 	return objects, notes
 }
 
-func tryRender(values string) (map[string]string, error) {
+func tryRender(ctx context.Context, values string) (map[string]string, error) {
 	chart, err := loader.Load(chartDir)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func tryRender(values string) (map[string]string, error) {
 		return nil, err
 	}
 	e := engine.Engine{Strict: true}
-	return e.Render(chart, all)
+	return e.RenderWithContext(ctx, chart, all)
 }
 
 // one is the only object of a kind.
@@ -261,7 +261,7 @@ func TestChartRefusals(t *testing.T) {
 		`tokens: {existingSecret: x}`:      "needs tls.existingSecret",
 		`config: {drain: {delay: "soon"}}`: "is not a duration",
 	} {
-		if _, err := tryRender(values); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := tryRender(t.Context(), values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("values %s: error %v, want one with %q", values, err, want)
 		}
 	}
