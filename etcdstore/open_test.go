@@ -124,9 +124,10 @@ func TestAuth(t *testing.T) {
 		o.Username, o.Password, o.Prefix = user, password, prefix
 		return o
 	}
+	usual := o
+	o.DialTimeout = time.Hour // a refusal that waits for it runs into the limit of the test
 	_, err := Open(ctx, o)
 	wantError(t, "Open without a user", err, ErrAuth, "asks for a user and a password")
-	begin := time.Now()
 	_, err = Open(ctx, as("firn", "wrong", ""))
 	wantError(t, "Open with a wrong password", err, ErrAuth, `password of user "firn"`)
 	_, err = Open(ctx, as("stranger", "word", ""))
@@ -135,9 +136,7 @@ func TestAuth(t *testing.T) {
 	wantError(t, "Open as a user without a role", err, ErrAuth, "--prefix=true /firn/")
 	_, err = Open(ctx, as("firn", "word", "elsewhere"))
 	wantError(t, "Open of a prefix that the user may not read", err, ErrAuth, "--prefix=true /elsewhere/")
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("four refusals took %v: want them at once, not after the timeout", took)
-	}
+	o = usual
 	dead := as("firn", "word", "")
 	dead.Endpoints = []string{freeAddress(t), e.endpoint}
 	for _, o := range []Options{as("firn", "word", ""), dead} {
