@@ -36,8 +36,8 @@ func runs() (seeds uint64, hours int) {
 	return usualRuns, 5
 }
 
-// usualRuns is how many runs a test makes in little more than a minute.
-const usualRuns = 160
+// usualRuns is how many runs a test makes in less than a minute.
+const usualRuns = 100
 
 func soak() bool { return os.Getenv("FIRN_SOAK") != "" }
 

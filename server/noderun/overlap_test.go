@@ -194,7 +194,7 @@ func oneLife(dir string, clocks []string, random *rand.Rand, environ []string) (
 		}
 	}
 	var pid int
-	for pid == 0 { // until the command runs
+	for used := false; !used; { // until the command uses its node ID
 		select {
 		case <-ended:
 			return "ended by itself"
@@ -204,6 +204,8 @@ func oneLife(dir string, clocks []string, random *rand.Rand, environ []string) (
 		if _, rest, ok := bytes.Cut(text, []byte(" pid=")); ok {
 			digits, _, _ := bytes.Cut(rest, []byte(" "))
 			pid, _ = strconv.Atoi(string(digits))
+			info, err := os.Stat(filepath.Join(dir, fmt.Sprintf("used-%d", pid)))
+			used = err == nil && info.Size() > 0
 		}
 	}
 	wait(time.Duration(random.Int64N(int64(500 * time.Millisecond))))
