@@ -47,6 +47,7 @@ timed_count=10
 # What takes as long as it takes, which is minutes.
 long='. ./grant/sim TestFocuses
 . ./grant/dirstore TestCrashStates
+. ./grant/fleet TestKubernetesFleet
 . ./sequencer TestFleet
 server ./noderun TestNoOverlap
 server ./noderun TestGenerators'
