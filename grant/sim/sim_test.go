@@ -108,7 +108,7 @@ func TestSimulator(t *testing.T) {
 	missing, besieged := percent(sum.Failed, sum.Tries), percent(sum.BesiegedFailed, sum.BesiegedTries)
 	t.Logf("report: sim: %.3f %% of %d IDs wanted while nothing was amiss were not made; %.3f %% of %d beside a host whose clock is a year ahead",
 		missing, sum.Tries, besieged, sum.BesiegedTries)
-	wantHours, wantIDs := 800.0, 10_000_000
+	wantHours, wantIDs := float64(usualRuns*hours), 10_000_000
 	if soak() {
 		wantHours, wantIDs = 100_000, 1_000_000_000
 	}
