@@ -129,7 +129,7 @@ var imports = []importLine{
 	},
 	{pattern: "server/stores/sqltest"},
 	// Programs that take a node ID of a store.
-	{pattern: "server/noderun", imports: []string{".", "grant", "sequencer"}, tests: []string{"grant/memstore", "grant/dirstore"}},
+	{pattern: "server/noderun", imports: []string{".", "grant", "sequencer", "server/textfmt"}, tests: []string{"grant/memstore", "grant/dirstore"}},
 	// The server, tests of whole ones, and the command.
 	{
 		pattern: "server",

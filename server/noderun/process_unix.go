@@ -87,16 +87,6 @@ func exitCode(s syscall.WaitStatus) int {
 	return s.ExitStatus()
 }
 
-// hasEnded reports whether the command has ended, and all of its group.
-func (p *process) hasEnded() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // signal passes a signal on to the group.
 func (p *process) signal(s os.Signal) {
 	if s, ok := s.(syscall.Signal); ok && !p.hasEnded() {

@@ -69,16 +69,6 @@ func (p *process) assign() error {
 	return windows.AssignProcessToJobObject(p.job, h)
 }
 
-// hasEnded reports whether the command has ended, and all of its job.
-func (p *process) hasEnded() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // reap does nothing: Windows has no processes that wait for their parent.
 func (p *process) reap() {}
 

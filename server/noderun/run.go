@@ -24,13 +24,14 @@ import (
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/sequencer"
+	"github.com/firnid/firn/server/textfmt"
 )
 
 // Exit codes beside those of the command, as env(1) and timeout(1) have them.
 const (
-	ExitStopped     = 124 // the command was stopped, as its window could not be renewed
-	ExitNotRunnable = 126
-	ExitNotFound    = 127
+	exitStopped     = 124 // the command was stopped, as its window could not be renewed
+	exitNotRunnable = 126
+	exitNotFound    = 127
 	exitUnknown     = 255
 	exitSignal      = 128 // + the signal that ended the command
 )
@@ -39,7 +40,7 @@ const (
 const (
 	DefaultSequencer = "nodes"
 	DefaultWindow    = 10 * time.Minute
-	DefaultLastNode  = 1023 // 10 bits, as most generators have
+	defaultLastNode  = 1023 // 10 bits, as most generators have
 	mostMargin       = 2 * time.Minute
 	mostGrace        = 10 * time.Second
 )
@@ -56,7 +57,7 @@ const beyond = time.Second
 type Config struct {
 	Store     grant.Store
 	Sequencer string           // whose node IDs are used; empty is DefaultSequencer
-	Nodes     *sequencer.Range // that may be acquired; nil is 0 to DefaultLastNode
+	Nodes     *sequencer.Range // that may be acquired; nil is 0 to defaultLastNode
 	Window    time.Duration    // if the sequencer is created; 0 is DefaultWindow
 	Margin    time.Duration    // before the end of the window, when the command is stopped; 0 is a fifth of the window, up to 2 min
 	Grace     time.Duration    // between SIGTERM and SIGKILL; 0 is half the margin, up to 10 s
@@ -85,7 +86,7 @@ func Run(ctx context.Context, c Config) (code int, err error) {
 		c.Now = time.Now
 	}
 	if c.Nodes == nil {
-		c.Nodes = &sequencer.Range{Hi: DefaultLastNode}
+		c.Nodes = &sequencer.Range{Hi: defaultLastNode}
 	}
 	c.Sequencer = cmp.Or(c.Sequencer, DefaultSequencer)
 	c.Window = cmp.Or(c.Window, DefaultWindow)
@@ -117,12 +118,12 @@ const closing = 5 * time.Second
 // with the node ID in it is found when it is known.
 func findCommand(command []Template) (code int, err error) {
 	if len(command) == 0 {
-		return ExitNotFound, errors.New("no command")
+		return exitNotFound, errors.New("no command")
 	}
-	if command[0].HasNode() {
+	if command[0].hasNode() {
 		return 0, nil
 	}
-	_, err = exec.LookPath(command[0].Expand(0))
+	_, err = exec.LookPath(command[0].expand(0))
 	return startCode(err), err
 }
 
@@ -132,9 +133,9 @@ func startCode(err error) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return ExitNotFound
+		return exitNotFound
 	}
-	return ExitNotRunnable
+	return exitNotRunnable
 }
 
 // prepare looks the sequencer up, or creates it, and completes the times of c.
@@ -283,9 +284,9 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 	if err := r.acquire(ctx, k, tick.C); err != nil {
 		return 0, err
 	}
-	p, err := r.start()
+	p, code, err := r.start()
 	if err != nil {
-		return startCode(err), err
+		return code, err
 	}
 	for {
 		select {
@@ -296,10 +297,11 @@ func (r *runner) run(ctx context.Context, k *grant.Keeper) (code int, err error)
 		case <-r.changed:
 		case <-tick.C:
 			p.reap()
-			if why := r.check(k); why != nil {
-				r.log.Error("stopping the command", "node", r.node(), "reason", why)
+			switch left, why := r.check(k); {
+			case why != nil:
+				r.log.Error("stopping the command", "reason", why)
 				r.seal(why)
-			} else if r.left() < r.c.Window*2/3 {
+			case left < r.c.Window*2/3:
 				// The Keeper's own timer does not follow a clock that was set forward.
 				soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
 				_ = k.Demand(soon) // again at the next tick
@@ -352,62 +354,62 @@ func (r *runner) acquire(ctx context.Context, k *grant.Keeper, tick <-chan time.
 	}
 }
 
-// start starts the command.
-func (r *runner) start() (*process, error) {
+// start starts the command. An error has the exit code of Run.
+func (r *runner) start() (p *process, code int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sealed {
-		return nil, r.why
+		return nil, 0, r.why
 	}
 	node := r.grant.Node
 	args := make([]string, len(r.c.Command))
 	for i, t := range r.c.Command {
-		args[i] = t.Expand(node)
+		args[i] = t.expand(node)
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.c.Stdin, r.c.Stdout, r.c.Stderr
 	cmd.Env = append([]string{}, r.c.Environ...)
 	for _, v := range r.c.Env {
-		cmd.Env = append(cmd.Env, v.Name+"="+v.Value.Expand(node))
+		cmd.Env = append(cmd.Env, v.Name+"="+v.Value.expand(node))
 	}
 	r.latest = r.c.Now().Round(0)
-	p, err := startProcess(cmd, r.ended)
-	if err != nil {
-		return nil, err
+	if p, err = startProcess(cmd, r.ended); err != nil {
+		return nil, startCode(err), err
 	}
 	r.process = p
-	r.log.Info("command started", "node", node, "pid", cmd.Process.Pid, "window_until", r.grant.Until.UTC())
-	return p, nil
+	r.log = r.log.With("node", node)
+	r.log.Info("command started", "pid", cmd.Process.Pid, "window_until", r.grant.Until.UTC())
+	return p, 0, nil
 }
 
-// ended notes the clock once the command has ended and nothing of its group is
-// left.
+// ended notes the clock when nothing of the command's group is left, before the
+// process counts as ended.
 func (r *runner) ended() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := r.c.Now().Round(0); now.After(r.latest) {
-		r.latest = now
-	}
+	r.read()
 }
 
-// check reports why the command may not run now, or nil.
-func (r *runner) check(k *grant.Keeper) error {
+// check reports how much is left of the window, and why the command may not run
+// now, or nil.
+func (r *runner) check(k *grant.Keeper) (left time.Duration, why error) {
 	r.mu.Lock()
 	now, g, sealed := r.read(), r.grant, r.sealed
 	r.mu.Unlock()
-	switch left := g.Until.Sub(now); {
+	left = g.Until.Sub(now)
+	switch {
 	case sealed:
-		return nil
+		return r.c.Window, nil // it is being stopped, and needs no more
 	case now.Before(g.From):
-		return fmt.Errorf("this machine's clock was set back to %s, before %s, from which the node ID is this process's", stamp(now), stamp(g.From))
+		why = fmt.Errorf("this machine's clock was set back to %s, before %s, from which the node ID is this process's", textfmt.Stamp(now), textfmt.Stamp(g.From))
 	case left <= 0:
-		r.log.Error("the command may have used its node ID after its window", "node", g.Node, "from", g.Until.UTC(), "to", now.UTC(),
+		r.log.Error("the command may have used its node ID after its window", "from", g.Until.UTC(), "to", now.UTC(),
 			"hint", "the machine was suspended, its clock was set forward, or firn was stopped for longer than the margin")
-		return fmt.Errorf("the window ended at %s%s", stamp(g.Until), because(k))
+		why = fmt.Errorf("the window ended at %s%s", textfmt.Stamp(g.Until), because(k))
 	case left <= r.c.Margin:
-		return fmt.Errorf("the window ends at %s, which is within the margin of %v%s", stamp(g.Until), r.c.Margin, because(k))
+		why = fmt.Errorf("the window ends at %s, which is within the margin of %v%s", textfmt.Stamp(g.Until), r.c.Margin, because(k))
 	}
-	return nil
+	return left, why
 }
 
 // because is why the window was not renewed, if that is known.
@@ -418,19 +420,14 @@ func because(k *grant.Keeper) string {
 	return ""
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
-
-// left is how much is left of the window.
-func (r *runner) left() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.grant.Until.Sub(r.read())
-}
-
-func (r *runner) node() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.grant.Node
+// hasEnded reports whether the command has ended, and all that it has started.
+func (p *process) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // result is what Run returns once the command has ended.
@@ -438,7 +435,7 @@ func (r *runner) result(p *process) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sealed {
-		return ExitStopped, fmt.Errorf("command stopped: %w", r.why)
+		return exitStopped, fmt.Errorf("command stopped: %w", r.why)
 	}
 	return p.code, nil
 }

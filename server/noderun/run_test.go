@@ -318,7 +318,7 @@ func TestStopped(t *testing.T) {
 			r.start()
 			r.sees("command started")
 			tt.do(r)
-			if <-r.done; r.code != ExitStopped || r.err == nil || !strings.Contains(r.err.Error(), tt.text) {
+			if <-r.done; r.code != exitStopped || r.err == nil || !strings.Contains(r.err.Error(), tt.text) {
 				t.Errorf("ended with %d, %v\n%s", r.code, r.err, r.log)
 			}
 			if !strings.Contains(r.log.String(), tt.logs) {
@@ -379,7 +379,7 @@ func TestStubborn(t *testing.T) {
 		r.clock.add(8*time.Minute + time.Second)
 		r.sees("stopping the command")
 		r.clock.add(2 * time.Minute)
-		r.ends(ExitStopped, "within the margin")
+		r.ends(exitStopped, "within the margin")
 	}
 }
 

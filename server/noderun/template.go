@@ -71,8 +71,8 @@ func parseOps(text string) (ops []op, err error) {
 	return ops, nil
 }
 
-// Expand is the text for a node ID.
-func (t Template) Expand(node uint64) string {
+// expand is the text for a node ID.
+func (t Template) expand(node uint64) string {
 	var b strings.Builder
 	for _, p := range t.pieces {
 		b.WriteString(p.text)
@@ -92,8 +92,8 @@ func (t Template) Expand(node uint64) string {
 	return b.String()
 }
 
-// HasNode reports whether the node ID is part of the text.
-func (t Template) HasNode() bool {
+// hasNode reports whether the node ID is part of the text.
+func (t Template) hasNode() bool {
 	for _, p := range t.pieces {
 		if p.node {
 			return true

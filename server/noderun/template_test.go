@@ -14,20 +14,20 @@ func TestTemplate(t *testing.T) {
 		{"{node}", 1<<64 - 1, "18446744073709551615"},
 	} {
 		got, err := ParseTemplate(tt.text)
-		if err != nil || got.Expand(tt.node) != tt.want {
-			t.Errorf("%q with %d: %q, %v, want %q", tt.text, tt.node, got.Expand(tt.node), err, tt.want)
+		if err != nil || got.expand(tt.node) != tt.want {
+			t.Errorf("%q with %d: %q, %v, want %q", tt.text, tt.node, got.expand(tt.node), err, tt.want)
 		}
 	}
 	for _, text := range []string{"{node", "{node*2}", "{node%}", "{node%0}", "{node/0}", "{node/-1}", "{node% 2}", "{nodes}", "{node%18446744073709551616}", "{node/2%}", "{node 5}"} {
 		if got, err := ParseTemplate(text); err == nil {
-			t.Errorf("%q: %q, want an error", text, got.Expand(1))
+			t.Errorf("%q: %q, want an error", text, got.expand(1))
 		}
 	}
 }
 
 func TestVariable(t *testing.T) {
 	v, err := ParseVariable("WORKER_ID={node%32}=x")
-	if err != nil || v.Name != "WORKER_ID" || v.Value.Expand(33) != "1=x" {
+	if err != nil || v.Name != "WORKER_ID" || v.Value.expand(33) != "1=x" {
 		t.Errorf("%+v, %v", v, err)
 	}
 	for _, text := range []string{"", "X", "=1", "A B=1", "X={node", "\x00=1"} {
