@@ -60,6 +60,7 @@ check_system() {
 	esac
 }
 
+# run_tests MODULE [TIMEOUT] runs the tests of a module.
 run_tests() {
 	case $1 in
 	.) log=build/test.root.log ;;
@@ -67,7 +68,7 @@ run_tests() {
 	esac
 	{
 		# Many tests wait for stores and windows: four packages at a time fill two cores.
-		(cd "$1" && go test -v -count=1 -vet=off -p 4 -timeout 15m ./...) && code=0 || code=$?
+		(cd "$1" && go test -v -count=1 -vet=off -p 4 -timeout "${2:-15m}" ./...) && code=0 || code=$?
 		echo "$code" >"$log.status"
 	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts=$facts -f scripts/tests.awk
 	test "$(cat "$log.status")" = 0
@@ -109,12 +110,7 @@ check_side() {
 		return 0
 	}
 	(cd "$1" && GOWORK=off go vet ./... && GOWORK=off "$root/bin/staticcheck" ./... && GOWORK=off go mod tidy -diff) || return 1
-	log=build/test.$(echo "$1" | tr / -).log
-	{
-		(cd "$1" && GOWORK=off go test -v -count=1 -vet=off -timeout 10m ./...) && code=0 || code=$?
-		echo "$code" >"$log.status"
-	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts=$facts -f scripts/tests.awk
-	test "$(cat "$log.status")" = 0
+	(export GOWORK=off && run_tests "$1" 10m)
 }
 
 # bench/ is no published module, and what it measures are many others.

@@ -149,6 +149,14 @@ func (p *parser) mapping(n *yaml.Node, path string) {
 	}
 }
 
+// resolved is what an alias stands for.
+func resolved(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
 func orTop(path string) string {
 	if path == "" {
 		return "the file"
@@ -265,6 +273,20 @@ func (p *parser) template(t *Template, n *yaml.Node) {
 
 func beyond(node uint64, l firn.Layout) string {
 	return fmt.Sprintf("%d is more than %d, the last node of layout %s", node, l.MaxNode(), l)
+}
+
+// CheckTime reports why no ID of a layout can be made at a time.
+func CheckTime(l firn.Layout, now time.Time) error {
+	if l.IsZero() || l.ReadOnly() {
+		return nil
+	}
+	if l.Epoch().After(now) {
+		return fmt.Errorf("layout %s: its epoch is %s, and no ID can be made before that", l, l.Epoch().UTC().Format(time.RFC3339))
+	}
+	if end := l.Last(); end.Before(now) {
+		return fmt.Errorf("layout %s: its last time was %s: choose a later epoch", l, end.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // Check finds templates that no sequencer can be created with, where usual has

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -248,20 +247,6 @@ func (w *writer) layout(f flake, number map[string]int64) (string, error) {
 	return text, nil
 }
 
-// CheckTime reports why no ID of a layout can be made at a time.
-func CheckTime(l firn.Layout, now time.Time) error {
-	if l.IsZero() || l.ReadOnly() {
-		return nil
-	}
-	if l.Epoch().After(now) {
-		return fmt.Errorf("layout %s: its epoch is %s, and no ID can be made before that", l, l.Epoch().UTC().Format(time.RFC3339))
-	}
-	if end := l.Last(); end.Before(now) {
-		return fmt.Errorf("layout %s: its last time was %s: choose a later epoch", l, end.UTC().Format(time.RFC3339))
-	}
-	return nil
-}
-
 // templateName is a name of Hazelcast, which may be any text, as the name or
 // the pattern of a template. What a name cannot have becomes a -.
 func templateName(name string) (string, error) {
@@ -292,9 +277,4 @@ func templateName(name string) (string, error) {
 		return "", fmt.Errorf("generator %q would be %q, which is the template of all other names: rename it", name, text)
 	}
 	return text, nil
-}
-
-// isXML reports whether a text is XML rather than YAML.
-func isXML(text []byte) bool {
-	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("<"))
 }

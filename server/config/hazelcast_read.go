@@ -46,6 +46,11 @@ func (r *reader) file(data []byte, name string) error {
 	return r.yaml(text, name)
 }
 
+// isXML reports whether a text is XML rather than YAML.
+func isXML(text []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("<"))
+}
+
 // decodeText returns a text as UTF-8. A byte order mark says what it is, or an
 // XML declaration.
 func decodeText(data []byte) ([]byte, error) {
@@ -382,14 +387,6 @@ func countYAML(n *yaml.Node, name string) (count int) {
 
 // A pair is a key of a mapping with its value, aliases resolved.
 type pair struct{ key, value *yaml.Node }
-
-// resolved is what an alias stands for.
-func resolved(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
-}
 
 // mostMerges bounds how many mappings are merged into one, as they may nest.
 const mostMerges = 1000
