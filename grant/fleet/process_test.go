@@ -6,6 +6,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/simkit"
 )
 
 // A process makes IDs, and does what a grant.Keeper does. It always wants IDs:
@@ -213,7 +214,7 @@ const lineageFor = 1_000_000
 // is before a write, and before the configuration is read, unless that was just
 // done.
 func (w *world) ask(p *process, a grant.Action) {
-	if a.Kind == grant.CAS && field(a.Next, `"state":`) == "held" {
+	if a.Kind == grant.CAS && simkit.Field(a.Next, `"state":`) == "held" {
 		p.claim = &claim{next: a.Next}
 	}
 	limit := min(5000, w.window/6) * 1000

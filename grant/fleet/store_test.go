@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/simkit"
 )
 
 // perSecond is what the store did in a second.
@@ -175,8 +176,8 @@ func (w *world) cas(p *process, key string, old, next []byte) bool {
 		return false
 	}
 	m := &s.marks[n]
-	owner, state := field(next, `"owner":`), field(next, `"state":`)
-	until, err := strconv.ParseInt(field(next, `"until":`), 10, 64)
+	owner, state := simkit.Field(next, `"owner":`), simkit.Field(next, `"state":`)
+	until, err := strconv.ParseInt(simkit.Field(next, `"until":`), 10, 64)
 	if err != nil {
 		w.Fail("record %s: %v", next, err)
 	}
@@ -191,20 +192,6 @@ func (w *world) cas(p *process, key string, old, next []byte) bool {
 	}
 	s.records[n], m.owner, m.until = next, owner, until
 	return true
-}
-
-// field is what a record has after a name, up to the next comma. A record is of
-// the protocol's own making, so there is none in a value, nor is a name.
-func field(value []byte, name string) string {
-	i := bytes.Index(value, []byte(name))
-	if i < 0 {
-		return ""
-	}
-	rest := value[i+len(name):]
-	if end := bytes.IndexAny(rest, ",}"); end >= 0 {
-		rest = rest[:end]
-	}
-	return string(bytes.Trim(rest, `"`))
 }
 
 // operator is the store as whoever creates the sequencer has it: at once.

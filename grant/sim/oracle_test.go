@@ -11,6 +11,7 @@ import (
 
 	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/internal/simkit"
 )
 
 // records is what the oracles know: what became of every write, and who has
@@ -121,27 +122,13 @@ type record struct {
 	Spoiled [2]int64 // what no window reaches into
 }
 
-// field is what a record has after a name, up to the next comma. A record is of
-// the protocol's own making, so there is none in these values, nor is a name.
-func field(value []byte, name string) string {
-	i := bytes.Index(value, []byte(name))
-	if i < 0 {
-		return ""
-	}
-	rest := value[i+len(name):]
-	if end := bytes.IndexAny(rest, ",}"); end >= 0 {
-		rest = rest[:end]
-	}
-	return string(bytes.Trim(rest, `"`))
-}
-
 // of is what is known of a record. It is read once.
 func (w *world) of(value []byte) *written {
 	x := w.written[string(value)]
 	if x == nil {
 		x = &written{record: record{Until: never}, base: never, floor: never}
 		if len(value) > 0 {
-			x.Owner, x.State = field(value, `"owner":`), field(value, `"state":`)
+			x.Owner, x.State = simkit.Field(value, `"owner":`), simkit.Field(value, `"state":`)
 			x.Until = w.integer(value, `"until":`)
 			if i := bytes.Index(value, []byte(`"spoiled":[`)); i >= 0 {
 				if n, err := fmt.Sscanf(string(value[i:]), `"spoiled":[%d,%d]`, &x.Spoiled[0], &x.Spoiled[1]); n != 2 {
@@ -155,7 +142,7 @@ func (w *world) of(value []byte) *written {
 }
 
 func (w *world) integer(value []byte, name string) int64 {
-	n, err := strconv.ParseInt(field(value, name), 10, 64)
+	n, err := strconv.ParseInt(simkit.Field(value, name), 10, 64)
 	if err != nil {
 		w.Fail("record %s: %v", value, err)
 	}
@@ -177,8 +164,8 @@ func (w *world) floor() int64 {
 // floorIn is the floor that a configuration has, or never. In version 1, 0 says
 // that it has none.
 func floorIn(config []byte) int64 {
-	n, err := strconv.ParseInt(field(config, `"floor":`), 10, 64)
-	if err != nil || n == 0 && field(config, `"v":`) == "1" {
+	n, err := strconv.ParseInt(simkit.Field(config, `"floor":`), 10, 64)
+	if err != nil || n == 0 && simkit.Field(config, `"v":`) == "1" {
 		return never
 	}
 	return n
@@ -204,7 +191,7 @@ func (w *world) applied(k string, before, next []byte, by *member) {
 	} else if is.held() {
 		is.floor = w.floor()
 	}
-	if is.State == "held" && (w.ended || !same && field(w.store.values[configKey], `"state":`) != "attached") {
+	if is.State == "held" && (w.ended || !same && simkit.Field(w.store.values[configKey], `"state":`) != "attached") {
 		is.late = true
 		if w.ended && was.State == "held" && !was.late { // a late claim may settle itself, and is then dropped
 			w.Fail("ended: the window of %s is renewed, and detach or destroy had returned", k)

@@ -1,7 +1,7 @@
 // Package simkit is the kernel of simulations: events one after the other in
 // virtual time, chance from a seed, and a hash of all that happened. A seed is
 // a run: the same seed does the same again, to the byte. There is no goroutine
-// and no real time in it.
+// and no real time in it. Field reads a record.
 //
 // Packages grant/sim and grant/fleet are made with it. It is for tests.
 package simkit
