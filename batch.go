@@ -66,8 +66,8 @@ type BatchOf[I AnyID[I]] struct {
 }
 
 // BatchFromRuns returns the batch of the IDs in runs, for a Source that does
-// not make them itself. Runs without IDs are omitted, and so are IDs beyond the
-// largest int.
+// not make them itself. Runs without IDs are omitted. IDs are dropped where Len
+// would exceed the largest int.
 func BatchFromRuns[I AnyID[I]](runs ...RunOf[I]) BatchOf[I] {
 	var b BatchOf[I]
 	for _, r := range runs {
