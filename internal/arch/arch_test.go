@@ -29,6 +29,7 @@ var imports = []importLine{
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
+	{pattern: "tools/voice"},
 	{pattern: "tools/release"},
 	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
 
