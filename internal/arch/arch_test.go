@@ -25,6 +25,7 @@ var imports = []importLine{
 	{pattern: "internal/freshness", imports: []string{"internal/mutant"}},
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
+	{pattern: "internal/picture", imports: []string{"."}},
 	{pattern: "internal/simkit"},
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
