@@ -273,7 +273,7 @@ func tryNextBatch[I AnyID[I]](c *core, n int) (b BatchOf[I], err error) {
 		return b, err
 	}
 	if c.line.busy() {
-		return b, &WaitError{Wait: c.layout.unit} // others were here before
+		return b, c.notYourTurn(c.line.want.Load(), w.want) // others were here before
 	}
 	t, slot, err := c.takeBatch(&w)
 	return made[I](c, t, slot, n, err)

@@ -3,7 +3,9 @@ package firn
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,8 +37,10 @@ import (
 type line struct {
 	n    atomic.Int64  // how many wait, to be read without the lock
 	held atomic.Uint64 // exclusive end of the slots that a leading batch waits for, or 0
-	mu   sync.Mutex
-	q    list.List // of *waiter
+	want atomic.Uint64 // slots that the line waits for; changes under mu
+	mu   sync.Mutex    // guards what follows
+	q    list.List     // of *waiter
+	gone uint64        // slots that the line has been given so far
 }
 
 // A waiter is a call that waits for up to want slots, and at least one. A batch
@@ -47,6 +51,9 @@ type waiter struct {
 	from  uint64        // of a batch: no slot of it lies below
 	place *list.Element // nil when it is not in line
 	woken chan struct{} // has one element when it leads, or was given slots
+
+	// When it joined: the slots that those before it wanted, and line.gone.
+	before, gone uint64
 
 	// Given, under the line's lock:
 	t       *term // nil: nothing
@@ -60,7 +67,9 @@ func (l *line) busy() bool { return l.n.Load() > 0 }
 func (l *line) join(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	w.before, w.gone = l.want.Load(), l.gone
 	w.place = l.q.PushBack(w)
+	l.want.Add(w.want)
 	l.n.Add(1)
 	return l.q.Len() == 1
 }
@@ -72,7 +81,23 @@ func (l *line) remove(w *waiter) {
 	}
 	l.q.Remove(w.place)
 	w.place = nil
+	l.want.Add(-w.want)
 	l.n.Add(-1)
+}
+
+// ahead is how many slots those want that are before w, which has left the line
+// without a turn: at most, as some of them may have left it too.
+func (l *line) ahead(w *waiter) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return min(w.before-min(w.before, l.gone-w.gone), l.want.Load())
+}
+
+// notYourTurn is the error of a call for n IDs that others are before, which
+// wait for so many. It does not ask the clock: the leader has.
+func (c *core) notYourTurn(before, n uint64) error {
+	all := before + min(n, math.MaxUint64-before)
+	return &WaitError{Wait: c.spanOf(all), n: n, before: before}
 }
 
 // leave takes w out of the line, and reports whether it was there: w was given
@@ -139,6 +164,7 @@ func (l *line) give(c *core, v view) (given bool, err error) {
 	if !v.term.swap(v.word, slot, next-slot) {
 		return false, nil
 	}
+	l.gone += next - slot
 	for slot < next {
 		w := l.q.Front().Value.(*waiter)
 		l.remove(w)
@@ -184,8 +210,8 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 		case <-w.woken:
 		case <-done:
 			if c.line.leave(&w) {
-				if err == nil {
-					err = &WaitError{Wait: c.layout.unit} // others were here before
+				if err == nil || errors.Is(err, ErrExhausted) {
+					err = c.notYourTurn(c.line.ahead(&w), w.want)
 				}
 				return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 			}
@@ -200,8 +226,12 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 		if !ok {
 			return nil, 0, 0, err
 		}
+		slept := time.Now()
 		if sleep(done, wait, changed) {
 			c.line.leave(&w)
+			if w := (*WaitError)(nil); errors.As(err, &w) {
+				w.Wait = max(1, w.Wait-time.Since(slept)) // from now on
+			}
 			return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 		}
 	}
