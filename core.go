@@ -316,7 +316,7 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 			if v.slot >= v.limit {
 				return nil, 0, 0, c.over(v)
 			}
-			return nil, 0, 0, c.notYet(v, max(v.slot, held))
+			return nil, 0, 0, c.notYet(v, max(v.slot, held), 1)
 		}
 		n := min(want, end-v.slot)
 		if v.term.swap(v.word, v.slot, n) {
@@ -373,7 +373,7 @@ func (c *core) place(v view, w *waiter) (slot uint64, err error) {
 	case slot >= v.limit || need > v.limit-slot:
 		return slot, c.over(v)
 	case slot >= v.ahead || need > v.ahead-slot:
-		return slot, c.notYet(v, slot+need-1)
+		return slot, c.notYet(v, slot+need-1, need)
 	}
 	return slot, nil
 }
@@ -412,9 +412,9 @@ func (c *core) takeAll(n uint64) (t *term, slot uint64, hold time.Duration, err 
 		case v.slot >= v.limit || n > v.limit-v.slot:
 			err = c.over(v)
 		case held > 0:
-			err = c.notYet(v, max(v.slot, held))
+			err = c.notYet(v, max(v.slot, held), n)
 		case v.term.static && v.slot+n > v.ahead && v.slot+n-v.ahead > c.mostStatic:
-			err = c.notYet(v, v.slot+n-c.mostStatic-1)
+			err = c.notYet(v, v.slot+n-c.mostStatic-1, n)
 		}
 		if err != nil {
 			if c.term.Load() != v.term {
@@ -440,9 +440,10 @@ func (c *core) over(v view) error {
 	return ErrGrantOver
 }
 
-// notYet returns the error for a slot that may not be used yet: how long that
-// takes, and whether the reason is a clock that went back.
-func (c *core) notYet(v view, slot uint64) error {
+// notYet returns the error for a slot that may not be used yet, the last one
+// that a call for n IDs needs: how long that takes, and whether the reason is a
+// clock that went back.
+func (c *core) notYet(v view, slot, n uint64) error {
 	wait := max(1, c.until(slot>>c.layout.seqBits, v.now))
 	back := time.Duration(0)
 	reached := v.term.reached(v.word)
@@ -459,7 +460,7 @@ func (c *core) notYet(v view, slot uint64) error {
 		back = c.until((reached-1)>>c.layout.seqBits, v.now)
 	}
 	if back <= 0 {
-		return &WaitError{Wait: wait}
+		return &WaitError{Wait: wait, n: n}
 	}
 	last, _ := c.layout.timeOf((reached - 1) >> c.layout.seqBits)
 	return &ClockError{Now: c.timeOf(v.now), Last: last, Wait: wait, back: back}

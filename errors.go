@@ -35,14 +35,24 @@ var (
 	ErrBeforeEpoch = errors.New("firn: the clock is before the layout's epoch")
 )
 
-// A WaitError reports that no ID is free now, and how long it takes until one
-// is. It matches ErrExhausted.
+// A WaitError reports that the IDs of a call may not be made now, and how long
+// it takes until they may. It matches ErrExhausted.
 type WaitError struct {
-	Wait time.Duration // from the moment of the call; at least 1 ns
+	Wait time.Duration // from the last reading of the clock, up to 1 s before the call returns; at least 1 ns
+
+	n      uint64 // IDs of the call; 0 is 1
+	before uint64 // IDs that calls wait for which came before
 }
 
 func (e *WaitError) Error() string {
-	return fmt.Sprintf("firn: no ID is free for another %v", e.Wait)
+	text := fmt.Sprintf("firn: no ID is free for another %v", e.Wait)
+	if e.n > 1 {
+		text = fmt.Sprintf("firn: %d IDs are not free for another %v", e.n, e.Wait)
+	}
+	if e.before > 0 {
+		text += fmt.Sprintf(": earlier calls wait for %d", e.before)
+	}
+	return text
 }
 
 // Is reports whether target is ErrExhausted.

@@ -3,7 +3,9 @@ package firn
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,8 +37,10 @@ import (
 type line struct {
 	n    atomic.Int64  // number of waiting calls, readable without the lock
 	held atomic.Uint64 // exclusive end of the slots for which a leading batch waits, or 0
-	mu   sync.Mutex
-	q    list.List // of *waiter
+	want atomic.Uint64 // slots that the line waits for; changes under mu
+	mu   sync.Mutex    // guards the fields below
+	q    list.List     // of *waiter
+	gone uint64        // slots that the line has been given so far
 }
 
 // A waiter is a call that waits for at least one and up to want slots, or, if
@@ -47,6 +51,9 @@ type waiter struct {
 	from  uint64        // lower bound of a batch's slots
 	place *list.Element // nil if it is not in line
 	woken chan struct{} // receives an element when the waiter becomes leader or gets slots
+
+	// When it joined: the slots that those before it wanted, and line.gone.
+	before, gone uint64
 
 	// Result, guarded by the line's lock:
 	t       *term // nil: nothing
@@ -60,7 +67,9 @@ func (l *line) busy() bool { return l.n.Load() > 0 }
 func (l *line) join(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	w.before, w.gone = l.want.Load(), l.gone
 	w.place = l.q.PushBack(w)
+	l.want.Add(w.want)
 	l.n.Add(1)
 	return l.q.Len() == 1
 }
@@ -72,7 +81,24 @@ func (l *line) remove(w *waiter) {
 	}
 	l.q.Remove(w.place)
 	w.place = nil
+	l.want.Add(-w.want)
 	l.n.Add(-1)
+}
+
+// ahead returns how many slots the calls before w want. w has left the line
+// without a turn. The result is an upper bound, as some of those calls may have
+// left as well.
+func (l *line) ahead(w *waiter) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return min(w.before-min(w.before, l.gone-w.gone), l.want.Load())
+}
+
+// notYourTurn returns the error of a call for n IDs that comes after calls for
+// before IDs. It does not read the clock: the leader has read it.
+func (c *core) notYourTurn(before, n uint64) error {
+	all := before + min(n, math.MaxUint64-before)
+	return &WaitError{Wait: c.spanOf(all), n: n, before: before}
 }
 
 // leave removes w from the line. It reports whether w was still in it, which
@@ -139,6 +165,7 @@ func (l *line) give(c *core, v view) (given bool, err error) {
 	if !v.term.swap(v.word, slot, next-slot) {
 		return false, nil
 	}
+	l.gone += next - slot
 	for slot < next {
 		w := l.q.Front().Value.(*waiter)
 		l.remove(w)
@@ -184,8 +211,8 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 		case <-w.woken:
 		case <-done:
 			if c.line.leave(&w) {
-				if err == nil {
-					err = &WaitError{Wait: c.layout.unit} // other calls came first
+				if err == nil || errors.Is(err, ErrExhausted) {
+					err = c.notYourTurn(c.line.ahead(&w), w.want)
 				}
 				return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 			}

@@ -34,7 +34,8 @@ var (
 // While another process holds the record's lock, a call waits as long as its
 // context allows. A process that is killed leaves no lock. A process that is
 // suspended keeps those that it holds, which are at most those of the records
-// that it was writing.
+// that it was writing. If the disk does not answer, the call returns soon after
+// its context is done, and its operation keeps the lock until the disk answers.
 type Store struct {
 	disk  disk
 	path  string // for errors
@@ -43,33 +44,17 @@ type Store struct {
 	// failed is why the store refuses calls, once it does.
 	failed atomic.Pointer[failure]
 
-	mu      sync.Mutex // guards closed, and adding to calls
-	closed  bool
-	calls   sync.WaitGroup // calls in progress
-	closing chan struct{}  // closed when Close begins, to end waits
+	mu       sync.Mutex // guards the fields below, and adding to calls
+	closed   bool
+	orphaned bool           // Close returned before all calls ended
+	running  int            // calls that have not ended, even if their callers have left
+	left     int            // of these, those whose callers have left
+	silent   time.Time      // when the first of these began
+	calls    sync.WaitGroup // callers that have not left
+	closing  chan struct{}  // closed when Close begins, to end waits
 }
 
 type failure struct{ err error }
-
-// errClosed is the error of calls after Close, and of those that Close ends.
-var errClosed = fmt.Errorf("%w: dirstore: the store is closed", grant.ErrNotSent)
-
-// enter begins a call. Each success must be followed by one s.calls.Done.
-func (s *Store) enter(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return notSent(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
-	}
-	if f := s.failed.Load(); f != nil {
-		return notSent(f.err)
-	}
-	s.calls.Add(1)
-	return nil
-}
 
 // fail makes the store refuse all calls, and returns the reason.
 func (s *Store) fail(err error) error {
@@ -86,10 +71,11 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.calls.Done()
+	return do(ctx, s, func(*call) ([]byte, error) { return s.getNow(ctx, key) })
+}
+
+// getNow is get inside a call.
+func (s *Store) getNow(ctx context.Context, key string) ([]byte, error) {
 	name := fileName(key)
 	if !readsTakeLock {
 		value, settled, err := s.read(name, key)
@@ -135,7 +121,7 @@ func (s *Store) settled(ctx context.Context, name, key string) ([]byte, error) {
 	// No process is writing it, so its writer is gone, perhaps before the
 	// rename was durable. The content of the file was durable before the
 	// rename; writing it once more makes the rename durable too.
-	if err := s.write(ctx, name, key, value); err != nil {
+	if err := s.write(ctx, new(call), name, key, value); err != nil {
 		return nil, err
 	}
 	return value, nil
@@ -143,9 +129,10 @@ func (s *Store) settled(ctx context.Context, name, key string) ([]byte, error) {
 
 // CAS replaces old by next; see grant.Store.
 //
-// An error that does not match grant.ErrNotSent matches ErrFailed. A full disk,
-// a file without write permission, and a context that is done before the very
-// last step leave everything unchanged, and match grant.ErrNotSent.
+// An error that does not match grant.ErrNotSent matches ErrFailed, unless the
+// disk has not answered. A full disk, a file without write permission, and a
+// context that is done before the very last step leave everything unchanged, and
+// match grant.ErrNotSent.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err
@@ -153,10 +140,13 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	if err := grant.CheckValue(next); err != nil {
 		return false, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return false, err
-	}
-	defer s.calls.Done()
+	// The caller may change its arguments once it has left.
+	old, next = bytes.Clone(old), bytes.Clone(next)
+	return do(ctx, s, func(c *call) (bool, error) { return s.casNow(ctx, c, key, old, next) })
+}
+
+// casNow is CAS inside a call.
+func (s *Store) casNow(ctx context.Context, c *call, key string, old, next []byte) (bool, error) {
 	name := fileName(key)
 	unlock, err := s.lock(ctx, name)
 	if err != nil {
@@ -170,7 +160,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	if !bytes.Equal(now, old) {
 		return false, nil
 	}
-	if err := s.write(ctx, name, key, next); err != nil {
+	if err := s.write(ctx, c, name, key, next); err != nil {
 		return false, err
 	}
 	return true, nil
@@ -182,7 +172,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 //
 // Everything depends on the order: content, fsync, rename, fsync, mark.
 // TestCrashStates has a mutant for each omitted step.
-func (s *Store) write(ctx context.Context, name, key string, value []byte) error {
+func (s *Store) write(ctx context.Context, c *call, name, key string, value []byte) error {
 	temp, record := tempPrefix+name, recordPrefix+name
 	if err := s.writeFile(temp, encodeRecord(key, value)); err != nil {
 		// It may exist in part, and it takes space. If it cannot be removed
@@ -198,7 +188,7 @@ func (s *Store) write(ctx context.Context, name, key string, value []byte) error
 		return notSent(err)
 	}
 	defer func() { _ = dir.Close() }()
-	if err := s.rename(ctx, temp, record); err != nil {
+	if err := s.rename(ctx, c, temp, record); err != nil {
 		return err
 	}
 	// From here on others see it, and only the mark makes them wait.
@@ -236,11 +226,14 @@ func (s *Store) writeFile(name string, data []byte) error {
 
 // rename renames a file, unless ctx is already done. If the system refuses,
 // nothing has changed; if the result is unknown, the store has failed.
-func (s *Store) rename(ctx context.Context, from, to string) error {
+func (s *Store) rename(ctx context.Context, c *call, from, to string) error {
 	var w waiter
 	defer w.stop()
 	for {
 		err := ctx.Err()
+		if err == nil && !c.renames() {
+			err = context.Canceled // the caller has left a moment ago
+		}
 		if err == nil {
 			if err = s.disk.rename(from, to); err == nil {
 				return nil
@@ -307,6 +300,11 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 func (s *Store) waited(err error, name string) error {
 	if errors.Is(err, errClosed) {
 		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left > 0 {
+		err = fmt.Errorf("%w: %w", s.silence(), err) // and so does not let go of the lock, perhaps
 	}
 	return fmt.Errorf("dirstore: another process or goroutine holds %s in %s: %w", lockPrefix+name, s.path, err)
 }
@@ -382,21 +380,19 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 
 // glance is Get without ensuring that the value is durable.
 func (s *Store) glance(ctx context.Context, key string) ([]byte, error) {
-	if readsTakeLock {
-		return s.get(ctx, key)
-	}
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.calls.Done()
-	value, _, err := s.read(fileName(key), key)
-	return value, err
+	return do(ctx, s, func(*call) ([]byte, error) {
+		if readsTakeLock {
+			return s.getNow(ctx, key)
+		}
+		value, _, err := s.read(fileName(key), key)
+		return value, err
+	})
 }
 
 // List calls yield for every key with the prefix. It looks at the names of all
 // files of the store and reads those whose key has the prefix.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	keys, err := s.keys(ctx, prefix)
+	keys, err := do(ctx, s, func(*call) ([]string, error) { return s.keys(ctx, prefix) })
 	if err != nil {
 		return err
 	}
@@ -412,12 +408,9 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	return nil
 }
 
-// keys returns, in order, all keys with the prefix that may have a record.
+// keys returns, in order, all keys with the prefix that may have a record. It
+// is called inside a call.
 func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.calls.Done()
 	files, err := s.disk.names()
 	if err != nil {
 		return nil, notSent(err)
@@ -481,7 +474,9 @@ func (s *Store) longKey(ctx context.Context, name string) (key string, ok bool, 
 func (s *Store) Window() time.Duration { return 30 * time.Second }
 
 // Close closes the store. It waits for the calls that are accessing the disk;
-// those that wait for a lock end at once.
+// those that wait for a lock end at once. It does not wait for calls whose
+// callers have left because the disk does not answer: the last of these closes
+// the directory.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -492,5 +487,11 @@ func (s *Store) Close() error {
 	}
 	close(s.closing)
 	s.calls.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running > 0 {
+		s.orphaned = true
+		return fmt.Errorf("%w; %d calls are left there", s.silence(), s.running)
+	}
 	return s.disk.close()
 }
