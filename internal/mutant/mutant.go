@@ -58,7 +58,7 @@ var names = [count]string{
 	"stale memory", "compare revision", "no fence", "floor only", "tick at until",
 	"cursor back", "no config re-read", "release foreign", "slot across terms",
 	"takeover held", "range ignored",
-	"adopt on read", "mark uncapped", "fence short window", "fence lowers mark", "zero is no time",
+	"adopt on read", "mark uncapped", "fence short window", "fence lowers mark", "zero is not a time",
 	"drop to clock", "round down", "recheck state", "shrunk record", "seal async",
 	"gap crossed", "lineage ignored", "claim ahead", "cursor keeps block", "fence unheard", "target unchecked",
 	"revision on read",
