@@ -30,6 +30,7 @@ var imports = []importLine{
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
+	{pattern: "tools/voice"},
 	{pattern: "tools/release"},
 	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
 
@@ -125,7 +126,7 @@ var imports = []importLine{
 	// Stores are known here alone.
 	{
 		pattern: "server/stores",
-		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore"},
+		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore", "server/tlsconf"},
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
 	{pattern: "server/stores/sqltest"},
