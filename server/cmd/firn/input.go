@@ -62,6 +62,7 @@ func (p place) String() string {
 // each calls do for every ID. An argument that is not an ID and names a file is
 // that file, and - the standard input.
 func (in *idInput) each(ctx context.Context, args []string, out *recordWriter, do func(p place, text string, bad error) error) error {
+	files := 0
 	for _, arg := range args {
 		name, isFile := arg, arg == "-"
 		if !isFile {
@@ -69,6 +70,7 @@ func (in *idInput) each(ctx context.Context, args []string, out *recordWriter, d
 		}
 		var err error
 		if isFile {
+			files++
 			err = in.file(ctx, name, out, do)
 		} else {
 			err = do(place{}, arg, nil)
@@ -76,6 +78,9 @@ func (in *idInput) each(ctx context.Context, args []string, out *recordWriter, d
 		if err != nil {
 			return err
 		}
+	}
+	if in.csv != "" && files == 0 {
+		return misuse("name the file, or - for the standard input", "--csv %s has no effect on IDs that are arguments", in.csv)
 	}
 	return out.Flush()
 }

@@ -61,6 +61,9 @@ at least possible, with --all every reading. A text that is no ID gives
 			if f, ok := from.Format(); ok && f == firn.Raw {
 				return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")
 			}
+			if err := firstError(noEffect(cmd, "summary", "all", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
+				return err
+			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}
 			switch diagram {
