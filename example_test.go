@@ -216,9 +216,9 @@ func ExamplePresetInfo() {
 	}
 	// Output:
 	// sonyflake: 10ms, Sony's sonyflake: ticks of 10 ms
-	// xid: 1s, rs/xid, to read: seconds, machine and process as node, a counter
-	// objectid: 1s, MongoDB's ObjectID, to read: seconds, a random number per process, a counter
-	// ksuid: 1s, segment's KSUID, to read: seconds and 128 random bits
+	// xid: 1s, rs/xid, read only: seconds, machine and process as node, a counter
+	// objectid: 1s, MongoDB's ObjectID, read only: seconds, a random number per process, a counter
+	// ksuid: 1s, Segment's KSUID, read only: seconds and 128 random bits
 }
 
 // A client that asks a generator for a hundred IDs at a time, none of which is
@@ -264,7 +264,7 @@ func ExampleClockError() {
 	fmt.Println(err)
 	// Output:
 	// true 1h0m0s
-	// firn: the clock went back to 2026-11-20T11:00:00.000Z, 1h0m0s before the last ID (2026-11-20T12:00:00.000Z): no ID for another 1h0m0s unless it is set right
+	// firn: the clock went back to 2026-11-20T11:00:00.000Z, 1h0m0s before the last ID (2026-11-20T12:00:00.000Z): no ID for another 1h0m0s unless the clock is corrected
 }
 
 // What the generator did: for a page of metrics.
