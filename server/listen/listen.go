@@ -155,7 +155,7 @@ func (m *Mux) Serve() error {
 			}
 			return err
 		}
-		conn := &limited{Conn: raw, m: m}
+		conn := &limited{Conn: newDirect(raw), m: m}
 		if !m.admit(conn) {
 			_ = conn.Close()
 			return net.ErrClosed

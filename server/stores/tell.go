@@ -15,6 +15,10 @@ import (
 // how many calls failed meanwhile. In between, single calls are for the level
 // debug. It passes all on to next.
 //
+// A Store that does not write may still read, such as one whose disk hangs or
+// whose standby is missing: once a write has failed, only a write shows that it
+// answers again.
+//
 // A Store that comes and goes is told of once in tellEvery. Calls that their
 // caller has given up, or gave no time to speak of, say nothing about the
 // Store. Nor does Time, which a Store may not answer although it is up.
@@ -35,6 +39,7 @@ type teller struct {
 	mu     sync.Mutex // guards what follows
 	since  time.Time  // when it stopped answering; zero while it answers
 	failed uint64     // calls since then
+	write  bool       // one of these was a write
 	said   bool       // the log knows
 	last   time.Time  // when the log was told that it does not answer
 }
@@ -50,7 +55,7 @@ func (t *teller) observe(ctx context.Context, what grant.Request, key string) (c
 		now := time.Now()
 		switch {
 		case err == nil:
-			t.answered(now)
+			t.answered(now, what)
 		case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && now.Sub(begin) < littleOf:
 		default:
 			t.silent(begin, now, what, err)
@@ -63,9 +68,10 @@ func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.since.IsZero() {
-		t.since, t.failed = begin, 0
+		t.since, t.failed, t.write = begin, 0, false
 	}
 	t.failed++
+	t.write = t.write || what == grant.RequestCAS
 	level := slog.LevelDebug
 	if !t.said && (t.last.IsZero() || now.Sub(t.last) >= tellEvery) {
 		t.said, t.last, level = true, now, slog.LevelWarn
@@ -74,10 +80,10 @@ func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
 }
 
 // answered notes a call that did not.
-func (t *teller) answered(now time.Time) {
+func (t *teller) answered(now time.Time, what grant.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.since.IsZero() {
+	if t.since.IsZero() || t.write && what != grant.RequestCAS {
 		return
 	}
 	if t.said {
