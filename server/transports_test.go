@@ -329,7 +329,7 @@ func TestClientTransports(t *testing.T) {
 			for i := range said {
 				l := &lab{T: t, overRESP: i == 1}
 				scenario.do(l)
-				if n := l.resp(); n > 0 != l.overRESP || l.overRESP && l.backend != nil && n < 2 {
+				if n := l.resp(); n > 0 != l.overRESP {
 					t.Errorf("over RESP: %t, with %d requests over RESP", l.overRESP, n)
 				}
 				said[i] = l.said.String() + strings.ReplaceAll(l.log.String(), cmp.Or(l.address, "-"), "SERVER")
