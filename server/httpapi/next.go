@@ -173,7 +173,11 @@ func answerWith[I firn.AnyID[I]](w http.ResponseWriter, q *nextRequest, l firn.L
 	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
 	}
-	a := newAnswer(w, q, size)
+	if q.media == mediaOctets {
+		writePacked(w, b, size)
+		return nil
+	}
+	a := newAnswer(w, q)
 	defer a.close()
 	if q.runs {
 		runs := b.Runs()
@@ -186,14 +190,6 @@ func answerWith[I firn.AnyID[I]](w http.ResponseWriter, q *nextRequest, l firn.L
 		}
 		for _, r := range runs {
 			if !a.end(appendRun(appendID(a.begin(), r.First), r.Step, r.Count)) {
-				break
-			}
-		}
-		return nil
-	}
-	if q.media == mediaOctets {
-		for lo := 0; lo < q.count; lo += packedAtOnce {
-			if !a.end(b.AppendRaw(a.begin(), lo, min(lo+packedAtOnce, q.count))) {
 				break
 			}
 		}
