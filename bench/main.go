@@ -54,6 +54,8 @@ type settings struct {
 	limit   time.Duration
 	variant []string
 
+	bare string
+
 	isVariant bool // another run takes over what this one measures
 }
 
@@ -70,6 +72,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.StringVar(&s.from, "from", "", "measure nothing, and show the report of this `FILE`, which -json has written")
 	flags.StringVar(&s.only, "run", "", "measure only what a figure matching this `REGEXP` needs")
 	flags.DurationVar(&s.limit, "limit", 20*time.Minute, "end after this time, and say what was not measured")
+	flags.StringVar(&s.bare, "bare-http", "", "measure nothing, and serve at `ADDRESS` what http/next is compared with")
 	flags.BoolVar(&s.isVariant, "is-variant", false, "do not ask for figures that have a target and were not measured")
 	flags.Func("variant", "also run `NAME=REGEXP=PROGRAM`, this program built otherwise, for the figures that match; their names begin with NAME:", func(v string) error {
 		if strings.Count(v, "=") < 2 {
@@ -83,6 +86,9 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if s.bare != "" {
+		return serveBare(s.bare)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("-limit %v is over", s.limit))
 	defer cancel()
