@@ -6,9 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// serveBare serves the handler that HTTP is compared with: net/http as it is,
-// whose answer has as many bytes as that of next.
-func serveBare(address string) error {
+// serveBare serves the bare handler with net/http as it is.
+func serveBare(address string) error { return http.ListenAndServe(address, bareHandler()) }
+
+// bareHandler is what HTTP is compared with: its answer has as many bytes as
+// that of next.
+func bareHandler() http.Handler {
 	var last atomic.Uint64
 	last.Store(117744719096483840)
 	mux := http.NewServeMux()
@@ -18,5 +21,5 @@ func serveBare(address string) error {
 		w.Header()["Content-Type"] = []string{"application/json"}
 		_, _ = w.Write(b) // a client that is gone does not matter
 	})
-	return http.ListenAndServe(address, mux)
+	return mux
 }
