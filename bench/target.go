@@ -40,7 +40,7 @@ func coreAims() map[string]aim {
 		sustained = "§7 sustained at the format's cap"
 		text      = "§7 base32/base62 append, strict parse"
 		prefetch  = "§7 client prefetch Next"
-		uuid      = "uuidv7 costs less than other makers of UUIDs"
+		uuid      = "uuidv7 costs less than in other UUID libraries"
 	)
 	return map[string]aim{
 		"next/firn:atomic-add":        atMost(2, next),
