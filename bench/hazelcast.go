@@ -113,26 +113,19 @@ func (h *hazelcast) take(prefetch int, d time.Duration) (t taken, err error) {
 	return t, err
 }
 
-// take takes IDs for d, as HazelcastPeer.java does.
-func take(next func() (firn.ID, error), prefetch int, d time.Duration) (t taken, err error) {
+// take takes IDs for d, as HazelcastPeer.java does: run takes as many as it is
+// told.
+func take(run func(n int), prefetch int, d time.Duration) (t taken) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var x firn.ID
 	cpu, begin := threadTime(), time.Now()
 	for t.wall < d {
-		for range prefetch {
-			id, err := next()
-			if err != nil {
-				return t, err
-			}
-			x ^= id
-		}
+		run(prefetch)
 		t.ids += prefetch
 		t.wall = time.Since(begin)
 	}
 	t.cpu = threadTime() - cpu
-	sink.Store(uint64(x))
-	return t, nil
+	return t
 }
 
 // hazelcast measures the Go client and the library beside Hazelcast: one
@@ -166,8 +159,8 @@ func (r *run) hazelcast(program string) {
 			if !r.wants(name) {
 				continue
 			}
-			next, end := clientOf(r.ctx, s.url, count)
-			r.beside(name, count, hzClient, next, 150*time.Millisecond, func(t taken) time.Duration { return t.wall })
+			run, end := clientOf(r.ctx, s.url, count)
+			r.beside(name, count, hzClient, run, 150*time.Millisecond, func(t taken) time.Duration { return t.wall })
 			end()
 		}
 	})
@@ -176,36 +169,39 @@ func (r *run) hazelcast(program string) {
 		if !r.wants(name) {
 			continue
 		}
-		p := firn.NewPrefetcher(generator(wideLayout, farAhead), count, 10*time.Minute)
-		next := func() (firn.ID, error) { return p.Next(r.ctx) }
-		r.beside(name, count, hzMember, next, 40*time.Millisecond, func(t taken) time.Duration { return t.cpu })
+		run := firnValid("firn", count, 10*time.Minute).run // Hazelcast's default
+		r.beside(name, count, hzMember, run, 40*time.Millisecond, func(t taken) time.Duration { return t.cpu })
 	}
 }
 
 // clientOf is a client's Next with batches of a fixed size.
-func clientOf(ctx context.Context, url string, count int) (next func() (firn.ID, error), end func()) {
+func clientOf(ctx context.Context, url string, count int) (run func(n int), end func()) {
 	c := must(client.New(client.Config{Servers: []string{url}, Prefetch: &firn.PrefetchOptions{Count: count, MaxCount: count}}))
 	q := c.Sequencer("bench")
-	return func() (firn.ID, error) { return q.Next(ctx) }, func() { _ = c.Close(ctx) }
+	return func(n int) {
+		var x firn.ID
+		for range n {
+			id, err := q.Next(ctx)
+			failed(err)
+			x ^= id
+		}
+		sink.Store(uint64(x))
+	}, func() { _ = c.Close(ctx) }
 }
 
 // beside adds how many more IDs Firn gives in the same time than Hazelcast, in
 // pairs of slices. The first second of each is not used: the JVM compiles, and
 // the client begins to speak RESP.
-func (r *run) beside(name string, count int, h *hazelcast, next func() (firn.ID, error), slice time.Duration, by func(taken) time.Duration) {
+func (r *run) beside(name string, count int, h *hazelcast, run func(n int), slice time.Duration, by func(taken) time.Duration) {
 	_, err := h.take(count, time.Second)
-	if err == nil {
-		_, err = take(next, count, time.Second)
-	}
+	take(run, count, time.Second)
 	var ours, theirs []float64
 	for range 15 {
 		var a, b taken
 		if err == nil {
 			b, err = h.take(count, slice)
 		}
-		if err == nil {
-			a, err = take(next, count, slice)
-		}
+		a = take(run, count, slice)
 		if err == nil && (by(a) <= 0 || by(b) <= 0) {
 			err = errors.New("this system does not tell the processor time of a thread")
 		}
