@@ -35,6 +35,7 @@ func (r *run) servers(program string) {
 	r.part("single", func() { r.single(program) })
 	r.part("packed", func() { r.packed(program) })
 	r.part("client", func() { r.client(program) })
+	r.part("hazelcast", func() { r.hazelcast(program) })
 }
 
 // withFirn starts firn serve with its own directory, and ends it.
