@@ -103,7 +103,7 @@ func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err
 // used.
 func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, error) {
 	key := nodeKey(i.Name, node, i.Config.Layout.MaxNode())
-	value, err := s.Get(ctx, key)
+	value, err := get(ctx, s, key)
 	if err != nil {
 		return NodeInfo{}, fmt.Errorf("grant: sequencer %s: node ID %d: %w", i.Name, node, err)
 	}
@@ -117,10 +117,20 @@ func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, er
 	return r.info(node), nil
 }
 
+// get reads the value of a key. In place of one that the store finds damaged it
+// returns the text that says so, as GetMany and List do: no record is like that.
+func get(ctx context.Context, s Store, key string) ([]byte, error) {
+	value, err := s.Get(ctx, key)
+	if errors.Is(err, ErrDamaged) {
+		return []byte(err.Error()), nil
+	}
+	return value, err
+}
+
 // getConfig reads the record of a sequencer, and its bytes.
 func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte, error) {
 	key := configKey(name)
-	value, err := s.Get(ctx, key)
+	value, err := get(ctx, s, key)
 	if err != nil {
 		return configRecord{}, nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
@@ -172,7 +182,7 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *conf
 // several in a row had no certain result.
 func settle(ctx context.Context, s Store, key string, next func(old []byte) []byte) error {
 	for unknown := 0; ; {
-		old, err := s.Get(ctx, key)
+		old, err := get(ctx, s, key)
 		if err != nil {
 			return err
 		}

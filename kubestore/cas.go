@@ -65,7 +65,7 @@ func (s *Store) create(ctx context.Context, key string, next []byte) (bool, erro
 	case !sent:
 		return false, notSent(err)
 	case err == nil:
-		return s.confirm(got, "", mark)
+		return s.confirm(got, "", mark, next)
 	case !errors.As(err, &r) || !r.ofLease("AlreadyExists", name) && !r.isDenial():
 		return false, err
 	}
@@ -109,7 +109,7 @@ func (s *Store) replace(ctx context.Context, key string, old, next []byte) (bool
 		case !sent:
 			return false, notSent(err)
 		case err == nil:
-			return s.confirm(got, from, mark)
+			return s.confirm(got, from, mark, next)
 		case !errors.As(err, &r) || !r.ofLease("Conflict", name) && !r.isDenial():
 			return false, err
 		}
@@ -143,12 +143,17 @@ func notSentIf(err error) error {
 }
 
 // confirm looks at the answer to a write that succeeded. A write that changes
-// nothing succeeds too, and leaves the resourceVersion as it was.
-func (s *Store) confirm(got *lease, from, mark string) (bool, error) {
-	if m := got.Metadata; m.Annotations[writeAnnotation] == mark && m.ResourceVersion != "" && m.ResourceVersion != from {
-		return true, nil
+// nothing succeeds too, and leaves the resourceVersion as it was. Admission may
+// have changed what was written.
+func (s *Store) confirm(got *lease, from, mark string, next []byte) (bool, error) {
+	m := got.Metadata
+	if m.Annotations[writeAnnotation] != mark || m.ResourceVersion == "" || m.ResourceVersion == from {
+		return false, errors.New("the answer is a success, and shows another write")
 	}
-	return false, fmt.Errorf("the answer is a success, and shows another write")
+	if value, err := got.value(); err != nil || !bytes.Equal(value, next) {
+		return false, fmt.Errorf("the answer is a success, and shows another record in lease %s: exempt the leases of Firn from the webhook or policy that changes them", m.Name)
+	}
+	return true, nil
 }
 
 // successor returns what first replaced the resourceVersion from of a Lease:

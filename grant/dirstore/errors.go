@@ -27,14 +27,21 @@ var (
 	ErrFileSystem = errors.New("dirstore: the file system will not do")
 
 	// ErrDamaged means that a record's file is not what was written. What it
-	// held is not known, so its key can be neither read nor replaced.
-	ErrDamaged = errors.New("dirstore: damaged record")
+	// held is not known, so its key can be neither read nor replaced. It is
+	// grant.ErrDamaged too.
+	ErrDamaged error = damage("dirstore: damaged record")
 
 	// ErrFailed means that the disk has failed in a way that leaves open what
 	// it holds. The Store refuses service from then on; a new one, best in a
 	// process that starts again, finds out what is there.
 	ErrFailed = errors.New("dirstore: the disk has failed, and the store refuses service")
 )
+
+type damage string
+
+func (d damage) Error() string { return string(d) }
+
+func (damage) Is(target error) bool { return target == grant.ErrDamaged }
 
 // notSent makes err one that is grant.ErrNotSent.
 func notSent(err error) error {
