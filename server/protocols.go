@@ -59,7 +59,7 @@ func (s *Server) newHandler() *httpapi.Handler {
 		Backend: s.source.backend(), Console: s.pages, Metrics: s.metrics.Handler(),
 		Limit: s.c.Limit, Limits: s.c.Limits,
 		AnyHost: s.c.AnyHost || s.c.Tokens != nil, Auth: s.authorizer(), TLS: tlsState,
-		Trace: s.c.Tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
+		RESP: s.respOf, Trace: s.c.Tracer.HTTP(s.c.TLS != nil), Log: s.c.Log,
 		Observe: func(status int, d time.Duration) { s.metrics.Observe("http", outcomeOf(status), d) },
 	})
 }
@@ -135,13 +135,32 @@ func (s *Server) tlsConfig() *tls.Config {
 // requests.
 type tlsStateKey struct{}
 
-// withTLSState is for http.Server, which knows the state of its own connections
-// only.
-func withTLSState(ctx context.Context, conn net.Conn) context.Context {
+// respKey is that of whether a connection may be switched to RESP, in the
+// context of its requests.
+type respKey struct{}
+
+// withConn is for http.Server, which knows the TLS state of its own connections
+// only, and not what else is served where they come from.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if listen.Serves(conn, listen.RESP) {
+		ctx = context.WithValue(ctx, respKey{}, true)
+	}
 	if state := listen.StateOf(conn); state != nil {
-		return context.WithValue(ctx, tlsStateKey{}, state)
+		ctx = context.WithValue(ctx, tlsStateKey{}, state)
 	}
 	return ctx
+}
+
+// respOf returns what serves RESP over the connection of a request, or nil
+// where only HTTP is served.
+func (s *Server) respOf(r *http.Request) func(net.Conn) {
+	if may, _ := r.Context().Value(respKey{}).(bool); !may {
+		return nil
+	}
+	return func(conn net.Conn) {
+		listen.Switch(conn, listen.RESP)
+		s.resp.ServeConn(conn)
+	}
 }
 
 // tlsState is that of the connection of a request, or nil.

@@ -20,12 +20,10 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -82,6 +80,7 @@ type Principal struct {
 	sum        [sha256.Size]byte
 	subject    subject // of a certificate, if there is no token
 	expires    time.Time
+	used       *atomic.Bool // set when a token that is being replaced is used; nil for others
 }
 
 // A subject is a name in a certificate. Its zero value is none.
@@ -134,7 +133,8 @@ func (p *Principal) covers(sequencer string) bool {
 // A Set is all principals. It does not change, and is safe for use by many
 // goroutines at once.
 type Set struct {
-	all       []*Principal
+	all       []*Principal // one for each hash or certificate
+	entries   int
 	byToken   map[[sha256.Size]byte]*Principal
 	bySubject map[subject]*Principal
 	anyone    bool // with a verified certificate takes IDs
@@ -162,6 +162,24 @@ func (s *Set) add(p *Principal) {
 // part of its hash.
 func (s *Set) Token(token string, now time.Time) (*Principal, bool) {
 	return alive(s.byToken[sha256.Sum256([]byte(token))], now)
+}
+
+// Replaced returns the names of the entries whose replaced token was used since
+// the last call.
+func (s *Set) Replaced() (names []string) {
+	for _, p := range s.all {
+		if p.used != nil && p.used.Swap(false) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// note remembers that a token that is being replaced was used.
+func (p *Principal) note() {
+	if p.used != nil && !p.used.Load() {
+		p.used.Store(true)
+	}
 }
 
 // Certificate returns whose certificate this is, which must have been verified.
@@ -217,8 +235,8 @@ func alive(p *Principal, now time.Time) (*Principal, bool) {
 	return p, true
 }
 
-// Len is how many principals there are.
-func (s *Set) Len() int { return len(s.all) }
+// Len is how many entries there are.
+func (s *Set) Len() int { return s.entries }
 
 // maxFile bounds a file of tokens.
 const maxFile = 4 << 20
@@ -236,6 +254,9 @@ const maxFaults = 50
 //	    sequencers: ["orders", "invoices-*"]   # all, if it is left out
 //	    expires: 2027-01-01T00:00:00Z          # never, if it is left out
 //	    create: 20                             # sequencers that it may create by using them; 1000 if it is left out
+//	  - name: web
+//	    sha256: [2c26…, fcde…]                 # the old token and the new one, while it is rotated
+//	    role: generate
 //	  - name: ops
 //	    dns: ops.example.com                   # a name in a client's certificate: uri, dns or cn
 //	    role: admin
@@ -244,6 +265,21 @@ const maxFaults = 50
 // error, as it may have been cut off. All that is wrong is reported at once,
 // with lines of the file that is named.
 func Parse(data []byte, file string) (*Set, error) {
+	entries, err := read(data, file)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{entries: len(entries)}
+	for _, e := range entries {
+		for _, p := range e.principals() {
+			s.add(p)
+		}
+	}
+	return s, nil
+}
+
+// read is Parse, as entries.
+func read(data []byte, file string) ([]*entry, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: it has more than %d MiB", file, maxFile>>20)
 	}
@@ -261,22 +297,25 @@ func Parse(data []byte, file string) (*Set, error) {
 		}
 		faults = append(faults, fmt.Errorf("%s:%d: %s", file, n.Line, fmt.Sprintf(format, args...)))
 	}
-	s := new(Set)
+	var entries []*entry
 	list := listOf(&doc, fault)
 	names, seen := make(map[string]int), make(map[string]int)
 	for _, n := range list {
-		p, key := principal(n, fault)
-		if p == nil {
+		e := readEntry(n, fault)
+		if e == nil {
 			continue
 		}
-		if line, ok := names[p.Name]; ok {
-			fault(n, "the name %q is that of line %d too", p.Name, line)
+		if line, ok := names[e.Name]; ok {
+			fault(n, "the name %q is that of line %d too", e.Name, line)
 		}
-		if line, ok := seen[key]; ok && key != "" {
-			fault(n, "this token or certificate is that of line %d too", line)
+		names[e.Name] = n.Line
+		for _, key := range e.keys() {
+			if line, ok := seen[key]; ok {
+				fault(n, "this token or certificate is that of line %d too", line)
+			}
+			seen[key] = n.Line
 		}
-		names[p.Name], seen[key] = n.Line, n.Line
-		s.add(p)
+		entries = append(entries, e)
 	}
 	switch err := d.Decode(&more); {
 	case err == nil:
@@ -290,7 +329,7 @@ func Parse(data []byte, file string) (*Set, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	return s, nil
+	return entries, nil
 }
 
 // emptyFile is said of a file without a list.
@@ -328,95 +367,6 @@ func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node
 		}
 	}
 	return list
-}
-
-// principal reads one entry. The key is what it is known by.
-func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Principal, key string) {
-	if n.Kind != yaml.MappingNode {
-		fault(n, "an entry has name, role, and one of sha256, uri, dns and cn")
-		return nil, ""
-	}
-	p = &Principal{creates: defaultCreates}
-	given := make(map[string]bool)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		if given[k.Value] {
-			fault(k, "%s is said twice", k.Value)
-		}
-		given[k.Value] = true
-		if k.Value != "sequencers" && v.Kind != yaml.ScalarNode {
-			fault(v, "%s is one value", k.Value)
-			continue
-		}
-		switch k.Value {
-		case "name":
-			p.Name = v.Value
-			if v.Value == "" || len(v.Value) > 128 || v.Tag == "!!null" || strings.ContainsFunc(v.Value, unicode.IsControl) {
-				fault(v, "a name has 1 to 128 bytes, and no control characters")
-			}
-		case "sha256":
-			sum, err := hex.DecodeString(v.Value)
-			if err != nil || len(sum) != sha256.Size {
-				if strings.HasPrefix(v.Value, prefix) {
-					fault(v, "sha256 is a token itself: write its hash here (firn token hash), and give it a new one, as this file was not meant to be secret")
-				} else {
-					fault(v, "sha256 has 64 hexadecimal digits")
-				}
-			}
-			copy(p.sum[:], sum)
-			key = strings.ToLower(v.Value)
-		case "uri", "dns", "cn":
-			p.subject, key = subject{k.Value, v.Value}, k.Value+" "+v.Value
-			if v.Value == "" {
-				fault(v, "%s is a name in a client's certificate", k.Value)
-			}
-		case "certificate":
-			fault(k, "certificate was replaced by uri, dns and cn: say which kind of name in the certificate %q is", v.Value)
-		case "create":
-			var err error
-			if p.creates, err = strconv.Atoi(v.Value); err != nil || p.creates < 0 || p.creates > maxCreates {
-				fault(v, "create is %q: it is how many sequencers the entry may create by using them, 0 to %d", v.Value, maxCreates)
-			}
-		case "role":
-			p.Role = Role(v.Value)
-			if p.Role != Generate && p.Role != Read && p.Role != Admin {
-				fault(v, "role is %q: it is generate, read or admin", v.Value)
-			}
-		case "expires":
-			var err error
-			if p.expires, err = time.Parse(time.RFC3339, v.Value); err != nil {
-				fault(v, "expires is %q: it is a time such as 2027-01-01T00:00:00Z", v.Value)
-			}
-		case "sequencers":
-			if v.Kind != yaml.SequenceNode || len(v.Content) == 0 {
-				fault(v, "sequencers is a list of names or patterns with one *, and is left out for all")
-				continue
-			}
-			for _, pattern := range v.Content {
-				if pattern.Kind != yaml.ScalarNode || !config.IsPattern(pattern.Value) {
-					fault(pattern, "%q is no name of a sequencer, and no pattern with one *", pattern.Value)
-				}
-				p.sequencers = append(p.sequencers, pattern.Value)
-			}
-		default:
-			fault(k, "there is no key %q here: there are name, sha256, uri, dns, cn, role, sequencers, create and expires", k.Value)
-		}
-	}
-	for _, needed := range []string{"name", "role"} {
-		if !given[needed] {
-			fault(n, "%s is missing", needed)
-		}
-	}
-	known := 0
-	for _, by := range []string{"sha256", "uri", "dns", "cn"} {
-		if given[by] {
-			known++
-		}
-	}
-	if known != 1 && !given["certificate"] {
-		fault(n, "an entry has exactly one of sha256, uri, dns and cn")
-	}
-	return p, key
 }
 
 // A File is a Set that is read again when its file has changed. It must be made

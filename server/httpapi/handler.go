@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -50,6 +51,11 @@ type Config struct {
 	// Console answers what it matches and no other path does; nil leaves it out.
 	Console Console
 
+	// RESP returns what serves the connection of a request from now on, for a
+	// client that switches it to RESP, or nil where the connection may not speak
+	// it. nil means that none may.
+	RESP func(*http.Request) (serve func(net.Conn))
+
 	// Auth knows who may do what; nil lets everybody do everything.
 	Auth auth.Authorizer
 
@@ -85,6 +91,7 @@ type Handler struct {
 	auth     auth.Authorizer
 	tls      func(*http.Request) *tls.ConnectionState
 	console  Console
+	resp     func(*http.Request) func(net.Conn)
 	log      *slog.Logger
 	newID    func() string
 	mux      *http.ServeMux
@@ -110,6 +117,7 @@ var routes = []route{
 	{"/openapi.yaml", read, auth.Anything, (*Handler).openapi},
 	{"/v1/inspect/{id}", read, auth.Inspect, (*Handler).inspect},
 	{"/v1/members", read, auth.See, (*Handler).members},
+	{"/v1/resp", []string{http.MethodGet}, auth.Anything, (*Handler).switchToRESP},
 	{"/v1/sequencers", read, auth.See, (*Handler).sequencers},
 	{"/v1/sequencers/{name}", []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete}, auth.See, (*Handler).sequencer},
 	{"/v1/sequencers/{name}/attach", []string{http.MethodPost}, auth.Change, (*Handler).attach},
@@ -126,11 +134,14 @@ func NewHandler(c Config) *Handler {
 	if c.Backend == nil {
 		panic("httpapi: NewHandler needs a Config with a Backend")
 	}
-	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
+	h := &Handler{backend: c.Backend, limit: c.Limit, limits: c.Limits.WithDefaults(), anyHost: c.AnyHost, auth: c.Auth, tls: c.TLS, console: c.Console, resp: c.RESP, log: c.Log, newID: c.NewRequestID, mux: http.NewServeMux()}
 	if h.limit == 0 {
 		h.limit = service.DefaultLimit
 	}
 	h.ready = service.NewReadiness(h.backend, h.limit)
+	if h.resp == nil {
+		h.resp = func(*http.Request) func(net.Conn) { return nil }
+	}
 	if h.tls == nil {
 		h.tls = func(r *http.Request) *tls.ConnectionState { return r.TLS }
 	}

@@ -5,6 +5,7 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"fmt"
 	"net/url"
@@ -21,7 +22,8 @@ type Options struct {
 	Servers     []*url.URL // http or https; connections are spread over them
 	Protocol    string     // http, grpc or resp
 	Sequencer   string
-	Token       string // "" for none
+	Token       string      // "" for none
+	TLS         *tls.Config // for https; nil means the system's authorities
 	Connections int
 	Count       int // IDs of a request
 	Pipeline    int // requests at a time in a connection, for resp; at least 1

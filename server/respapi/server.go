@@ -55,7 +55,8 @@ type Config struct {
 	ReadTimeout time.Duration
 
 	// WriteTimeout is how long a client may take to receive a piece of its
-	// answers, of 64 KiB and more; 0 means DefaultWriteTimeout.
+	// answers, of 64 KiB and more, and up to an eighth of it more; 0 means
+	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
 
 	// Auth knows who may do what; nil lets everybody do everything. A client shows

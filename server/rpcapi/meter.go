@@ -3,7 +3,10 @@ package rpcapi
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,7 +38,7 @@ type meter struct {
 	last    uint32              // the stream begun last
 	running int                 // calls that the server works on
 	long    int                 // of these, those that make a long answer
-	changed chan struct{}       // closed when one of these has changed; nil if nobody waits
+	line    []chan struct{}     // of those that wait to begin one, in order; closed when it may
 
 	held   int       // bytes of messages of Stream that have not gone out
 	queue  []*outbox // of streams that wait for that to become less
@@ -129,13 +132,17 @@ func (m *meter) end(stream uint32) {
 	m.change()
 }
 
-// change wakes who waits. Its caller holds m.mu.
+// change lets those begin a long answer that may by now. Its caller holds m.mu.
 func (m *meter) change() {
-	if m.changed != nil {
-		close(m.changed)
-		m.changed = nil
+	for len(m.line) > 0 && m.mayBegin() {
+		m.long++
+		close(m.line[0])
+		m.line = m.line[1:]
 	}
 }
+
+// mayBegin reports whether a long answer may be begun. Its caller holds m.mu.
+func (m *meter) mayBegin() bool { return m.unread() < maxUnread && m.long < maxLong }
 
 // unread is how many answers have not gone out as a whole, or calls have not
 // come as a whole. Its caller holds m.mu.
@@ -159,30 +166,38 @@ func (m *meter) count(running, long int) {
 	m.change()
 }
 
-// begin waits until a long answer may be begun, which ends with done. m may be
-// nil.
+// errUnread says that no long answer may be begun as the client does not read
+// those before it.
+var errUnread = errors.New("earlier answers are not read")
+
+// begin waits until a long answer may be begun, which ends with done: in the
+// order of the calls. m may be nil.
 func (m *meter) begin(ctx context.Context) (done func(), err error) {
 	if m == nil {
 		return func() {}, nil
 	}
-	for {
-		m.mu.Lock()
-		if m.unread() < maxUnread && m.long < maxLong {
-			m.long++
-			m.mu.Unlock()
-			return func() { m.count(0, -1) }, nil
-		}
-		if m.changed == nil {
-			m.changed = make(chan struct{})
-		}
-		changed := m.changed
-		m.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	done = func() { m.count(0, -1) }
+	turn := make(chan struct{})
+	m.mu.Lock()
+	m.line = append(m.line, turn)
+	m.change()
+	m.mu.Unlock()
+	select {
+	case <-turn:
+		return done, nil
+	case <-ctx.Done():
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := slices.Index(m.line, turn)
+	if at < 0 {
+		return done, nil // in that moment
+	}
+	m.line = slices.Delete(m.line, at, at+1)
+	if m.unread() >= maxUnread {
+		return nil, fmt.Errorf("%w: %w", errUnread, ctx.Err())
+	}
+	return nil, ctx.Err()
 }
 
 // frames reads the heads of frames from a stream of bytes.

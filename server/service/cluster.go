@@ -32,7 +32,8 @@ type Cluster struct {
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is being closed; closed when it is
 
-	near suggestions
+	near  suggestions
+	alike namesakes
 
 	retiring sync.WaitGroup  // of what was retired, until it is closed
 	openings sync.WaitGroup  // of sequencers
@@ -58,6 +59,11 @@ type ClusterConfig struct {
 	// Acquired is called when a sequencer was opened, with a node ID. It returns
 	// at once; nil means that nobody wants to know.
 	Acquired func()
+
+	// Alike is called, in the background and once for a name, if a sequencer was
+	// created by its first use whose name may be another one's, mistyped; nil
+	// means that nobody wants to know.
+	Alike func(name, other string)
 
 	// MaxNames is how many sequencers are open at once; 0 means DefaultMaxNames.
 	// One more closes those that were not used for longest, if it exists; one that
@@ -341,6 +347,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		if err := mayCreate(ctx, name); err != nil {
 			return err
 		}
+		c.created(name)
 	}
 	if r := open.Nodes; r != nil && r.Hi > open.Layout.MaxNode() {
 		return fmt.Errorf("this server may take the node IDs %d..%d, and the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())

@@ -130,7 +130,7 @@ var kinds = [numKinds]struct {
 		scope: OfServer, logged: true, hint: "the server's log says more"},
 	TimeOver: {name: "time-over", title: "The layout has no time left", status: http.StatusInternalServerError, resp: respErr, code: codes.OutOfRange,
 		scope: OfSequencer, hint: "the layout has no time left: another sequencer is needed"},
-	Busy: {name: "busy", title: "No ID was free in time", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable,
+	Busy: {name: "busy", title: "More is asked for than can be answered in time", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable,
 		scope: OfSequencer, retry: time.Second, hint: "more IDs are asked for than the layout has room for: more servers make more"},
 	Cancelled: {name: "cancelled", title: "The request was given up", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable, scope: OfMember},
 	ClockWrong: {name: "clock", title: "The server's clock is wrong", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/server/tlsconf"
 )
 
 // A pool is small: renewals are short, and few at a time.
@@ -106,7 +107,7 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 		e.Unreachable = pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "53300" || strings.HasPrefix(pg.Code, "08")
 		return nil, e
 	}
-	return nil, networkFault(where, err)
+	return nil, networkFault(where, err, "sslrootcert=FILE", "sslcert=FILE and sslkey=FILE")
 }
 
 // warningsKey is where a connection of pgx keeps what the server has warned of.
@@ -216,7 +217,7 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 	if errors.As(err, &e) {
 		return nil, err
 	}
-	e = networkFault(where, err)
+	e = networkFault(where, err, "tls=true and ca=FILE", "cert=FILE and key=FILE")
 	switch number(err) {
 	case 1040, 1053, 1077, 1203: // too many connections, or a shutdown
 		e.Unreachable = true
@@ -289,9 +290,13 @@ func innermost(err error) error {
 }
 
 // networkFault is an error of a server that was not reached, or of which more
-// is not known.
-func networkFault(where string, err error) *Error {
-	e := fault(networkHint(err), "%s: %w", where, innermost(err))
+// is not known. ca and cert are where the URL names files for TLS.
+func networkFault(where string, err error, ca, cert string) *Error {
+	hint := tlsconf.Hint(err, ca+" in the URL", cert+" in the URL")
+	if hint == "" {
+		hint = networkHint(err)
+	}
+	e := fault(hint, "%s: %w", where, innermost(err))
 	e.Unreachable = isNetwork(err)
 	return e
 }
