@@ -122,7 +122,8 @@ func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, er
 func get(ctx context.Context, s Store, key string) ([]byte, error) {
 	value, err := s.Get(ctx, key)
 	if errors.Is(err, ErrDamaged) {
-		return []byte(err.Error()), nil
+		prefix := ErrNotSent.Error() + ": " // as the texts of GetMany and List begin
+		return []byte(prefix + strings.TrimPrefix(err.Error(), prefix)), nil
 	}
 	return value, err
 }

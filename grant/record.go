@@ -358,7 +358,10 @@ func decode(key string, value []byte, into interface{ ver() int }) error {
 		Version json.RawMessage `json:"v"`
 	}
 	if json.Unmarshal(value, &head) != nil {
-		return damaged(key, fmt.Sprintf("it is not JSON: %q", cut(string(value), 300)))
+		if text, ok := strings.CutPrefix(string(value), ErrNotSent.Error()+": "); ok {
+			return damaged(key, text) // see get
+		}
+		return damaged(key, "it is not JSON")
 	}
 	switch v, numErr := strconv.ParseInt(string(head.Version), 10, 64); {
 	case numErr == nil && v < 1, len(head.Version) == 0:

@@ -30,8 +30,8 @@ import (
 // A value may be there that no Store has written like this, as something else
 // has changed it: a file with a wrong checksum, an annotation that was removed.
 // Get and CAS of that key then return an error that is ErrDamaged and
-// ErrNotSent, and nothing replaces it. GetMany and List show a text in its
-// place that says what is wrong, so that the other keys can be read.
+// ErrNotSent, and nothing replaces it. GetMany and List show the text of that
+// error in its place, so that the other keys can be read.
 //
 // Keys are parts joined by a slash. A part begins with a letter or a digit, and
 // continues with these and with . _ - : (ASCII; upper and lower case differ). A

@@ -408,6 +408,7 @@ func TestSemiSync(t *testing.T) {
 	if h.heard("did not wait") || h.heard("has stopped waiting") {
 		t.Errorf("warned of %q, and the replica is there", h.all)
 	}
+	hasTable(t, replica)
 	eventually(t, "the replica has applied what it got", func() bool {
 		return replica.Query("SELECT COUNT(*) FROM ids.firn_grants WHERE k = 'a';") == "1"
 	})
@@ -470,15 +471,22 @@ DROP SUBSCRIPTION s;
 `)
 }
 
+// hasTable waits until a replica has the table. It may have received a row, and
+// have applied nothing yet.
+func hasTable(t *testing.T, replica *sqltest.Server) {
+	t.Helper()
+	eventually(t, "the replica has the table", func() bool {
+		return replica.Query("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'ids' AND table_name = 'firn_grants';") == "1"
+	})
+}
+
 // TestWritableReplica: a MariaDB that replicates and takes writes is warned of.
 func TestWritableReplica(t *testing.T) {
 	t.Parallel()
 	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)
 	replica := primary.Standby()
 	open(t, primary.URL("create=true"))
-	eventually(t, "the replica has the table", func() bool {
-		return replica.Query("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'ids' AND table_name = 'firn_grants';") == "1"
-	})
+	hasTable(t, replica)
 	replica.Exec("SET GLOBAL read_only = 0;")
 	h := new(hearer)
 	h.open(t, replica.URL())
