@@ -329,7 +329,7 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	}
 	opt := o.orDefault()
 	var told []uint64 // the numbers that are waited for
-	done := closing{records: make(map[string][]byte)}
+	done := closing{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
 	contested := 0 // steps in a row that others have made vain
 	for {
 		begun := time.Now()
@@ -481,9 +481,10 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, state Stat
 // A closing is what one call of Destroy or DetachAll has written and what was
 // applied.
 type closing struct {
-	begun   []byte            // the configuration
-	records map[string][]byte // those of node IDs, by key
-	sure    map[string]bool   // those of records that were there after begun was
+	begun   []byte               // the configuration
+	records map[string][]byte    // those of node IDs, by key
+	sure    map[string]bool      // those of records that were there after begun was
+	damaged map[uint64]time.Time // when damaged records were found
 }
 
 // windows rewrites the record of every held number, so that its owner can
@@ -497,7 +498,16 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 	again := false
 	// How long a window lasts after its last renewal.
 	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
-	err = eachNode(ctx, s, i.Name, func(node uint64, key string, value []byte, r nodeRecord) error {
+	worn := func(node uint64) {
+		// Its owner cannot extend it, and may use what it has.
+		if c.damaged[node].IsZero() {
+			c.damaged[node] = time.Now()
+		}
+		if time.Since(c.damaged[node]).Milliseconds() <= longest {
+			waiting = append(waiting, NodeInfo{Node: node})
+		}
+	}
+	err = eachNode(ctx, s, i.Name, worn, func(node uint64, key string, value []byte, r nodeRecord) error {
 		ours, _ := decodeNode(key, c.records[key])
 		switch {
 		case r.takenAway() && max(now-r.Wall, r.Wall-now) <= longest:
@@ -533,9 +543,9 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 	return waiting, free, err
 }
 
-// eachNode calls visit for every record of a node ID. The records are read
-// first, so that visit may use the store at leisure.
-func eachNode(ctx context.Context, s Store, name string, visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
+// eachNode calls visit for every record of a node ID, or worn if it is damaged.
+// The records are read first, so that visit may use the store at leisure.
+func eachNode(ctx context.Context, s Store, name string, worn func(node uint64), visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
 	type entry struct {
 		key   string
 		value []byte
@@ -555,7 +565,8 @@ func eachNode(ctx context.Context, s Store, name string, visit func(node uint64,
 			r, err = decodeNode(e.key, e.value)
 		}
 		if errors.Is(err, ErrDamaged) {
-			continue // nobody can acquire or extend it
+			worn(node)
+			continue
 		}
 		if err != nil {
 			return err

@@ -340,12 +340,14 @@ func TestDamagedRecordOfAMember(t *testing.T) {
 		if nodes != 2 || damaged != 1 || err != nil {
 			t.Errorf("Nodes lists %d records, %d damaged, and returns %v, want 2 and 1", nodes, damaged, err)
 		}
-		report, err := grant.Fence(t.Context(), s, "orders", nil)
+		report, err := grant.Fence(t.Context(), s, "orders", &grant.FenceOptions{DryRun: true})
 		if err != nil || report.Nodes != 1 || len(report.Damaged) != 1 || !strings.Contains(report.Damaged[0].Error(), "checksum is wrong") {
 			t.Errorf("Fence = %+v, %v, want one record rewritten and one damaged", report, err)
 		}
-		if _, err := grant.Destroy(t.Context(), s, "orders", nil); err != nil {
-			t.Errorf("Destroy = %v", err)
+		begin := time.Now()
+		_, err = grant.Destroy(t.Context(), s, "orders", nil)
+		if took, least := time.Since(begin), config.MaxAhead+config.Window; err != nil || took < least || took > 2*least {
+			t.Errorf("Destroy = %v after %v, want it to wait for %v, as long as the owner may go on", err, took, least)
 		}
 	})
 }
