@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -165,7 +164,13 @@ func Read(text string, o Options) (Result, error) { return NewScanner(o).read(te
 type Scanner struct {
 	o     Options
 	asked []*candidate // the one of Options.Layout, if there is one
-	found []weighed
+
+	// Of the ID that is read, and then used again.
+	found    []weighed
+	order    []*weighed
+	readings []Reading
+	number   number
+	numbers  []*number
 }
 
 // NewScanner makes a Scanner. Options.Now is not used.
@@ -178,7 +183,7 @@ func NewScanner(o Options) *Scanner {
 }
 
 // Scan is Read, judged by now. It leaves out readings that are unlikely, but
-// for the best, and what Explain adds.
+// for the best, and what Explain adds. The Result is good until the next call.
 func (s *Scanner) Scan(text string, now time.Time) (Result, error) { return s.read(text, now, true) }
 
 // Explain adds the bits, and what speaks for and against the readings of Scan.
@@ -218,7 +223,10 @@ func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
 
 	var numbers []*number
 	var tried []string
-	if o.From.IsAuto() {
+	if o.From.IsAuto() && isPlainDecimal(text, size) && s.number.parseDecimal(text) {
+		numbers = append(s.numbers[:0], &s.number)
+		s.numbers = numbers
+	} else if o.From.IsAuto() {
 		if numbers, tried = guess(text, size); len(numbers) == 0 {
 			return Result{}, notRead(text, size, tried)
 		}
@@ -261,6 +269,9 @@ func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
 	if len(s.found) == 0 {
 		if size != 0 {
 			return Result{}, refused
+		}
+		if tried == nil {
+			tried = []string{"dec"}
 		}
 		return Result{}, &Error{text, "could be an ID only of a time that no ID is from", tried}
 	}
@@ -328,11 +339,15 @@ type candidate struct {
 	habit    habit
 	format   firn.Format
 	unit     time.Duration
+	seconds  float64 // the unit
 	epoch    time.Time
+	chosen   bool // the epoch is not that of Unix, or older
+	early    bool // habit.born is not the zero time
 	nodeBits int
 	seqBits  int
 	random   float64 // bits
-	parts    []int   // the widths of the node's pieces, if they have names
+	nodes    []field // the node's pieces if they have names, or the node
+	seqs     field
 	pieces   []firn.Piece
 
 	fixed, fixedTo uint64 // bits that all IDs of 64 bits share, and their values
@@ -343,8 +358,13 @@ func newCandidate(l firn.Layout) *candidate {
 		layout: l, name: l.String(), preset: l.Preset(), habit: habitOf(l.Preset()), format: l.Format(), unit: l.Unit(),
 		epoch: l.Epoch(), nodeBits: l.NodeBits(), seqBits: l.SeqBits(), random: float64(l.RandomBits()), pieces: l.Pieces(),
 	}
+	c.seconds, c.chosen, c.early = c.unit.Seconds(), c.epoch.Year() > 1970, !c.habit.born.IsZero()
+	c.seqs = newField(c.seqBits, c.habit.anySeq, false)
 	for _, p := range l.NodeParts(l.MaxNode()) {
-		c.parts = append(c.parts, bits.Len64(p.Value))
+		c.nodes = append(c.nodes, newField(bits.Len64(p.Value), c.habit.anyNode, c.habit.fewParts))
+	}
+	if len(c.nodes) < 2 {
+		c.nodes = []field{newField(c.nodeBits, c.habit.anyNode, false)}
 	}
 	for _, p := range c.pieces {
 		if (p.Field == "zero" || p.Field == "const") && l.Bits() == 64 {
@@ -441,7 +461,7 @@ func (s *Scanner) rank(result *Result, short bool) {
 	if isPadded(result.Text) {
 		first = firn.Hex
 	}
-	order := make([]*weighed, 0, 16)
+	order := s.order[:0]
 	top := result.Unknown
 	for i := range s.found {
 		w := &s.found[i]
@@ -451,33 +471,44 @@ func (s *Scanner) rank(result *Result, short bool) {
 		top = max(top, w.r.weight)
 		order = append(order, w)
 	}
-	slices.SortStableFunc(order, func(a, b *weighed) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.r.weight, a.r.weight))
-	})
-	result.Unknown = math.Exp2(result.Unknown - top)
+	s.order = order
+	for i := range order {
+		for ; i > 0 && order[i].before(order[i-1]); i-- {
+			order[i], order[i-1] = order[i-1], order[i]
+		}
+	}
+	result.Unknown = exp2(result.Unknown - top)
 	sum := result.Unknown
 	for _, w := range order {
-		w.r.Score = math.Exp2(w.r.weight - top)
+		w.r.Score = exp2(w.r.weight - top)
 		sum += w.r.Score
 	}
 	result.Unknown /= sum
-	kept := 0
+	s.readings = s.readings[:0]
 	for i, w := range order {
 		w.r.Score /= sum
-		if i == 0 || !short || w.r.Likelihood() > Unlikely {
-			kept = i + 1
-		}
-	}
-	result.Readings = make([]Reading, 0, kept)
-	for i, w := range order[:kept] {
 		if i > 0 && short && w.r.Likelihood() == Unlikely {
 			continue
 		}
-		x := w.r
+		s.readings = append(s.readings, w.r)
+		x := &s.readings[len(s.readings)-1]
 		x.n, x.c = w.n, w.c
 		if w.c != nil {
 			x.Name, x.Layout = w.c.name, w.c.layout
 		}
-		result.Readings = append(result.Readings, x)
 	}
+	result.Readings = s.readings
+}
+
+// before reports whether a reading comes before another one.
+func (w *weighed) before(other *weighed) bool {
+	return w.rank < other.rank || w.rank == other.rank && w.r.weight > other.r.weight
+}
+
+// exp2 is math.Exp2 of a weight relative to the highest.
+func exp2(w float64) float64 {
+	if w < -64 {
+		return 0 // beside the highest, which is 1
+	}
+	return math.Exp2(w)
 }

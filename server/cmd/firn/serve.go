@@ -188,7 +188,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store where this one has no node ID")
 	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with the token that other servers of the store let this one in with")
 	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "start while the store is unreachable, unready, and keep trying; otherwise exit")
-	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used, also if it is mistyped; with false, it must exist")
+	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer on the first use of its name; false refuses unknown names")
 }
 
 // run listens and serves until ctx is done. What is wrong with values is said
@@ -382,6 +382,9 @@ func (s *serving) checkValues() (all faults) {
 	}
 	if s.maxNames < 1 || s.maxNames > 1<<30 {
 		all.add("max-sequencers", strconv.FormatUint(s.maxNames, 10), "", "it is a number from 1 to %d", 1<<30)
+	}
+	if s.node != "" && s.store == "" && !s.create {
+		all.add("create-on-first-use", "false", "add --store", "a static node has no store that says which sequencers exist")
 	}
 	if s.layout.ReadOnly() {
 		all.add("layout", s.layout.String(), "firn layout lists what can be made", "%w", errReadOnly(s.layout))
