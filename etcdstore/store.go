@@ -126,7 +126,8 @@ func (s *Store) value(kvs []*mvccpb.KeyValue) ([]byte, error) {
 	return kvs[0].Value, nil
 }
 
-// shown is the value of one of many keys: of a damaged one a text that says so.
+// shown is the value of one of many keys: for a damaged one, the text of the
+// error.
 func (s *Store) shown(kvs []*mvccpb.KeyValue) []byte {
 	value, err := s.value(kvs)
 	if err != nil {

@@ -118,8 +118,9 @@ func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, er
 	return r.info(node), nil
 }
 
-// get reads the value of a key. In place of one that the store finds damaged it
-// returns the text that says so, as GetMany and List do: no record is like that.
+// get reads the value of a key. In place of a value that the store finds
+// damaged, it returns the text of the error, as GetMany and List do. No record
+// reads like that.
 func get(ctx context.Context, s Store, key string) ([]byte, error) {
 	value, err := s.Get(ctx, key)
 	if errors.Is(err, ErrDamaged) {

@@ -18,7 +18,7 @@ import (
 // be done. When the disk answers, it changes nothing more and ends, as its
 // context is done.
 //
-// The Store goes on meanwhile: nothing that was left behind can be taken for
+// The Store continues meanwhile: nothing that was left behind can be taken for
 // done or for not done. A CAS that was left says whether its rename may have
 // begun, and if it has, every other call for that record waits for the lock.
 const (

@@ -110,7 +110,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestHangOfReads has the disk hang under everything else that is asked.
+// TestHangOfReads has the disk hang under every other method.
 func TestHangOfReads(t *testing.T) {
 	for name, ask := range map[string]func(context.Context, *Store) error{
 		"get":      func(ctx context.Context, s *Store) error { _, err := s.Get(ctx, "k"); return err },
@@ -220,9 +220,9 @@ func (h *holder) Used() time.Time {
 	return h.until
 }
 
-// TestHangOfAMember has the disk hang under a member. It says so while its
-// window lasts and when that ends, can be asked all the while, and continues
-// with the same number when the disk answers.
+// TestHangOfAMember has the disk hang under a member. It logs that while its
+// window lasts and when that ends, answers all the while, and continues with
+// the same node ID when the disk answers.
 func TestHangOfAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
@@ -294,8 +294,8 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// TestDamagedRecordOfAMember damages the record of a number that a member holds.
-// It takes another number, and the sequencer can be listed, fenced and
+// TestDamagedRecordOfAMember damages the record of a node ID that a member
+// holds. It acquires another one, and the sequencer can be listed, fenced and
 // destroyed.
 func TestDamagedRecordOfAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

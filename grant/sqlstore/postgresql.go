@@ -147,7 +147,7 @@ func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) 
 	case rules != "":
 		return fmt.Errorf("%w: table %s has rules, which may change what is written: drop %s", ErrSchema, table, rules)
 	case subscriptions != "":
-		// It takes writes, and says of itself that it is no replica.
+		// It takes writes, and does not report that it is a replica.
 		return fmt.Errorf("%w: table %s is a copy, which the subscription %s replicates from another server: connect to that server; once nothing writes there any more, ALTER SUBSCRIPTION %s DISABLE",
 			ErrReplica, table, subscriptions, subscriptions)
 	case foreign != "":

@@ -573,7 +573,8 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	return values, nil
 }
 
-// shown is the value of one of many keys: of an empty one a text that says so.
+// shown is the value of one of many keys: for an empty one, the text of the
+// error.
 func (s *Store) shown(r row) []byte {
 	if len(r.value) == 0 {
 		return []byte(s.empty(r.key).Error())

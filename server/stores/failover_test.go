@@ -430,7 +430,7 @@ func TestSemiSync(t *testing.T) {
 }
 
 // TestLogicalReplica: a table that a subscription copies from another server is
-// refused, although the server is no standby, until that ends.
+// refused until that ends, although the server is not in recovery.
 func TestLogicalReplica(t *testing.T) {
 	t.Parallel()
 	server := sqltest.PostgreSQL(t, "wal_level=logical")
