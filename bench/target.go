@@ -97,7 +97,7 @@ func serverAims() map[string]aim {
 		"http/next/firn:bare":          atLeast(0.8, web),
 		"clone/first-id":               atMost(35, clone),
 
-		"client/next":    atMost(8, client),
+		"client/next": atMost(8, client),
 
 		"client/prefetch-1/firn:hazelcast":     atLeast(1.5, hazelcast),
 		"client/prefetch-100/firn:hazelcast":   atLeast(1.5, hazelcast),
