@@ -26,8 +26,8 @@ build: ## build bin/firn
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-X main.version=$$(sh scripts/version.sh)" -o bin/firn ./server/cmd/firn
 
 .PHONY: run
-run: build ## build bin/firn and start bin/firn serve $(ARGS), with a store in build/
-	FIRN_STORE="$${FIRN_STORE:-dir:$(CURDIR)/build/store?create=true&volatile=true}" bin/firn serve $(ARGS)
+run: ## build bin/firn and start bin/firn serve $(ARGS), with a store in build/
+	@sh scripts/run.sh $(ARGS)
 
 .PHONY: test
 test: ## run all checks and tests of all modules, with a summary

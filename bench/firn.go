@@ -117,16 +117,22 @@ func firnBatch(name, layout string, ahead time.Duration, size int) subject {
 	}}
 }
 
+// firnValid measures the Next of a Prefetcher whose IDs may not grow old.
+func firnValid(name string, count int, validity time.Duration) subject {
+	return firnNextOf(name, firn.NewPrefetcher(generator(wideLayout, farAhead), count, validity))
+}
+
 // firnPrefetch measures a Prefetcher's Next, over a source that answers at
 // once.
 func firnPrefetch(name string, count int, start bool) subject {
-	g, ctx := generator(wideLayout, farAhead), context.Background()
-	var p *firn.Prefetcher
 	if start {
-		p = firn.StartPrefetcher(g, &firn.PrefetchOptions{Count: count, MaxCount: count, Validity: -1})
-	} else {
-		p = firn.NewPrefetcher(g, count, 0)
+		return firnNextOf(name, firn.StartPrefetcher(generator(wideLayout, farAhead), &firn.PrefetchOptions{Count: count, MaxCount: count, Validity: -1}))
 	}
+	return firnValid(name, count, 0)
+}
+
+func firnNextOf(name string, p *firn.Prefetcher) subject {
+	ctx := context.Background()
 	return subject{name: name, run: func(n int) {
 		var x firn.ID
 		for range n {

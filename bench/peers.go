@@ -160,7 +160,7 @@ func peerWUID() subject {
 	g := wuid.NewWUID("bench", nil)
 	var lease atomic.Int64
 	failed(g.LoadH28WithCallback(func() (int64, func(), error) { return lease.Add(1), nil, nil }))
-	return subject{name: "wuid", bound: "2^36 in all, no time", run: func(n int) {
+	return subject{name: "wuid", bound: "2^36 IDs, without a time", run: func(n int) {
 		var x int64
 		for range n {
 			x ^= g.Next()

@@ -32,7 +32,11 @@ type process struct {
 // start starts a program, which is killed if this one dies. Its stderr goes to
 // log.
 func start(log io.Writer, name string, args ...string) (*process, error) {
-	cmd := exec.Command(name, args...)
+	return startCmd(exec.Command(name, args...), log)
+}
+
+// startCmd is start for a command that has its input and output already.
+func startCmd(cmd *exec.Cmd, log io.Writer) (*process, error) {
 	etcdtest.EndWithParent(cmd)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)

@@ -35,6 +35,7 @@ func (r *run) servers(program string) {
 	r.part("single", func() { r.single(program) })
 	r.part("packed", func() { r.packed(program) })
 	r.part("client", func() { r.client(program) })
+	r.part("hazelcast", func() { r.hazelcast(program) })
 }
 
 // withFirn starts firn serve with its own directory, and ends it.
@@ -134,9 +135,9 @@ func (r *run) resp(program string) {
 				r.add(name+subject+":redis", spreadOf(ratios(firns.a, redises.a)), "x", Figure{})
 				if onLinux() {
 					if subject == "/firn" {
-						r.add(name+"/redis/cpu", spreadOf(redises.b), "us", Figure{Note: "of the server's processor for a request"})
+						r.add(name+"/redis/cpu", spreadOf(redises.b), "us", Figure{Note: "server's processor time per request"})
 					}
-					r.add(name+subject+"/cpu", spreadOf(firns.b), "us", Figure{Note: "of the server's processor for a request"})
+					r.add(name+subject+"/cpu", spreadOf(firns.b), "us", Figure{Note: "server's processor time per request"})
 					r.add(name+subject+"/cpu:redis", spreadOf(ratios(firns.b, redises.b)), "x", Figure{})
 				}
 			}
@@ -287,7 +288,7 @@ func (r *run) contest(prefix string, n int, all []*contestant) {
 	for i, c := range all {
 		r.add(prefix+c.name, spreadOf(rates[i].a), "k/s", Figure{Note: fmt.Sprintf("%d connections", n)})
 		if c.p != nil && onLinux() {
-			r.add(prefix+c.name+"/cpu", spreadOf(rates[i].b), "us", Figure{Note: "of the server's processor for a call"})
+			r.add(prefix+c.name+"/cpu", spreadOf(rates[i].b), "us", Figure{Note: "server's processor time per call"})
 		}
 	}
 }
@@ -347,7 +348,7 @@ func (r *run) packed(program string) {
 			}
 			r.add(name, spreadOf(rate), "M/s", Figure{Bound: "1049 M/s, 2^20/ms", Note: fmt.Sprintf("%d connections", connections)})
 			if onLinux() {
-				r.add(name+"/cpu", spreadOf(cpu), "ns", Figure{Note: "of the server's processor for an ID"})
+				r.add(name+"/cpu", spreadOf(cpu), "ns", Figure{Note: "server's processor time per ID"})
 			}
 		}
 	})
@@ -397,7 +398,7 @@ func (r *run) client(program string) {
 				r.skip(name, err.Error())
 				continue
 			}
-			r.add(name, spreadOf(ns), "ns", Figure{Note: fmt.Sprintf("over HTTP, batches of %d, drawn in bursts of %d, with the wake-up of who fetches the next", count, burst)})
+			r.add(name, spreadOf(ns), "ns", Figure{Note: fmt.Sprintf("over HTTP, batches of %d, drawn in bursts of %d, including the wake-up of the fetching goroutine", count, burst)})
 		}
 
 		c, q := open(nil)

@@ -316,7 +316,7 @@ func (r *run) join(c *etcdtest.Cluster, n, rounds int) {
 			panic(fmt.Sprintf("%d nodes have %d different numbers", n, different))
 		}
 	}
-	r.add(name, spreadOf(total), "s", Figure{Note: fmt.Sprintf("three processes of etcd, 8192 numbers; of %d tries %d were refused", tries, refused)})
+	r.add(name, spreadOf(total), "s", Figure{Note: fmt.Sprintf("three etcd processes, 8192 node IDs; %d of %d attempts were refused", refused, tries)})
 }
 
 // serving measures firn serve by itself, with a directory.
@@ -368,8 +368,8 @@ func (r *run) serving(program string) {
 		}
 		again = append(again, took)
 	}
-	r.add("serve/first-id", spreadOf(again), "ms", Figure{Note: "from exec to an ID over HTTP, in a directory that has the sequencer"})
-	r.add("serve/first-id-fresh", spreadOf(fresh), "ms", Figure{Note: "the same, in a directory that is made"})
+	r.add("serve/first-id", spreadOf(again), "ms", Figure{Note: "from exec to an ID over HTTP, in a directory with the sequencer"})
+	r.add("serve/first-id-fresh", spreadOf(fresh), "ms", Figure{Note: "the same, in a new directory"})
 }
 
 // idle measures a server that has made an ID and has nothing to do, and ends
