@@ -85,6 +85,7 @@ type number struct {
 	about    string   // what the text looks like, where that says something
 	padded   bool     // see isPadded
 	loose    bool     // the encoding fits many texts that are no IDs
+	digits   bool     // the text has decimal digits alone, whatever the encoding
 }
 
 func (n *number) raw() []byte { return n.bytes[:n.size/8] }
@@ -137,7 +138,7 @@ func guess(text string, size int) (found []*number, tried []string) {
 			tried = append(tried, name)
 		}
 		if n != nil && (size == 0 || n.size == size) {
-			n.padded = isPadded(text)
+			n.padded, n.digits = isPadded(text), isDigits(text)
 			found = append(found, n)
 		}
 	}

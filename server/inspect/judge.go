@@ -64,10 +64,10 @@ func habitOf(preset string) habit {
 		// Clients take a hundred IDs at a time, which is more than a tick has.
 		return habit{prior: -0.5, born: time.Date(2018, 3, 1, 0, 0, 0, 0, time.UTC), anySeq: true}
 	case "twitter":
-		return habit{prior: 2, anyNode: true}
+		// bwmarrin/snowflake has these bits too, and small nodes in most programs.
+		return habit{prior: 1}
 	case "discord":
-		// No other IDs of this kind are copied and pasted so often.
-		return habit{prior: 5.5, fewParts: true, anySeq: true}
+		return habit{prior: 0.5, fewParts: true}
 	case "instagram":
 		return habit{prior: -1, anyNode: true, anySeq: true}
 	case "sonyflake":
@@ -88,6 +88,19 @@ func habitOf(preset string) habit {
 		return habit{anyNode: true}
 	}
 	return habit{}
+}
+
+// others are layouts that libraries have by default and that have no name.
+var others = [...]struct {
+	layout string
+	format firn.Format
+	habit  habit
+}{
+	// Version 2 of sonyflake has another epoch.
+	{"sonyflake,epoch=2025-01-01T00:00:00Z", firn.Decimal, habit{prior: 1, anyNode: true}},
+	// TSID of hypersistence and tsid-creator, whose counter begins with a random
+	// number, as numbers or in base32.
+	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32, habit{prior: 0, anyNode: true, anySeq: true}},
 }
 
 // layout weighs a reading by a layout.
@@ -122,7 +135,9 @@ func (j *judge) encoding(own firn.Format) {
 		j.con("decimal numbers have no zeros in front")
 	}
 	switch {
-	case !ok || f == own:
+	case !ok || f == own, own == firn.Base32 && f == firn.Decimal && j.n.size == 64:
+	case f == firn.Hex && own == firn.Decimal && j.n.digits:
+		j.weigh(-14) // a number of so many digits, most likely
 	case own == firn.UUID && f == firn.Base62 && j.n.size == 128:
 		j.weigh(-1) // Boundary's own
 	case own == firn.UUID && f == firn.Base32:
@@ -135,7 +150,7 @@ func (j *judge) encoding(own firn.Format) {
 			j.con("the format does not write its IDs so, and a word can look like this too")
 		}
 	}
-	if !j.quiet && f == firn.Hex && ok && strings.Trim(j.r.Hex(), "0123456789") == "" && len(j.r.Bytes) == 8 {
+	if !j.quiet && f == firn.Hex && ok && j.n.digits && len(j.r.Bytes) == 8 {
 		j.con("it could also be a decimal number: hexadecimal is written with 0x where there is a doubt")
 	}
 }

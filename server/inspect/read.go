@@ -66,7 +66,7 @@ func (l Likelihood) String() string {
 // The shares from which on a reading is likely, and possible. TestRanking shows
 // how often the layout that made an ID is likely.
 const (
-	likelyShare   = 0.25
+	likelyShare   = 0.2
 	possibleShare = 0.01
 )
 
@@ -171,6 +171,7 @@ type Scanner struct {
 	readings []Reading
 	number   number
 	numbers  []*number
+	none     unknownWeight
 }
 
 // NewScanner makes a Scanner. Options.Now is not used.
@@ -277,7 +278,8 @@ func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
 	}
 	result := Result{Text: text, Unknown: math.Inf(-1), asked: size != 0}
 	if size == 0 {
-		result.Unknown, result.Other = unknown(numbers, now, quiet)
+		s.none = unknown(numbers, now, quiet)
+		result.Unknown, result.Other = s.none.weight, s.none.other
 	}
 	s.rank(&result, quiet)
 	if !quiet {
@@ -355,17 +357,11 @@ type candidate struct {
 
 func newCandidate(l firn.Layout) *candidate {
 	c := &candidate{
-		layout: l, name: l.String(), preset: l.Preset(), habit: habitOf(l.Preset()), format: l.Format(), unit: l.Unit(),
+		layout: l, name: l.String(), preset: l.Preset(), format: l.Format(), unit: l.Unit(),
 		epoch: l.Epoch(), nodeBits: l.NodeBits(), seqBits: l.SeqBits(), random: float64(l.RandomBits()), pieces: l.Pieces(),
 	}
-	c.seconds, c.chosen, c.early = c.unit.Seconds(), c.epoch.Year() > 1970, !c.habit.born.IsZero()
-	c.seqs = newField(c.seqBits, c.habit.anySeq, false)
-	for _, p := range l.NodeParts(l.MaxNode()) {
-		c.nodes = append(c.nodes, newField(bits.Len64(p.Value), c.habit.anyNode, c.habit.fewParts))
-	}
-	if len(c.nodes) < 2 {
-		c.nodes = []field{newField(c.nodeBits, c.habit.anyNode, false)}
-	}
+	c.seconds, c.chosen = c.unit.Seconds(), c.epoch.Year() > 1970
+	c.setHabit(habitOf(c.preset))
 	for _, p := range c.pieces {
 		if (p.Field == "zero" || p.Field == "const") && l.Bits() == 64 {
 			c.fixed |= (1<<p.Width - 1) << p.Pos
@@ -375,11 +371,31 @@ func newCandidate(l firn.Layout) *candidate {
 	return c
 }
 
-// presets are the named layouts, by size.
+// setHabit sets what is known of the layout's IDs beside their bits.
+func (c *candidate) setHabit(h habit) {
+	c.habit, c.early = h, !h.born.IsZero()
+	c.seqs = newField(c.seqBits, h.anySeq, false)
+	c.nodes = nil
+	for _, p := range c.layout.NodeParts(c.layout.MaxNode()) {
+		c.nodes = append(c.nodes, newField(bits.Len64(p.Value), h.anyNode, h.fewParts))
+	}
+	if len(c.nodes) < 2 {
+		c.nodes = []field{newField(c.nodeBits, h.anyNode, false)}
+	}
+}
+
+// presets are the named layouts, and others that libraries have by default, by
+// size.
 var presets = sync.OnceValue(func() map[int][]*candidate {
 	bySize := make(map[int][]*candidate)
 	for p := range firn.Presets() {
 		bySize[p.Layout.Bits()] = append(bySize[p.Layout.Bits()], newCandidate(p.Layout))
+	}
+	for _, x := range others {
+		c := newCandidate(firn.MustParseLayout(x.layout))
+		c.setHabit(x.habit)
+		c.format = x.format
+		bySize[64] = append(bySize[64], c)
 	}
 	return bySize
 })
