@@ -38,7 +38,7 @@ var (
 // A WaitError reports that the IDs of a call may not be made now, and how long
 // it takes until they may. It matches ErrExhausted.
 type WaitError struct {
-	Wait time.Duration // from the moment of the call; at least 1 ns
+	Wait time.Duration // from the last reading of the clock, up to 1 s before the call returns; at least 1 ns
 
 	n      uint64 // IDs of the call; 0 is 1
 	before uint64 // IDs that calls wait for which came before

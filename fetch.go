@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/firnid/firn/internal/freshness"
 )
 
 // A fetch is a call to the source that is in progress: in the background, or by
@@ -242,9 +244,24 @@ func (p *PrefetcherOf[I]) drop(b *block[I]) {
 	}
 }
 
-// tooOld reports whether a block is too old to be used.
+// tooOld reports whether a block is too old to be used. If clock readings end
+// blocks, and one finds that the block outlasts it, the next calls need none.
 func (p *PrefetcherOf[I]) tooOld(b *block[I]) bool {
-	return p.validity > 0 && time.Since(b.arrived) >= p.validity
+	if !p.timed {
+		return p.validity > 0 && time.Since(b.arrived) >= p.validity
+	}
+	used := b.next.Load()
+	if used < b.fresh.EndBy(&p.watch) {
+		return false
+	}
+	look := p.watch.Begin()
+	now := time.Now()
+	look = p.watch.End(look, now)
+	left := p.validity - now.Sub(b.arrived)
+	if left > freshness.Span {
+		p.watch.Open(&b.fresh, look, min(b.size, used+freshness.Most))
+	}
+	return left <= 0
 }
 
 // stopTimer stops the timer of the current block. If it has already fired, it

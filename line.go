@@ -227,12 +227,8 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 		if !ok {
 			return nil, 0, 0, err
 		}
-		slept := time.Now()
 		if sleep(done, wait, changed) {
 			c.line.leave(&w)
-			if w := (*WaitError)(nil); errors.As(err, &w) {
-				w.Wait = max(1, w.Wait-time.Since(slept)) // from now on
-			}
 			return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 		}
 	}

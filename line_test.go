@@ -470,7 +470,7 @@ func TestNotYourTurn(t *testing.T) {
 			synctest.Wait()
 		}
 		wait(100, time.Minute, "")
-		wait(200, 260*time.Millisecond, "firn: 200 IDs are not free for another 40ms: context deadline exceeded")
+		wait(200, 260*time.Millisecond, "firn: 200 IDs are not free for another 200ms: context deadline exceeded")
 		wait(300, 700*time.Millisecond, "")
 		wait(50, 350*time.Millisecond, "firn: 50 IDs are not free for another 350ms: earlier calls wait for 300: context deadline exceeded")
 		wait(1, 50*time.Millisecond, "firn: no ID is free for another 651ms: earlier calls wait for 650: context deadline exceeded")

@@ -16,6 +16,7 @@ type documented func(*Report) string
 func documents() map[string]documented {
 	return map[string]documented{
 		"run":     runLine,
+		"summary": summaryTable,
 		"targets": targetTable,
 		"peers":   peerTable,
 		"text":    func(r *Report) string { return plainTable(r, "append/", "parse/", "parts/") },
@@ -77,6 +78,29 @@ func value(f Figure) string {
 		s += " (" + number(f.Low) + "–" + number(f.High) + ")"
 	}
 	return s
+}
+
+// summaryTable has what most readers look for.
+func summaryTable(r *Report) string {
+	var b strings.Builder
+	b.WriteString("| | | figure |\n|---|---|---|\n")
+	for _, row := range []struct{ what, figure string }{
+		{"an ID in Go", "next/firn"},
+		{"an ID in each of two goroutines, with cursors", "threads/firn-cursor/2"},
+		{"100,000 IDs from idle, one by one", "burst-100k/firn"},
+		{"an ID from servers, with the Go client", "client/next"},
+		{"`INCR` requests, one at a time per connection", "resp/p1/firn"},
+		{"`INCR` requests in pipelines of 100", "resp/p100/firn"},
+		{"IDs in packed batches over RESP", "packed-10000/firn-resp"},
+		{"`firn serve` from its start to the first ID", "serve/first-id"},
+		{"memory of `firn serve`", "serve/rss"},
+		{"1,000 members joining etcd at the same time", "join-1000/etcd"},
+	} {
+		if f, ok := r.find(row.figure); ok {
+			fmt.Fprintf(&b, "| %s | %s %s | `%s` |\n", row.what, number(f.Value), f.Unit, f.Name)
+		}
+	}
+	return b.String()
 }
 
 // targetTable has every figure that has a target.

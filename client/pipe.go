@@ -24,9 +24,10 @@ const (
 	tick = stuckAfter / 2
 )
 
-// maxInLine is how many requests can wait for their answers in a pipe. They fit
-// into what a connection buffers, so that no caller waits to send.
-const maxInLine = 128
+// maxInLine is how many bytes the commands have whose answers have not come.
+// They fit into what the system buffers for a connection, so that sending does
+// not wait for the server to read.
+const maxInLine = 8 << 10
 
 // errElsewhere is the error of a request that the pipe has no answer to, and
 // that is to be sent over HTTP. It may have cost its IDs.
@@ -40,11 +41,12 @@ var errElsewhere = errors.New("client: not answered over RESP")
 type pipe struct {
 	conn    net.Conn
 	r       *bufio.Reader
-	timeout time.Duration // for an answer
+	timeout time.Duration // of a request: the pipe outlasts its first one
 	senders sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows; not held over I/O
 	line    []*query   // whose answers have not come, the oldest first
+	load    int        // bytes of their commands
 	out     []byte     // what is to be sent
 	spare   []byte     // the buffer that was sent last
 	sending bool       // somebody sends
@@ -59,6 +61,7 @@ type pipe struct {
 // A query is a request in a pipe.
 type query struct {
 	want expectation
+	size int        // of its command, in bytes
 	gone bool       // its caller has been told that there is no answer; guarded by the pipe's mu
 	done chan reply // holds one
 }
@@ -76,7 +79,7 @@ func newPipe(conn net.Conn, r *bufio.Reader, timeout time.Duration) *pipe {
 // ask sends a command and waits for its answer until ctx is done. A caller that
 // gives up leaves its place in line, where its answer is thrown away.
 func (p *pipe) ask(ctx context.Context, want expectation, command []byte) (reply, error) {
-	q := &query{want: want, done: make(chan reply, 1)}
+	q := &query{want: want, size: len(command), done: make(chan reply, 1)}
 	if !p.send(q, command) {
 		return reply{}, errElsewhere
 	}
@@ -94,7 +97,7 @@ func (p *pipe) send(q *query, command []byte) bool {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err != nil || p.retired || len(p.line) >= maxInLine || p.isStuck(now) {
+	if p.err != nil || p.retired || p.load+q.size > maxInLine || p.isStuck(now) {
 		return false
 	}
 	p.used = now
@@ -102,6 +105,7 @@ func (p *pipe) send(q *query, command []byte) bool {
 		p.moved = now
 	}
 	p.line = append(p.line, q)
+	p.load += q.size
 	p.out = append(p.out, command...)
 	if p.asleep {
 		p.asleep = false
@@ -174,6 +178,7 @@ func (p *pipe) readOne() bool {
 		return false // q has been told
 	}
 	p.line = p.line[1:]
+	p.load -= q.size
 	p.moved = time.Now()
 	if !q.gone {
 		q.done <- a
@@ -205,7 +210,7 @@ func (p *pipe) look() {
 		p.asleep = true
 		p.timer.Reset(idleAfter - now.Sub(p.used))
 		return
-	case len(p.line) > 0 && now.Sub(p.moved) >= p.timeout:
+	case len(p.line) > 0 && now.Sub(p.moved) > p.timeout:
 		p.end(errors.New("no answer came in time"))
 		return
 	case p.isStuck(now):

@@ -50,6 +50,7 @@ long='. ./grant/sim TestFocuses
 . ./grant/fleet TestKubernetesFleet
 . ./sequencer TestFleet
 server ./noderun TestNoOverlap
+server ./service TestCloseMany
 server ./noderun TestGenerators'
 
 # step NAME COMMAND… runs one step, and notes how it went and how long it took.

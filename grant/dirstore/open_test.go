@@ -51,7 +51,7 @@ func TestOpenRefuses(t *testing.T) {
 		is      error
 		says    string
 	}{
-		{name: "no directory", path: "none", is: ErrNoStore, says: "Options.Create"},
+		{name: "not a directory", path: "none", is: ErrNoStore, says: "Options.Create"},
 		{name: "no directory, far down", path: "a/b/c", is: ErrNoStore, says: "does not exist"},
 		{name: "empty directory", is: ErrNoStore, says: "is empty"},
 		{
@@ -59,7 +59,7 @@ func TestOpenRefuses(t *testing.T) {
 			make: func(t *testing.T, dir string) { write(t, dir+"/lost+found", ""); write(t, dir+"/.DS_Store", "") },
 		},
 		{
-			name: "a file", path: "file", options: Options{Create: true}, is: ErrNotStore, says: "no directory",
+			name: "a file", path: "file", options: Options{Create: true}, is: ErrNotStore, says: "not a directory",
 			make: func(t *testing.T, dir string) { write(t, dir+"/file", "") },
 		},
 		{
@@ -75,19 +75,19 @@ func TestOpenRefuses(t *testing.T) {
 			make: func(t *testing.T, dir string) { write(t, dir+"/rec+a", string(encodeRecord("a", []byte("1")))) },
 		},
 		{
-			name: "newer", options: Options{Create: true}, is: ErrNewer, says: "format 2, and this one knows format 1",
+			name: "newer", options: Options{Create: true}, is: ErrNewer, says: "format 2, and this version only knows format 1",
 			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirstore format 2\n") },
 		},
 		{
-			name: "damaged marker", options: Options{Create: true}, is: ErrNotStore, says: "does not say",
+			name: "damaged marker", options: Options{Create: true}, is: ErrNotStore, says: "does not begin with",
 			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirst") },
 		},
 		{
-			name: "empty marker", options: Options{Create: true}, is: ErrNotStore, says: "does not say",
+			name: "empty marker", options: Options{Create: true}, is: ErrNotStore, says: "does not begin with",
 			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "") },
 		},
 		{
-			name: "marker of format 0", options: Options{Create: true}, is: ErrNotStore, says: "does not say",
+			name: "marker of format 0", options: Options{Create: true}, is: ErrNotStore, says: "does not begin with",
 			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirstore format 0\n") },
 		},
 	} {
@@ -409,7 +409,7 @@ func TestFileSystemCheck(t *testing.T) {
 		{fileSystem{"NFS", remote}, Options{AnyFileSystem: true}, true, ""},
 		{fileSystem{"FUSE", hidden}, Options{}, false, "local disk"},
 		{fileSystem{"FAT", torn}, Options{}, false, "journal"},
-		{fileSystem{"ISO 9660", readOnly}, Options{}, false, "cannot be written"},
+		{fileSystem{"ISO 9660", readOnly}, Options{}, false, "read-only"},
 		{fileSystem{"a file system of type 0x1", unknownUse}, Options{}, false, "not known"},
 		{fileSystem{"a file system of type 0x1", unknownUse}, Options{AnyFileSystem: true}, true, ""},
 	} {

@@ -139,7 +139,7 @@ var imports = []importLine{
 			".", "grant", "sequencer", "server/auth", "server/console", "server/forwarding", "server/httpapi", "server/listen", "server/members",
 			"server/metrics", "server/respapi", "server/rpcapi", "server/service", "server/stores", "server/tlsconf", "server/tracing",
 		},
-		tests: []string{"grant/memstore", "server/rpcapi/firnv1", "server/nettest"},
+		tests: []string{"client", "grant/memstore", "server/rpcapi/firnv1", "server/nettest"},
 	},
 	{
 		pattern: "server/e2e",
