@@ -334,6 +334,9 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 			open.Nodes = t.Nodes
 		}
 	}
+	if err := mayLook(ctx, name); err != nil {
+		return err
+	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
 	case err == nil:
@@ -342,9 +345,11 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	case !errors.Is(err, grant.ErrNotFound):
 		return storeError(ctx, err)
 	case existing:
+		missed(ctx, name)
 		return c.noSequencer(ctx, name)
 	default:
 		if err := mayCreate(ctx, name); err != nil {
+			missed(ctx, name)
 			return err
 		}
 		c.created(name)
