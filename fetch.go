@@ -85,8 +85,8 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 }
 
 // takeOrFetch takes the next IDs from the current block, or from the one that
-// is ready to replace it. If there are none, it returns the fetch in progress,
-// or begins one if may is set. A caller that waited for a background batch gets
+// is ready to replace it. Without IDs, it returns the fetch in progress, or
+// begins one if may is set. A caller that waited for a background batch gets
 // IDs from it however old it is.
 func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n int, f *fetch[I], began bool, err error) {
 	p.mu.Lock()

@@ -69,8 +69,9 @@ func drainPaced(t *testing.T, p *firn.Prefetcher, n int) (took, longest time.Dur
 	return time.Since(begin), longest
 }
 
-// A prefetcher grows while that brings more IDs, and not against a source with
-// a rate: there nobody waits much longer than for a batch of a fixed size.
+// A prefetcher grows as long as that brings more IDs, but not with a source of
+// limited rate, where no call waits much longer than for a batch of a fixed
+// size.
 func TestPrefetcherGrowth(t *testing.T) {
 	for _, tt := range []struct {
 		name       string

@@ -187,8 +187,8 @@ func TestStartPrefetcherShortValidity(t *testing.T) {
 	all.Wait()
 }
 
-// A failed fetch is seen by those it was made for, and tried again; one in the
-// background is seen by nobody.
+// A failed fetch is returned to the calls for which it was made, and retried; a
+// failure in the background is returned to no call.
 func TestStartPrefetcherFailures(t *testing.T) {
 	down := errors.New("down")
 	synctest.Test(t, func(t *testing.T) {

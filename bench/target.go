@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// An aim is what a figure should reach.
+// An aim is the target of a figure.
 type aim struct {
-	most  bool // the bound is the most that is well, else the least
+	most  bool // the bound is a maximum, otherwise a minimum
 	bound float64
 	row   string // the row of the design's table of numbers to reach, §7, or its section
 }
@@ -22,15 +22,15 @@ func (a aim) met(value float64) bool {
 func atMost(bound float64, row string) aim  { return aim{true, bound, row} }
 func atLeast(bound float64, row string) aim { return aim{false, bound, row} }
 
-// aims has the target of each figure that has one, by its name. They are bars,
-// not tests: a machine that is busy misses them.
+// aims returns the targets of figures by name. They are goals, not tests: a
+// busy machine misses them.
 func aims() map[string]aim {
 	all := coreAims()
 	maps.Copy(all, serverAims())
 	return all
 }
 
-// coreAims are those of the library.
+// coreAims returns the targets of the library.
 func coreAims() map[string]aim {
 	const (
 		next      = "§7 Next, one goroutine"
@@ -41,7 +41,7 @@ func coreAims() map[string]aim {
 		sustained = "§7 sustained at the format's cap"
 		text      = "§7 base32/base62 append, strict parse"
 		prefetch  = "§7 client prefetch Next"
-		uuid      = "uuidv7 costs less than other makers of UUIDs"
+		uuid      = "uuidv7 costs less than in other UUID libraries"
 	)
 	return map[string]aim{
 		"next/firn:add-counter":         atMost(1.25, next),
@@ -51,7 +51,7 @@ func coreAims() map[string]aim {
 		"threads/firn-cursor:alone":     atMost(1.3, cursor),
 		"fill/firn-4096:atomic-add":     atMost(0.1, fill),
 		"burst-100k/bwmarrin:firn":      atLeast(15, burst),
-		"burst-100k/format:firn":        atLeast(15, burst), // also where the machine is too busy to measure the other
+		"burst-100k/format:firn":        atLeast(15, burst), // also if the machine is too busy to measure the other
 		"sustained/firn/of-cap":         atLeast(99, sustained),
 		"sustained/firn/cpu":            atMost(20, sustained),
 		"append/firn-base32:atomic-add": atMost(3, text),
@@ -69,7 +69,7 @@ func coreAims() map[string]aim {
 	}
 }
 
-// serverAims are those of the server and the stores.
+// serverAims returns the targets of the server and the stores.
 func serverAims() map[string]aim {
 	const (
 		resp    = "§7 RESP against Redis INCR"
@@ -102,8 +102,8 @@ func serverAims() map[string]aim {
 	}
 }
 
-// missing says which targets have no figure, so that a part that fell out of
-// the run is not taken for one that is well.
+// missing reports targets without a figure, so that a part that did not run
+// does not look like one that succeeded.
 func (r *run) missing(want map[string]aim) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if _, ok := r.report.find(name); !ok && (r.only == nil || r.only.MatchString(name)) {

@@ -538,8 +538,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Answers that are no IDs, and what does not belong to HTTP: an error with one
-// server, and none with another one beside it.
+// Answers without valid IDs, and bytes that are not HTTP, are an error with one
+// server, and cause none if there is another.
 func TestGarbage(t *testing.T) {
 	type answer func(w http.ResponseWriter, r *http.Request)
 	body := func(media, text string) answer {
@@ -905,7 +905,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// One who gives up harms nobody: neither the others, nor the server's name.
+// A caller that gives up harms neither other callers nor the reputation of the
+// server.
 func TestCancelledCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		h := n.node(t, "a", 1, "default")

@@ -16,8 +16,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// The first request goes over HTTP, the others over one connection of RESP, by
-// whoever asks; every layout, whatever its width, in runs or packed.
+// The first request uses HTTP, and the others of all callers one RESP
+// connection, with every layout of any width, in runs or packed.
 func TestSpeaksRESP(t *testing.T) {
 	for _, layout := range []string{"default", "hazelcast", "lable", "twitter", "bits=seq:6.time:40,epoch=2026-01-01T00:00:00Z", "bits=time:34.rand:12.node:4.seq:10,unit=1s"} {
 		inBubble(t, func(t *testing.T, n *network) {
@@ -190,8 +190,8 @@ func TestAnswerCutOverRESP(t *testing.T) {
 	}
 }
 
-// Answers that are no IDs are errors, as over HTTP; what is no answer at all
-// ends the connection, and HTTP is asked.
+// Answers without valid IDs are errors, as over HTTP. Bytes that are not an
+// answer end the connection, and HTTP is used.
 func TestGarbageOverRESP(t *testing.T) {
 	const a, b = "0000000000000001", "0000000000000002"
 	for answer, want := range map[string]string{
@@ -256,7 +256,7 @@ func TestGarbageOverRESP(t *testing.T) {
 	}
 }
 
-// A caller that gives up leaves its answer to nobody, and all others theirs.
+// The answer of a caller that gives up is discarded, and all others get theirs.
 func TestCancelledOverRESP(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		d := n.direct(t, "a", 1, "default")
@@ -342,8 +342,8 @@ func TestStuckOverRESP(t *testing.T) {
 	})
 }
 
-// A server that ends is another server's turn, without a failure that a caller
-// sees; one that nobody asks has its connection closed.
+// If a server ends, another one takes over without a failure for callers. The
+// connection of an unused server is closed.
 func TestRESPEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		a, b := n.direct(t, "a", 1, "default"), n.direct(t, "b", 2, "default")

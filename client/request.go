@@ -72,7 +72,7 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 	return firn.BatchFromRuns(runs...), nil
 }
 
-// ask asks over RESP. Its error is errElsewhere where HTTP should be spoken.
+// ask asks over RESP. It returns errElsewhere if HTTP should be used.
 func (s *SequencerOf[I]) ask(ctx context.Context, p *pipe, to *server, n int, packed bool) ([]firn.RunOf[I], error) {
 	if p == nil {
 		return nil, errElsewhere
@@ -101,8 +101,7 @@ func (s *SequencerOf[I]) ask(ctx context.Context, p *pipe, to *server, n int, pa
 	return runs, nil
 }
 
-// unusable is the error of an answer that has something else than IDs that were
-// asked for.
+// unusable returns the error of an answer other than the requested IDs.
 func (s *SequencerOf[I]) unusable(from *server, format string, a ...any) error {
 	return &AnswerError{s.name, from.name, fmt.Sprintf(format, a...)}
 }

@@ -94,8 +94,9 @@ func (r *roster) newRound() round {
 
 // pick chooses a random server among those that are not left out. If all are,
 // it chooses the last resort: the server that returns first, among those that
-// the call has not tried and that have not asked for the pause themselves. Otherwise it returns -1 and the time until a server is available,
-// or 0 if the call must give up.
+// the call has not tried and that have not asked for the pause themselves.
+// Otherwise it returns -1 and the time until a server is available, or 0 if the
+// call must give up.
 func (v *view) pick(c *round) (i int, wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -72,8 +72,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// What somebody else wrote into the prefix is left out where it is no key, and
-// an error where its value is none.
+// Entries that other programs write under the prefix are ignored if their key
+// is invalid, and an error if their value is.
 func TestForeignKeys(t *testing.T) {
 	e := sharedEtcd(t)
 	ctx := t.Context()
@@ -100,7 +100,8 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// A List goes on, in order, when etcd compacts away what it was reading.
+// A List continues, in order, when etcd compacts away the revision that it was
+// reading.
 func TestListOverCompaction(t *testing.T) {
 	e := sharedEtcd(t)
 	ctx := t.Context()
@@ -168,8 +169,8 @@ func TestGetManyOfMany(t *testing.T) {
 	}
 }
 
-// TestWatch sees what the contract leaves open: a watch tells of each change
-// soon, and goes on after its connection was cut.
+// TestWatch checks what the contract leaves open: a watch reports each change
+// soon, and continues after its connection was cut.
 func TestWatch(t *testing.T) {
 	p := startProxy(t, sharedEtcd(t).endpoint)
 	s := open(t, Options{Endpoints: []string{p.address}, Prefix: newPrefix()})

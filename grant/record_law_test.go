@@ -57,8 +57,8 @@ func TestConfigRecordLaw(t *testing.T) {
 	}
 }
 
-// TestNodeRecordLaw: a node's record is read as it was written. One with a span
-// is of version 2 at least, and an empty span is none.
+// TestNodeRecordLaw: a node's record is read as it was written. A record with a
+// span has at least version 2, and an empty span counts as absent.
 func TestNodeRecordLaw(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 3000 {
@@ -250,8 +250,8 @@ func TestCheckNameCharacters(t *testing.T) {
 	}
 }
 
-// TestVersionFaults: a version that is no whole number says so, and is not
-// taken for one that is newer or missing.
+// TestVersionFaults: a version that is not an integer is reported as such, and
+// not as newer or missing.
 func TestVersionFaults(t *testing.T) {
 	for text, says := range map[string]string{
 		`{"v":1.5}`: "1.5 is not a positive integer", `{"v":1e0}`: "1e0 is not a positive integer", `{"v":"2"}`: "is not a positive integer",

@@ -258,7 +258,7 @@ func TestUnchangedPut(t *testing.T) {
 		if q.Method != http.MethodPut {
 			return false
 		}
-		// The object as it is, put where it is.
+		// The unchanged object, written again.
 		read := q.Clone(q.Context())
 		read.Method = http.MethodGet
 		now := p.pass(read, nil)

@@ -77,14 +77,11 @@ func (s *source) backend() service.Backend {
 	return s.cluster
 }
 
-// closing bounds how long it takes to give node IDs back, and leastClosing is
-// the time for that after the end of a context.
-const (
-	closing      = 5 * time.Second
-	leastClosing = time.Second
-)
+// leastClosing is the time to give node IDs back after the end of a context.
+const leastClosing = time.Second
 
-// close gives node IDs back, within what is left of ctx.
+// close gives node IDs back, within what is left of ctx, and for as long as the
+// store takes some.
 func (s *source) close(ctx context.Context, log *slog.Logger) {
 	if s.cluster == nil {
 		return
@@ -92,16 +89,16 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 	if s.forwarder != nil {
 		_ = s.forwarder.Close()
 	}
-	left := closing
-	if by, ok := ctx.Deadline(); ok {
-		left = min(left, time.Until(by))
-	}
-	if ctx.Err() != nil {
-		left = 0
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(left, leastClosing))
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	if err := s.cluster.Close(ctx); err != nil {
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(leastClosing):
+			cancel()
+		case <-within.Done():
+		}
+	})()
+	if err := s.cluster.Close(within); err != nil {
 		log.Warn("node IDs not given back: they are free when their windows end", "error", err)
 	}
 }

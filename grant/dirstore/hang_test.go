@@ -109,7 +109,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestHangOfReads has the disk hang under everything else that is asked.
+// TestHangOfReads makes the disk hang during all other calls.
 func TestHangOfReads(t *testing.T) {
 	for name, ask := range map[string]func(context.Context, *Store) error{
 		"get":      func(ctx context.Context, s *Store) error { _, err := s.Get(ctx, "k"); return err },
@@ -219,9 +219,9 @@ func (h *holder) Used() time.Time {
 	return h.until
 }
 
-// TestHangOfAMember has the disk hang under a member. It says so while its
-// window lasts and when that ends, can be asked all the while, and continues
-// with the same number when the disk answers.
+// TestHangOfAMember makes the disk hang under a member. The member reports that
+// while its window lasts and when it ends, keeps answering calls, and continues
+// with the same node ID when the disk answers.
 func TestHangOfAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))

@@ -40,8 +40,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestOpenRefuses opens what is no store, or one that cannot be used. The error
-// says what is wrong, and nothing is changed.
+// TestOpenRefuses opens directories that are not stores or cannot be used. The
+// error describes the problem, and nothing is changed.
 func TestOpenRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -191,8 +191,9 @@ func TestCreateAtOnce(t *testing.T) {
 	}
 }
 
-// TestDamaged has files that are not what was written. Each is an error that
-// names the file, for every call that needs it, and stays as it is.
+// TestDamaged has files that do not contain what was written. Each causes an
+// error that names the file, for every call that needs it, and is left
+// unchanged.
 func TestDamaged(t *testing.T) {
 	good := encodeRecord("v1/a", []byte("value"))
 	for name, test := range map[string]struct {
@@ -266,7 +267,7 @@ func TestDamagedLongKey(t *testing.T) {
 	}
 }
 
-// Files that are none of the store's are left alone.
+// Files that do not belong to the store are left alone.
 func TestOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -295,7 +296,7 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// A store whose directory is taken away, or replaced by a copy, does not go on
+// A store whose directory is removed, or replaced by a copy, does not continue
 // in either.
 func TestDirectoryGoesAway(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -342,8 +343,8 @@ func TestDirectoryGoesAway(t *testing.T) {
 	}
 }
 
-// A lock that somebody has removed is made anew. That is not safe while others
-// hold it, but whoever comes after does not fail for ever.
+// A lock that was removed is created again. That is not safe while others hold
+// it, but later calls do not fail forever.
 func TestLockFileRemoved(t *testing.T) {
 	path := t.TempDir()
 	s := open(t, path)

@@ -131,8 +131,8 @@ func (s *Store) settled(ctx context.Context, name, key string) ([]byte, error) {
 //
 // An error that does not match grant.ErrNotSent matches ErrFailed, unless the
 // disk has not answered. A full disk, a file without write permission, and a
-// context that is done before the very last step leave everything unchanged, and
-// match grant.ErrNotSent.
+// context that is done before the very last step leave everything unchanged,
+// and match grant.ErrNotSent.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err

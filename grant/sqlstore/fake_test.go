@@ -27,7 +27,7 @@ type fake struct {
 	kind     string    // of the table, as in relpersistence
 	standbys string    // synchronous_standby_names
 	replicas int64
-	others   string   // what confirms commits and is no standby
+	others   string   // processes that confirm commits without being standbys
 	warned   []string // what the driver has got, see warnings
 
 	// fault is asked before a statement, with its first word, and may fail it. It

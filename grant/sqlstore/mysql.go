@@ -18,9 +18,9 @@ import (
 // whose sessions begin with autocommit = 0, so set it to 1 in the driver's
 // options. A connection that other code left inside a transaction, or with
 // autocommit off, does no harm: each call begins with ROLLBACK, and a CAS ends
-// with COMMIT. The database user should not be allowed to write to a server that
-// is read_only, as root is: a CAS there has an unknown result, and leaves a
-// transaction that other servers lack.
+// with COMMIT. The database user should not be allowed to write to a server
+// that is read_only, as root is: a CAS there has an unknown result, and leaves
+// a transaction that other servers lack.
 func MySQL(number func(error) uint16) *Dialect {
 	return &Dialect{
 		name:      "MySQL",
@@ -59,9 +59,9 @@ func MySQL(number func(error) uint16) *Dialect {
 		},
 		begin:  "ROLLBACK",
 		commit: "COMMIT",
-		// A user with the right to do so writes to a server that is read_only too: to
-		// one that was replaced, over a connection that is older than that. It is asked
-		// after the commit, as it may have been set while the statement was executed.
+		// A privileged user can write even to a server that is read_only: to one that
+		// was replaced, over an older connection. The server is asked after the commit,
+		// because the setting may have changed while the statement was executed.
 		settle:     "SELECT {P}, TRUE",
 		duplicate:  func(err error) bool { return number(err) == 1062 },
 		missing:    func(err error) bool { return number(err) == 1146 },

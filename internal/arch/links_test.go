@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 )
 
-// TestLinks holds the links of pages to the files and headings that they name.
+// TestLinks checks that links of pages lead to existing files and headings.
 func TestLinks(t *testing.T) { report(t, checkLinks(repository(t))) }
 
 var (
@@ -20,7 +20,7 @@ var (
 	unsaid   = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// checkLinks finds links between pages that lead nowhere.
+// checkLinks finds broken links between pages.
 func checkLinks(r *repo) (findings []string) {
 	pages := make(map[string]string)
 	for _, f := range r.texts {
@@ -31,7 +31,7 @@ func checkLinks(r *repo) (findings []string) {
 	for name, text := range pages {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
-			if strings.Contains(target, ":") { // of another site
+			if strings.Contains(target, ":") { // external
 				continue
 			}
 			file := name
@@ -51,7 +51,7 @@ func checkLinks(r *repo) (findings []string) {
 	return findings
 }
 
-// anchors returns the anchors of a page's headings, as GitHub makes them.
+// anchors returns the anchors of a page's headings, in GitHub's form.
 func anchors(page string) (all []string) {
 	for _, m := range heading.FindAllStringSubmatch(page, -1) {
 		text := linkText.ReplaceAllString(strings.TrimSpace(m[1]), "$1")

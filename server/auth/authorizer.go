@@ -16,6 +16,8 @@ const (
 	Anything Action = iota // what every client may do that is known
 	Take                   // IDs of the sequencer that is named
 	Create                 // the sequencer that is named, by taking IDs of it: counted, if it is allowed
+	Look                   // for the sequencer that is named, in the store
+	Missed                 // nothing: that one did not exist, which is counted
 	Inspect                // what an ID says
 	See                    // what the fleet does: of a sequencer if one is named, otherwise at all
 	SeeAll                 // what it does, of every sequencer
@@ -33,7 +35,7 @@ var (
 type Authorizer interface {
 	// Allow returns nil if a client with these credentials may do something, with
 	// the sequencer that is named; "" names none. Otherwise the error matches
-	// ErrUnauthorized or ErrForbidden, or is a *PaceError for Create.
+	// ErrUnauthorized or ErrForbidden, or is a *PaceError for Create and Look.
 	Allow(c *Credentials, do Action, sequencer string) error
 }
 
@@ -119,6 +121,7 @@ type Guard struct {
 	trusted func(*x509.Certificate) bool
 	now     func() time.Time
 	created creations
+	missed  misses
 }
 
 // NewGuard makes a Guard. Set returns the principals of the moment; nil means
@@ -162,6 +165,10 @@ func (g *Guard) allow(p *Principal, do Action, sequencer string) error {
 		return ErrForbidden
 	case do == Create:
 		return g.created.note(p, sequencer, g.now())
+	case do == Look:
+		return g.missed.wait(p, g.now())
+	case do == Missed:
+		g.missed.note(p, g.now())
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type transfer struct {
 
 // directMost is how many bytes a system call reads or writes: the runtime
 // cannot stop a thread during one.
-const directMost = 64 << 10
+const directMost = 128 << 10
 
 // newDirect returns a connection that makes its system calls itself, or conn
 // where that is no TCP.

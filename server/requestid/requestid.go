@@ -46,19 +46,24 @@ func Valid(s string) bool {
 }
 
 // Begin returns the context of a request, and the values of the header that its
-// ID is answered in. sent are those of its client; where they are not one ID,
-// the request gets a new one of newID, which is New where it is nil.
+// ID is answered in: those of Values.
 func Begin(ctx context.Context, sent []string, newID func() string) (context.Context, []string) {
 	n := &named{Context: ctx}
+	n.id[0] = Values(sent, newID)[0]
+	return n, n.id[:]
+}
+
+// Values are those of the header that the ID of a request is answered in. They
+// are the ones that the client sent if they are one ID; otherwise the request
+// gets a new one of newID, which is New if it is nil.
+func Values(sent []string, newID func() string) []string {
 	switch {
 	case len(sent) == 1 && Valid(sent[0]):
-		n.id[0] = sent[0]
+		return sent
 	case newID != nil:
-		n.id[0] = newID()
-	default:
-		n.id[0] = New()
+		return []string{newID()}
 	}
-	return n, n.id[:]
+	return []string{New()}
 }
 
 // A named is a context with the ID of its request.

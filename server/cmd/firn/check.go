@@ -76,6 +76,9 @@ inversion on, up to --memory.`,
 				return misuse("", "IDs of layout %s have %d bits: check reads those of up to %d", layout, layout.Bits(), check.MaxBits)
 			}
 			if f, ok := from.Format(); ok && f == firn.Raw {
+				if csv != "" {
+					return misuse("leave one of them out", "--csv is for text, and --from raw reads bytes")
+				}
 				if c.raw = bits / 8; c.raw == 0 {
 					return misuse("--bits 64, --bits 128 or --layout", "--from raw: bytes do not say where an ID ends")
 				}

@@ -69,6 +69,7 @@ pins the number: it is had when nobody else holds it.`,
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "the sequencer to make IDs of (default one for the layout)")
+	a.completeSequencer(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, with --store a pinned one: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &n.nodes)
 	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
@@ -90,6 +91,12 @@ func (n *nexting) run(ctx context.Context) error {
 		return misuse("add --store to take the number from one", "--node without --store is a static number, which has no --sequencer and no --nodes")
 	case n.node != "" && n.nodes != nil:
 		return misuse("", "either --node or --nodes, not both")
+	case static && n.noCreate:
+		return misuse("add --store", "--no-create is for sequencers of a store, and --node without --store is a static number")
+	case static && (n.allow.behind || n.allow.ahead):
+		return misuse("leave it out", "--allow-clock-behind and --allow-clock-ahead compare clocks with those of a store, and --node without --store is a static number")
+	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
+		return misuse("", "--allow-local-mac is for --node if:NAME")
 	}
 	if static {
 		if n.a.getenv(storeEnv) != "" {

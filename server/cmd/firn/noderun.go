@@ -76,6 +76,7 @@ be run, 127 if it is not found, and firn's own before it is started.
 	f.SetInterspersed(false) // flags after COMMAND are its own
 	storeVar(cmd, &n.store)
 	f.Var(&value[string]{&n.name, notEmpty, func(s string) string { return s }, "NAME"}, "sequencer", "whose node IDs are used; created if there is none, with room for 4,194,304")
+	n.a.completeSequencer(cmd, &n.store)
 	f.Var(&value[*sequencer.Range]{&n.nodes, parseNodes, nil, "LO..HI"}, "nodes", "node IDs that may be acquired (default 0..1023)")
 	f.StringArrayVar(&n.env, "env", nil, "environment variable of COMMAND, as `NAME=TEMPLATE`; may be repeated (default NODE_ID={node})")
 	f.DurationVar(&n.window, "window", n.window, "window of a sequencer that is created")

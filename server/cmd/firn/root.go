@@ -67,6 +67,7 @@ with 0.`,
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	root.InitDefaultCompletionCmd()
+	nameValues(root)
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
 			// cobra's own shows its help for a shell that it does not know.

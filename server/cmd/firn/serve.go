@@ -383,6 +383,9 @@ func (s *serving) checkValues() (all faults) {
 	if s.maxNames < 1 || s.maxNames > 1<<30 {
 		all.add("max-sequencers", strconv.FormatUint(s.maxNames, 10), "", "it is a number from 1 to %d", 1<<30)
 	}
+	if s.node != "" && s.store == "" && !s.create {
+		all.add("create-on-first-use", "false", "add --store", "a static node has no store that says which sequencers exist")
+	}
 	if s.layout.ReadOnly() {
 		all.add("layout", s.layout.String(), "firn layout lists what can be made", "%w", errReadOnly(s.layout))
 	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {
