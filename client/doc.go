@@ -1,9 +1,17 @@
-// Package client gets IDs over HTTP from servers that run firn serve.
+// Package client gets IDs from servers that run firn serve.
 //
 // A Client holds the list of servers, and each Sequencer of a Client hands out
 // the IDs of one name. It fetches them in batches before they are needed, so
 // that Next takes a few nanoseconds instead of a round trip. If a server fails,
 // another one is used.
+//
+// # HTTP and RESP
+//
+// Requests go over HTTP until a server offers RESP, and no proxy stands between:
+// then all callers share a connection that costs each of them less. Errors,
+// tokens and certificates are the same. With Config.HTTPClient, a path in the
+// address or a proxy in the environment, HTTP alone is spoken. A request that
+// gets no IDs over RESP is sent over HTTP, which says why.
 //
 // # What a retry means
 //
