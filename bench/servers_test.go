@@ -257,8 +257,8 @@ func TestServeThatEnds(t *testing.T) {
 	}
 }
 
-// TestHazelcast: what one takes is what the other does, and a machine without
-// Java is told so.
+// TestHazelcast: both sides count the same, and a machine without Java gets a
+// reason.
 func TestHazelcast(t *testing.T) {
 	calls := 0
 	got := take(func(n int) { calls += n }, 10, 5*time.Millisecond)

@@ -7,11 +7,12 @@
 //
 // # HTTP and RESP
 //
-// Requests go over HTTP until a server offers RESP, and no proxy stands between:
-// then all callers share a connection that costs each of them less. Errors,
-// tokens and certificates are the same. With Config.HTTPClient, a path in the
-// address or a proxy in the environment, HTTP alone is spoken. A request that
-// gets no IDs over RESP is sent over HTTP, which says why.
+// Requests use HTTP until a server offers RESP and no proxy stands between.
+// From then on, all callers share one RESP connection, which costs less per
+// request. Errors, tokens and certificates work the same. With
+// Config.HTTPClient, a path in the address or a proxy in the environment, the
+// client uses HTTP only. A request that gets no IDs over RESP is sent again
+// over HTTP, whose answer says why.
 //
 // # What a retry means
 //
