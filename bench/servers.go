@@ -43,8 +43,8 @@ func (r *run) servers(program string) {
 	r.part("hazelcast", func() { r.hazelcast(program) })
 }
 
-// withFirn starts firn serve with its own directory, and ends it. Further flags
-// come last.
+// withFirn starts firn serve with its own directory and further flags, and ends
+// it.
 func (r *run) withFirn(program string, f func(*firnServer), flags ...string) {
 	dir, remove := temporary("store")
 	defer remove()
@@ -399,7 +399,7 @@ func (r *run) client(program string) {
 				r.skip(name, err.Error())
 				continue
 			}
-			r.add(name, spreadOf(ns), "ns", Figure{Note: fmt.Sprintf("over HTTP, batches of %d, drawn in bursts of %d, including the wake-up of the fetching goroutine", count, burst)})
+			r.add(name, spreadOf(ns), "ns", Figure{Note: fmt.Sprintf("over RESP, batches of %d, drawn in bursts of %d, including the wake-up of the fetching goroutine", count, burst)})
 		}
 
 		c, q := open(nil)
@@ -421,7 +421,7 @@ func (r *run) client(program string) {
 		if err != nil {
 			r.skip("client/flat-out", err.Error())
 		} else {
-			r.add("client/flat-out", spreadOf(rate), "M/s", Figure{Note: "over HTTP, one goroutine, batches that grow to 10,000"})
+			r.add("client/flat-out", spreadOf(rate), "M/s", Figure{Note: "over RESP, one goroutine, batches that grow to 10,000"})
 		}
 	})
 }
