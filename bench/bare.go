@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// serveBare serves the bare handler with net/http as it is.
+// serveBare serves the bare handler with the defaults of net/http.
 func serveBare(address string) error { return http.ListenAndServe(address, bareHandler()) }
 
 // bareHandler is what HTTP is compared with: its answer has as many bytes as

@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -38,31 +37,6 @@ type hazelcast struct {
 type taken struct {
 	ids       int
 	wall, cpu time.Duration
-}
-
-// hazelcastJar puts Hazelcast into a directory, from Maven's own cache or a
-// registry, and returns the words of a command that begins the peer.
-func hazelcastJar(ctx context.Context, dir string) ([]string, error) {
-	java, err := find("java")
-	if err != nil {
-		return nil, err
-	}
-	mvn, err := find("mvn")
-	if err != nil {
-		return nil, err
-	}
-	source := filepath.Join(dir, "HazelcastPeer.java")
-	if err := os.WriteFile(source, hazelcastPeer, 0o600); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
-	get := exec.CommandContext(ctx, mvn, "-q", "-B", "dependency:copy", "-Dartifact=com.hazelcast:hazelcast:"+hazelcastVersion, "-DoutputDirectory="+dir)
-	get.Dir = dir // which has no pom.xml
-	if text, err := get.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("mvn cannot get Hazelcast: %w: %.300s", err, text)
-	}
-	return []string{java, "-Xmx256m", "-cp", filepath.Join(dir, "hazelcast-"+hazelcastVersion+".jar"), source}, nil
 }
 
 // startHazelcast starts a process and waits until it is ready.
@@ -143,7 +117,7 @@ func (r *run) hazelcast(program string) {
 	}
 	dir, remove := temporary("hazelcast")
 	defer remove()
-	command, err := hazelcastJar(r.ctx, dir)
+	command, err := javaPeer(r.ctx, dir, "HazelcastPeer.java", hazelcastPeer, "dependency:copy", "-Dartifact=com.hazelcast:hazelcast:"+hazelcastVersion)
 	failed(err)
 	_, port, _ := net.SplitHostPort(freeAddress())
 	hzMember, err := startHazelcast(r.ctx, command, "member", port)
