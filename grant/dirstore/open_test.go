@@ -3,6 +3,7 @@
 package dirstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -233,9 +234,28 @@ func TestDamaged(t *testing.T) {
 				}
 				want("CAS", err)
 			}
-			_, err = s.GetMany(ctx, []string{"v1/z", "v1/a"})
-			want("GetMany", err)
-			want("List", s.List(ctx, "v1/", func(string, []byte) bool { return true }))
+			// Where it is one of many, they are shown.
+			var listed []string
+			values, manyErr := s.GetMany(ctx, []string{"v1/z", "v1/a"})
+			listErr := s.List(ctx, "v1/", func(key string, value []byte) bool {
+				listed = append(listed, key)
+				values = append(values, bytes.Clone(value))
+				return true
+			})
+			if test.want == ErrDamaged {
+				if manyErr != nil || listErr != nil || !slices.Equal(listed, []string{"v1/a", "v1/z"}) || len(values) != 4 {
+					t.Fatalf("GetMany and List = %q, %v and %v, want all keys", listed, manyErr, listErr)
+				}
+				for i, value := range values {
+					of := []string{"v1/z", "v1/a", "v1/a", "v1/z"}[i]
+					if good := string(value) == "value"; good != (of == "v1/z") || !good && !strings.Contains(string(value), "rec+v1+a") {
+						t.Errorf("the value of %s is shown as %q", of, value)
+					}
+				}
+			} else {
+				want("GetMany", manyErr)
+				want("List", listErr)
+			}
 			if err := s.List(ctx, "v1/z", func(string, []byte) bool { return true }); err != nil {
 				t.Errorf("List of others = %v", err)
 			}

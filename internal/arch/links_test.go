@@ -22,10 +22,15 @@ var (
 
 // checkLinks finds broken links between pages.
 func checkLinks(r *repo) (findings []string) {
-	pages := make(map[string]string)
+	pages, headings := make(map[string]string), make(map[string][]string)
+	exists := make(map[string]bool)
 	for _, f := range r.texts {
+		for name := f.name; name != "."; name = path.Dir(name) {
+			exists[name] = true
+		}
 		if strings.HasSuffix(f.name, ".md") && !inTestdata(f.name) {
 			pages[f.name] = fenced.ReplaceAllString(f.text, "")
+			headings[f.name] = anchors(pages[f.name])
 		}
 	}
 	for name, text := range pages {
@@ -38,11 +43,11 @@ func checkLinks(r *repo) (findings []string) {
 			if target != "" {
 				file = path.Join(path.Dir(name), target)
 			}
-			page, isPage := pages[file]
+			all, isPage := headings[file]
 			switch {
-			case !slices.ContainsFunc(r.texts, func(f textFile) bool { return f.name == file || strings.HasPrefix(f.name, file+"/") }):
+			case !exists[file]:
 				findings = append(findings, fmt.Sprintf("%s: link to %s, which does not exist", name, m[1]))
-			case anchor != "" && isPage && !slices.Contains(anchors(page), anchor):
+			case anchor != "" && isPage && !slices.Contains(all, anchor):
 				findings = append(findings, fmt.Sprintf("%s: link to %s: %s has no heading for that anchor", name, m[1], file))
 			}
 		}
