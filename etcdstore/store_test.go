@@ -94,9 +94,9 @@ func TestForeignKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, err := s.Get(ctx, "empty"); !errors.Is(err, grant.ErrDamaged) {
-		t.Errorf("Get of an empty value = %q, %v, want ErrDamaged: nil would say that the key is absent", v, err)
+		t.Errorf("Get of an empty value = %q, %v, want ErrDamaged: nil would mean that the key is absent", v, err)
 	}
-	// Where it is one of many, the others can be read.
+	// If it is one of many, the others can be read.
 	if all, err := s.GetMany(ctx, []string{"empty", "a"}); err != nil || !strings.Contains(string(all[0]), "empty value") || string(all[1]) != "x" {
 		t.Errorf("GetMany with an empty value = %q, %v, want what is wrong, and x", all, err)
 	}

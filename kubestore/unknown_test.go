@@ -246,8 +246,8 @@ func TestNotApplied(t *testing.T) {
 	}
 }
 
-// TestChangedLease: a Lease whose record was changed by another program counts as
-// damaged. The others can still be read.
+// TestChangedLease: a Lease whose record was changed by another program counts
+// as damaged. The others can still be read.
 func TestChangedLease(t *testing.T) {
 	c := sharedCluster(t)
 	namespace := newNamespace(t, c)
