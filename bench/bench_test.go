@@ -64,8 +64,8 @@ func TestTargets(t *testing.T) {
 	}{
 		{"next/firn:add-counter", 1.25, 9, "<=1.25", "ok"},
 		{"next/firn:add-counter", 1.26, 9, "<=1.25", "short"},
-		{"resp/p16/firn:redis", 1.2, 9, ">=1.20", "ok"},
-		{"resp/p16/firn:redis", 1.19, 9, ">=1.20", "short"},
+		{"resp/p100/firn:redis", 1.8, 9, ">=1.80", "ok"},
+		{"resp/p100/firn:redis", 1.79, 9, ">=1.80", "short"},
 		{"next/firn/allocs", 0, 0, "<=0", "short"}, // nothing was measured
 		{"next/somebody", 1, 9, "-", "-"},
 	} {

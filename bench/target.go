@@ -73,7 +73,10 @@ func coreAims() map[string]aim {
 func serverAims() map[string]aim {
 	const (
 		resp    = "§7 RESP against Redis INCR"
+		lettuce = "Redis' clients are no slower with Firn"
+		web     = "HTTP beside a bare handler of net/http"
 		packed  = "§7 packed batches of 10,000"
+		clone   = "from a clone to the first ID"
 		client  = "§7 client prefetch Next"
 		first   = "§7 firn serve cold to first ID"
 		joining = "§7 joining 1,000 nodes to etcd"
@@ -82,11 +85,18 @@ func serverAims() map[string]aim {
 	)
 	return map[string]aim{
 		"resp/p1/firn:redis":     atLeast(0.95, resp),
-		"resp/p16/firn:redis":    atLeast(1.2, resp),
-		"resp/p100/firn:redis":   atLeast(1.5, resp),
-		"packed-10000/firn-resp": atLeast(250, packed),
-		"packed-10000/firn-http": atLeast(250, packed),
-		"client/next":            atMost(8, client),
+		"resp/p16/firn:redis":    atLeast(1, resp),
+		"resp/p100/firn:redis":   atLeast(1.8, resp),
+		"packed-10000/firn-resp": atLeast(300, packed),
+		"packed-10000/firn-http": atLeast(300, packed),
+
+		"resp/p1/firn/cpu:redis":       atMost(1, resp),
+		"resp/p16/firn/cpu:redis":      atMost(0.9, resp),
+		"resp/p100/firn/cpu:redis":     atMost(0.5, resp),
+		"lettuce/sync/firn:redis":      atLeast(1, lettuce),
+		"lettuce/async-100/firn:redis": atLeast(1, lettuce),
+		"http/next/firn:bare":          atLeast(0.8, web),
+		"clone/first-id":               atMost(35, clone),
 
 		"client/prefetch-1/firn:hazelcast":     atLeast(1.5, hazelcast),
 		"client/prefetch-100/firn:hazelcast":   atLeast(1.5, hazelcast),
@@ -95,6 +105,7 @@ func serverAims() map[string]aim {
 		"prefetch/firn-1000:hazelcast-member":  atLeast(1.3, hazelcast),
 		"prefetch/firn-10000:hazelcast-member": atLeast(1.3, hazelcast),
 
+		"client/next":    atMost(8, client),
 		"serve/first-id": atMost(60, first),
 		"serve/idle-cpu": atMost(0.5, first),
 		"serve/rss":      atMost(30, first),

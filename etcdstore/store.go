@@ -119,10 +119,20 @@ func (s *Store) value(kvs []*mvccpb.KeyValue) ([]byte, error) {
 	if len(kvs) == 0 {
 		return nil, nil
 	}
-	if len(kvs[0].Value) == 0 { // nil would mean that it can be created
-		return nil, fmt.Errorf("etcdstore: key %q in etcd has an empty value, which no Store has written: another program writes to %s", kvs[0].Key, s.prefix)
+	if len(kvs[0].Value) == 0 { // nil would say that it can be created
+		return nil, fmt.Errorf("%w: etcdstore: key %q in etcd has an empty value, which no Store has written: another program writes to %s: %w", grant.ErrNotSent, kvs[0].Key, s.prefix, grant.ErrDamaged)
 	}
 	return kvs[0].Value, nil
+}
+
+// shown is the value of one of many keys: for a damaged one, the text of the
+// error.
+func (s *Store) shown(kvs []*mvccpb.KeyValue) []byte {
+	value, err := s.value(kvs)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return value
 }
 
 // CAS replaces old by next, in one transaction that compares values; see
@@ -193,11 +203,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			return nil, s.failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
 		}
 		for _, response := range r.Responses {
-			value, err := s.value(response.GetResponseRange().Kvs)
-			if err != nil {
-				return nil, err
-			}
-			values = append(values, value)
+			values = append(values, s.shown(response.GetResponseRange().Kvs))
 		}
 	}
 	return values, nil
@@ -239,10 +245,7 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 			if grant.CheckKey(key) != nil {
 				continue
 			}
-			if _, err := s.value([]*mvccpb.KeyValue{kv}); err != nil {
-				return err
-			}
-			if !yield(key, kv.Value) {
+			if !yield(key, s.shown([]*mvccpb.KeyValue{kv})) {
 				return nil
 			}
 		}

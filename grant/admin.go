@@ -104,7 +104,7 @@ func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err
 // only that number.
 func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, error) {
 	key := nodeKey(i.Name, node, i.Config.Layout.MaxNode())
-	value, err := s.Get(ctx, key)
+	value, err := get(ctx, s, key)
 	if err != nil {
 		return NodeInfo{}, fmt.Errorf("grant: sequencer %s: node ID %d: %w", i.Name, node, err)
 	}
@@ -118,10 +118,22 @@ func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, er
 	return r.info(node), nil
 }
 
+// get reads the value of a key. In place of a value that the store finds
+// damaged, it returns the text of the error, as GetMany and List do. No record
+// reads like that.
+func get(ctx context.Context, s Store, key string) ([]byte, error) {
+	value, err := s.Get(ctx, key)
+	if errors.Is(err, ErrDamaged) {
+		prefix := ErrNotSent.Error() + ": " // as the texts of GetMany and List begin
+		return []byte(prefix + strings.TrimPrefix(err.Error(), prefix)), nil
+	}
+	return value, err
+}
+
 // getConfig reads the record of a sequencer. It also returns its bytes.
 func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte, error) {
 	key := configKey(name)
-	value, err := s.Get(ctx, key)
+	value, err := get(ctx, s, key)
 	if err != nil {
 		return configRecord{}, nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
@@ -174,7 +186,7 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *conf
 // applied, or when several in a row had an unknown result.
 func settle(ctx context.Context, s Store, key string, next func(old []byte) []byte) error {
 	for unknown := 0; ; {
-		old, err := s.Get(ctx, key)
+		old, err := get(ctx, s, key)
 		if err != nil {
 			return err
 		}
@@ -322,7 +334,7 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	}
 	opt := o.orDefault()
 	var told []uint64 // node IDs last passed to Waiting
-	done := closing{records: make(map[string][]byte)}
+	done := closing{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
 	contested := 0 // consecutive steps that other operators undid
 	for {
 		begun := time.Now()
@@ -476,9 +488,10 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, state Stat
 // A closing holds what one call of Destroy or DetachAll has written and what
 // was applied.
 type closing struct {
-	begun   []byte            // the bytes of the configuration
-	records map[string][]byte // the records of node IDs, by key
-	sure    map[string]bool   // keys of records that were there after begun was written
+	begun   []byte               // the bytes of the configuration
+	records map[string][]byte    // the records of node IDs, by key
+	sure    map[string]bool      // keys of records that were there after begun was written
+	damaged map[uint64]time.Time // when damaged records were found
 }
 
 // windows rewrites the record of every held node ID, so that its owner can no
@@ -492,7 +505,16 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 	again := false
 	// How long a window lasts after its last renewal.
 	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
-	err = eachNode(ctx, s, i.Name, func(node uint64, key string, value []byte, r nodeRecord) error {
+	worn := func(node uint64) {
+		// Its owner cannot extend it, and may use what it has.
+		if c.damaged[node].IsZero() {
+			c.damaged[node] = time.Now()
+		}
+		if time.Since(c.damaged[node]).Milliseconds() <= longest {
+			waiting = append(waiting, NodeInfo{Node: node})
+		}
+	}
+	err = eachNode(ctx, s, i.Name, worn, func(node uint64, key string, value []byte, r nodeRecord) error {
 		ours, _ := decodeNode(key, c.records[key])
 		switch {
 		case r.takenAway() && max(now-r.Wall, r.Wall-now) <= longest:
@@ -528,9 +550,9 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 	return waiting, free, err
 }
 
-// eachNode calls visit for every record of a node ID. It reads all records
-// first, so that visit may use the store.
-func eachNode(ctx context.Context, s Store, name string, visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
+// eachNode calls visit for every record of a node ID, or worn if the record is
+// damaged. It reads all records first, so that visit may use the store.
+func eachNode(ctx context.Context, s Store, name string, worn func(node uint64), visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
 	type entry struct {
 		key   string
 		value []byte
@@ -550,7 +572,8 @@ func eachNode(ctx context.Context, s Store, name string, visit func(node uint64,
 			r, err = decodeNode(e.key, e.value)
 		}
 		if errors.Is(err, ErrDamaged) {
-			continue // no member can acquire or extend it
+			worn(node)
+			continue
 		}
 		if err != nil {
 			return err

@@ -374,7 +374,7 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 	switch a.Kind {
 	case Get:
 		var v []byte
-		v, e.Err = k.store.Get(ctx, a.Key)
+		v, e.Err = get(ctx, k.store, a.Key)
 		e.Values = [][]byte{v}
 	case GetMany:
 		e.Keys = a.Keys
@@ -386,8 +386,11 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 			return true
 		})
 	case CAS:
-		if e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next); e.Applied && e.Err == nil {
+		switch e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next); {
+		case e.Applied && e.Err == nil:
 			l.settled = max(l.settled, l.shown)
+		case errors.Is(e.Err, ErrDamaged) && errors.Is(e.Err, ErrNotSent):
+			e.Err = nil // what is there is not what was to be replaced
 		}
 	case Time:
 		e.Time, e.Within, e.Err = storeTime(ctx, k.store)
@@ -431,7 +434,7 @@ func getMany(ctx context.Context, s Store, keys []string) ([][]byte, error) {
 	}
 	values := make([][]byte, len(keys))
 	for i, key := range keys {
-		v, err := s.Get(ctx, key)
+		v, err := get(ctx, s, key)
 		if err != nil {
 			return nil, err
 		}

@@ -357,6 +357,9 @@ func decode(key string, value []byte, into interface{ ver() int }) error {
 		Version json.RawMessage `json:"v"`
 	}
 	if json.Unmarshal(value, &head) != nil {
+		if text, ok := strings.CutPrefix(string(value), ErrNotSent.Error()+": "); ok {
+			return damaged(key, text) // see get
+		}
 		return damaged(key, "it is not JSON")
 	}
 	switch v, numErr := strconv.ParseInt(string(head.Version), 10, 64); {

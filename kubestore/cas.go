@@ -65,7 +65,7 @@ func (s *Store) create(ctx context.Context, key string, next []byte) (bool, erro
 	case !sent:
 		return false, notSent(err)
 	case err == nil:
-		return s.confirm(got, "", mark)
+		return s.confirm(got, "", mark, next)
 	case !errors.As(err, &r) || !r.ofLease("AlreadyExists", name) && !r.isDenial():
 		return false, err
 	}
@@ -109,7 +109,7 @@ func (s *Store) replace(ctx context.Context, key string, old, next []byte) (bool
 		case !sent:
 			return false, notSent(err)
 		case err == nil:
-			return s.confirm(got, from, mark)
+			return s.confirm(got, from, mark, next)
 		case !errors.As(err, &r) || !r.ofLease("Conflict", name) && !r.isDenial():
 			return false, err
 		}
@@ -144,12 +144,17 @@ func notSentIf(err error) error {
 }
 
 // confirm checks the answer to a write that succeeded. A write that changes
-// nothing also succeeds, and does not change the resourceVersion.
-func (s *Store) confirm(got *lease, from, mark string) (bool, error) {
-	if m := got.Metadata; m.Annotations[writeAnnotation] == mark && m.ResourceVersion != "" && m.ResourceVersion != from {
-		return true, nil
+// nothing also succeeds, and does not change the resourceVersion. Admission may
+// have changed what was written.
+func (s *Store) confirm(got *lease, from, mark string, next []byte) (bool, error) {
+	m := got.Metadata
+	if m.Annotations[writeAnnotation] != mark || m.ResourceVersion == "" || m.ResourceVersion == from {
+		return false, errors.New("the answer is a success but shows another write")
 	}
-	return false, fmt.Errorf("the answer is a success but shows another write")
+	if value, err := got.value(); err != nil || !bytes.Equal(value, next) {
+		return false, fmt.Errorf("the answer is a success but shows another record in lease %s: exempt the leases of Firn from the webhook or policy that changes them", m.Name)
+	}
+	return true, nil
 }
 
 // successor returns the first version of a Lease after the resourceVersion

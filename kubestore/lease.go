@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/firnid/firn/grant"
 )
 
 // What Firn writes into a Lease besides its specification. The record is the
@@ -73,6 +75,16 @@ func newLease(namespace, name string) *lease {
 	}
 }
 
+// shown is the value of one of many Leases: for a damaged one, the text of the
+// error.
+func (l *lease) shown() []byte {
+	value, err := l.value()
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return value
+}
+
 // value returns the value in a Lease.
 func (l *lease) value() ([]byte, error) {
 	text, isText := l.Metadata.Annotations[recordAnnotation]
@@ -95,8 +107,8 @@ func (l *lease) value() ([]byte, error) {
 // foreign returns the error for a Lease that Firn has not written in this form.
 // Treating it as absent would mean that the key can be created.
 func (l *lease) foreign(format string, args ...any) error {
-	return fmt.Errorf("kubestore: lease %s in namespace %s has no valid record: %s: it was changed or created by another program; restore the annotation, or use another prefix",
-		l.Metadata.Name, l.Metadata.Namespace, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: kubestore: lease %s in namespace %s has no valid record: %s: it was changed or created by another program; restore the annotation, or use another prefix: %w",
+		grant.ErrNotSent, l.Metadata.Name, l.Metadata.Namespace, fmt.Sprintf(format, args...), grant.ErrDamaged)
 }
 
 // set puts a value into a Lease, with everything that describes it.

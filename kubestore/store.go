@@ -158,10 +158,14 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for from := range (len(keys) + inOrder - 1) / inOrder {
 		reading.Go(func() {
 			for i := from * inOrder; i < min((from+1)*inOrder, len(keys)); i++ {
-				var err error
-				if values[i], err = s.get(call, keys[i]); err != nil {
+				name, _ := nameOf(s.prefix, keys[i])
+				l, err := s.fetch(call, name)
+				if err != nil {
 					cancel(err) // the first error counts
 					return
+				}
+				if l != nil {
+					values[i] = l.shown()
 				}
 			}
 		})
@@ -249,11 +253,7 @@ func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
 			if !ok || !strings.HasPrefix(key, prefix) {
 				continue
 			}
-			value, err := l.value()
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, found{key, value})
+			all = append(all, found{key, l.shown()})
 		}
 		if from = list.Metadata.Continue; from == "" {
 			slices.SortFunc(all, func(a, b found) int { return strings.Compare(a.key, b.key) })

@@ -18,8 +18,8 @@ func (s *Server) watchFiles(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			s.logReplaced(said, time.Now()) // before the tokens are others
 			s.Reload()
-			s.logReplaced(said, time.Now())
 		}
 	}
 }

@@ -28,14 +28,21 @@ var (
 
 	// ErrDamaged means that the file of a record does not contain what was
 	// written. The value is unknown, so the key can be neither read nor
-	// replaced.
-	ErrDamaged = errors.New("dirstore: damaged record")
+	// replaced. It is grant.ErrDamaged too.
+	ErrDamaged error = damage("dirstore: damaged record")
 
 	// ErrFailed means that the disk has failed in a way that leaves its content
 	// uncertain. From then on the Store refuses all calls; a new Store,
 	// preferably in a restarted process, determines what is there.
 	ErrFailed = errors.New("dirstore: the disk has failed, and the store refuses all calls")
 )
+
+// A damage is an error that is grant.ErrDamaged too.
+type damage string
+
+func (d damage) Error() string { return string(d) }
+
+func (damage) Is(target error) bool { return target == grant.ErrDamaged }
 
 // notSent makes err match grant.ErrNotSent.
 func notSent(err error) error {

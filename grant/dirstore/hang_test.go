@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -16,7 +17,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A hang is a disk that does not answer at some calls, until it ends.
+// A hang is a disk that does not answer some calls, until the hang ends.
 type hang struct {
 	at    func(call string) bool
 	ended chan struct{}
@@ -34,7 +35,7 @@ func (h *hang) trace(call string) {
 	}
 }
 
-// callsOfCAS are the calls that a CAS of key "k" from A to B makes of the disk.
+// callsOfCAS returns the calls to the disk of a CAS of key "k" from A to B.
 func callsOfCAS(t *testing.T) (calls []string) {
 	t.Helper()
 	s, d := openWorld(t, storeWorld(map[string]string{"k": "A"}))
@@ -45,10 +46,11 @@ func callsOfCAS(t *testing.T) (calls []string) {
 	return calls
 }
 
-// TestHang has the disk hang at each call of a CAS. The caller gets away at its
-// deadline, and hears that nothing was sent just where that is so, whatever the
-// disk does later. Meanwhile no other process gets at the record, and other
-// records are served; afterwards no lock and no file is left.
+// TestHang makes the disk hang at each call of a CAS. The caller returns at its
+// deadline, with an error that matches grant.ErrNotSent exactly if nothing can
+// have changed, whatever the disk does later. Meanwhile no other process can
+// use the record, and other records are available; afterwards no lock and no
+// file is left.
 func TestHang(t *testing.T) {
 	for i, at := range callsOfCAS(t) {
 		t.Run(at, func(t *testing.T) {
@@ -67,7 +69,7 @@ func TestHang(t *testing.T) {
 				if took := time.Since(begin); took < limit || took > limit+answerTime {
 					t.Errorf("CAS with a context of %v took %v", limit, took)
 				}
-				// From the rename on it may be there.
+				// From the rename on, the value may be in place.
 				unknown := strings.HasPrefix(at, "rename ") || strings.HasPrefix(at, "sync directory") || strings.HasPrefix(at, "settle ")
 				switch {
 				case ok || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "has not answered for 5s"):
@@ -124,7 +126,7 @@ func TestHangOfReads(t *testing.T) {
 				h := newHang(func(call string) bool { return call == "read "+recordPrefix+"k" || call == "names" })
 				defer h.end()
 				d.trace = h.trace
-				// Some callers are left, and those that come later fail at once.
+				// Some calls are abandoned, and later ones fail at once.
 				for i := range maxLeft + 3 {
 					begin := time.Now()
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -186,7 +188,7 @@ type closeCounter struct {
 
 func (c closeCounter) close() error { *c.closed++; return c.disk.close() }
 
-// A holder is a grant.Holder that uses all it may.
+// A holder is a grant.Holder that uses everything it may.
 type holder struct {
 	mu    sync.Mutex
 	until time.Time
@@ -291,4 +293,62 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// TestDamagedRecordOfAMember damages the record of a node ID that a member
+// holds. It acquires another one, and the sequencer can be listed, fenced and
+// destroyed.
+func TestDamagedRecordOfAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+		w := storeWorld(nil)
+		s, _ := openWorld(t, w)
+		config, err := grant.DefaultConfig(s, firn.Default(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := grant.Create(t.Context(), s, "orders", config, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		// So few that it reads all of them each time.
+		k := grant.NewKeeper(s, grant.Settings{Name: "orders", Lo: 0, Hi: 3}, new(holder), nil)
+		if err := k.Attach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		holds := func(s grant.Status) bool { return s.Phase == grant.Holding }
+		if err := k.Wait(t.Context(), holds); err != nil {
+			t.Fatal(err)
+		}
+		was, _ := k.Status()
+		w.mu.Lock()
+		record := w.see(recordPrefix + fileName(fmt.Sprintf("v1/orders/n/%04d", was.Node)))
+		record.data = bytes.Replace(record.data, []byte(`"held"`), []byte(`"hold"`), 1)
+		w.mu.Unlock()
+		time.Sleep(2 * config.Window)
+		if is, _ := k.Status(); !holds(is) || is.Node == was.Node || is.Err != nil {
+			t.Errorf("the member has %+v, want another number than %d", is, was.Node)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		var nodes, damaged int
+		err = grant.Nodes(t.Context(), s, "orders", func(n grant.NodeInfo, err error) bool {
+			if nodes++; errors.Is(err, grant.ErrDamaged) && n.Node == was.Node {
+				damaged++
+			}
+			return true
+		})
+		if nodes != 2 || damaged != 1 || err != nil {
+			t.Errorf("Nodes lists %d records, %d damaged, and returns %v, want 2 and 1", nodes, damaged, err)
+		}
+		report, err := grant.Fence(t.Context(), s, "orders", &grant.FenceOptions{DryRun: true})
+		if err != nil || report.Nodes != 1 || len(report.Damaged) != 1 || !strings.Contains(report.Damaged[0].Error(), "checksum is wrong") {
+			t.Errorf("Fence = %+v, %v, want one record rewritten and one damaged", report, err)
+		}
+		begin := time.Now()
+		_, err = grant.Destroy(t.Context(), s, "orders", nil)
+		if took, least := time.Since(begin), config.MaxAhead+config.Window; err != nil || took < least || took > 2*least {
+			t.Errorf("Destroy = %v after %v, want it to wait for %v, as long as the owner may go on", err, took, least)
+		}
+	})
 }

@@ -3,6 +3,7 @@
 package dirstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// tree returns the names of all that is below a directory.
+// tree returns the names of everything below a directory.
 func tree(t *testing.T, dir string) []string {
 	t.Helper()
 	var names []string
@@ -45,7 +46,7 @@ func write(t *testing.T, path, content string) {
 func TestOpenRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		make    func(t *testing.T, dir string) // what is there
+		make    func(t *testing.T, dir string) // creates the contents
 		path    string                         // below the directory
 		options Options
 		is      error
@@ -143,7 +144,7 @@ func TestCreate(t *testing.T) {
 			}
 		}
 	}
-	// From here on it is there, and opens without more.
+	// From here on it exists, and opens without options.
 	again, err := Open(path, &Options{AllowVolatile: true})
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +166,7 @@ func stat(t *testing.T, path string) fs.FileInfo {
 	return info
 }
 
-// Many that create one store at once all get it.
+// If many processes create one store at once, all of them get it.
 func TestCreateAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "store")
 	const n = 16
@@ -233,9 +234,28 @@ func TestDamaged(t *testing.T) {
 				}
 				want("CAS", err)
 			}
-			_, err = s.GetMany(ctx, []string{"v1/z", "v1/a"})
-			want("GetMany", err)
-			want("List", s.List(ctx, "v1/", func(string, []byte) bool { return true }))
+			// Where it is one of many, they are shown.
+			var listed []string
+			values, manyErr := s.GetMany(ctx, []string{"v1/z", "v1/a"})
+			listErr := s.List(ctx, "v1/", func(key string, value []byte) bool {
+				listed = append(listed, key)
+				values = append(values, bytes.Clone(value))
+				return true
+			})
+			if test.want == ErrDamaged {
+				if manyErr != nil || listErr != nil || !slices.Equal(listed, []string{"v1/a", "v1/z"}) || len(values) != 4 {
+					t.Fatalf("GetMany and List = %q, %v and %v, want all keys", listed, manyErr, listErr)
+				}
+				for i, value := range values {
+					of := []string{"v1/z", "v1/a", "v1/a", "v1/z"}[i]
+					if good := string(value) == "value"; good != (of == "v1/z") || !good && !strings.Contains(string(value), "rec+v1+a") {
+						t.Errorf("the value of %s is shown as %q", of, value)
+					}
+				}
+			} else {
+				want("GetMany", manyErr)
+				want("List", listErr)
+			}
 			if err := s.List(ctx, "v1/z", func(string, []byte) bool { return true }); err != nil {
 				t.Errorf("List of others = %v", err)
 			}
@@ -249,8 +269,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// A record of a long key that has been damaged is noticed by List too, though
-// its key is in it.
+// List also detects a damaged record of a long key, although the record
+// contains the key.
 func TestDamagedLongKey(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -360,7 +380,7 @@ func TestLockFileRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One that was open when it was removed is not taken for the lock.
+	// A lock file that was open when it was removed is not used as the lock.
 	d := s.disk.(*dir)
 	l, err := d.lock("lock+b")
 	if err != nil {
@@ -381,7 +401,7 @@ func TestLockFileRemoved(t *testing.T) {
 	}
 }
 
-// A file that a process has left half written goes when the store is opened.
+// A partly written file of a dead process is removed when the store is opened.
 func TestSweepFiles(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
@@ -432,7 +452,7 @@ func ExampleOpen() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
-	// A store that is not there is not made by accident.
+	// A missing store is not created by accident.
 	_, err = Open(filepath.Join(dir, "store"), &Options{AllowVolatile: true})
 	fmt.Println(errors.Is(err, ErrNoStore))
 

@@ -380,13 +380,23 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 
 // glance is Get without ensuring that the value is durable.
 func (s *Store) glance(ctx context.Context, key string) ([]byte, error) {
-	return do(ctx, s, func(*call) ([]byte, error) {
+	value, err := do(ctx, s, func(*call) ([]byte, error) {
 		if readsTakeLock {
 			return s.getNow(ctx, key)
 		}
 		value, _, err := s.read(fileName(key), key)
 		return value, err
 	})
+	return shown(value, err)
+}
+
+// shown is the value of one of many keys: for a damaged record, the text of the
+// error.
+func shown(value []byte, err error) ([]byte, error) {
+	if errors.Is(err, ErrDamaged) {
+		return []byte(err.Error()), nil
+	}
+	return value, err
 }
 
 // List calls yield for every key with the prefix. It looks at the names of all
@@ -397,7 +407,7 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 		return err
 	}
 	for _, key := range keys {
-		value, err := s.get(ctx, key)
+		value, err := shown(s.get(ctx, key))
 		if err != nil {
 			return err
 		}

@@ -121,14 +121,16 @@ func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) 
 	var oid int64
 	var kind, persistence string
 	var secured, inherits bool
-	var triggers, rules, foreign string
+	var triggers, rules, foreign, subscriptions string
 	err := db.QueryRowContext(ctx, `SELECT c.oid::bigint, c.relkind::text, c.relpersistence::text, row_security_active(c.oid),
 			EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid OR inhrelid = c.oid),
 			(SELECT COALESCE(string_agg(tgname::text, ', '), '') FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal AND tgenabled IN ('O', 'A')),
 			(SELECT COALESCE(string_agg(rulename::text, ', '), '') FROM pg_rewrite WHERE ev_class = c.oid AND ev_type <> '1'),
-			(SELECT COALESCE(string_agg(conname::text, ', '), '') FROM pg_constraint WHERE conrelid = c.oid AND contype IN ('f', 'x'))
+			(SELECT COALESCE(string_agg(conname::text, ', '), '') FROM pg_constraint WHERE conrelid = c.oid AND contype IN ('f', 'x')),
+			(SELECT COALESCE(string_agg(DISTINCT s.subname::text, ', '), '') FROM pg_subscription_rel r JOIN pg_stat_subscription s ON s.subid = r.srsubid
+				WHERE r.srrelid = c.oid AND s.pid IS NOT NULL)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2`, schema, name).
-		Scan(&oid, &kind, &persistence, &secured, &inherits, &triggers, &rules, &foreign)
+		Scan(&oid, &kind, &persistence, &secured, &inherits, &triggers, &rules, &foreign, &subscriptions)
 	switch {
 	case err != nil:
 		return err
@@ -144,6 +146,10 @@ func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) 
 		return fmt.Errorf("%w: table %s has triggers, which may change what is written: drop %s", ErrSchema, table, triggers)
 	case rules != "":
 		return fmt.Errorf("%w: table %s has rules, which may change what is written: drop %s", ErrSchema, table, rules)
+	case subscriptions != "":
+		// It takes writes, and does not report that it is a replica.
+		return fmt.Errorf("%w: table %s is a copy, which the subscription %s replicates from another server: connect to that server; once nothing writes there any more, ALTER SUBSCRIPTION %s DISABLE",
+			ErrReplica, table, subscriptions, subscriptions)
 	case foreign != "":
 		return fmt.Errorf("%w: table %s has constraints that depend on other rows: drop %s", ErrSchema, table, foreign)
 	}

@@ -345,7 +345,16 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err != nil {
 		return nil, failed(ctx, fmt.Sprintf("get key %q", key), err)
 	}
+	if value != nil && len(value) == 0 {
+		return nil, s.empty(key)
+	}
 	return value, nil
+}
+
+// empty is the error of a key with a value that no Store writes. Without it, a
+// caller would take the key for absent.
+func (s *Store) empty(key string) error {
+	return fmt.Errorf("%w: sqlstore: key %q in table %s has an empty value: another program writes to it: %w", grant.ErrNotSent, key, s.table, grant.ErrDamaged)
 }
 
 // CAS replaces old by next; see grant.Store.
@@ -554,7 +563,7 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			return nil, failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
 		}
 		for _, r := range rows {
-			found[r.key] = r.value
+			found[r.key] = s.shown(r)
 		}
 	}
 	values := make([][]byte, len(keys))
@@ -562,6 +571,15 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 		values[i] = append([]byte(nil), found[key]...) // a key may occur twice
 	}
 	return values, nil
+}
+
+// shown is the value of one of many keys: for an empty one, the text of the
+// error.
+func (s *Store) shown(r row) []byte {
+	if len(r.value) == 0 {
+		return []byte(s.empty(r.key).Error())
+	}
+	return r.value
 }
 
 func (s *Store) rows(ctx context.Context, conn *sql.Conn, query string, args ...any) ([]row, error) {
@@ -607,7 +625,7 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 			if err := call.Err(); err != nil {
 				return failed(ctx, what, err)
 			}
-			if grant.CheckKey(r.key) == nil && !yield(r.key, r.value) {
+			if grant.CheckKey(r.key) == nil && !yield(r.key, s.shown(r)) {
 				return nil
 			}
 		}

@@ -61,7 +61,7 @@ func (k *Console) inspectPosted(v *visit) {
 		return
 	}
 	text := v.r.PostForm.Get("ids")
-	if target, ok := inspectAddress(splitIDs(text), v.r.PostForm); ok && !v.isPart() {
+	if target, ok := inspectAddress(pastedIDs(text), v.r.PostForm); ok && !v.isPart() {
 		http.Redirect(v.w, v.r, target, http.StatusSeeOther)
 		return
 	}
@@ -86,19 +86,9 @@ func inspectAddress(ids []string, q url.Values) (string, bool) {
 	return target, len(target) <= maxPath
 }
 
-// splitIDs finds the IDs of what was pasted: a column of a table, a list of
-// JSON, lines.
-func splitIDs(text string) (ids []string) {
-	for _, id := range strings.FieldsFunc(text, func(r rune) bool {
-		return r <= ' ' || strings.ContainsRune(",;|\"'`[]()<>", r) || r == '\u00a0' || r == '\u200b' || r == '\ufeff'
-	}) {
-		ids = append(ids, id)
-		if len(ids) > maxIDs {
-			break
-		}
-	}
-	return ids
-}
+// pastedIDs are the IDs of what was pasted, and one more than there may be if
+// there are too many.
+func pastedIDs(text string) []string { return inspect.Pasted(text, maxIDs+1) }
 
 func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"), Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.Maker()}
@@ -106,7 +96,7 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 		p.Presets = append(p.Presets, preset.Name)
 	}
 	p.Sample = "orders"
-	ids := splitIDs(p.Text)
+	ids := pastedIDs(p.Text)
 	if len(ids) > 1 && len(ids) <= maxIDs && !strings.Contains(p.Text, "\n") {
 		p.Text = strings.Join(ids, "\n") // as an address has them, they are hard to read
 	}

@@ -50,6 +50,7 @@ type habit struct {
 	prior    float64   // how common the IDs are that people ask about
 	born     time.Time // when the format came into use; the zero time if its epoch says it
 	anyNode  bool      // all node IDs are alike
+	bothNode bool      // small nodes and large ones are usual
 	fewParts bool      // the pieces of the node are 0 or very few
 	anySeq   bool      // all sequence numbers are alike
 	noFields bool      // others fill node and sequence with random bits
@@ -65,7 +66,7 @@ func habitOf(preset string) habit {
 		return habit{prior: -0.5, born: time.Date(2018, 3, 1, 0, 0, 0, 0, time.UTC), anySeq: true}
 	case "twitter":
 		// bwmarrin/snowflake has these bits too, and small nodes in most programs.
-		return habit{prior: 1}
+		return habit{prior: 1, bothNode: true}
 	case "discord":
 		return habit{prior: 0.5, fewParts: true}
 	case "instagram":
@@ -305,7 +306,7 @@ func (j *judge) node(c *candidate) {
 	case c.habit.noFields:
 	case node < 16:
 		j.pro("the node is %d%s", node, partsText(j.r.NodeParts))
-	case !c.habit.anyNode && float64(node) > 0.25*math.Exp2(float64(width)):
+	case !c.habit.anyNode && !c.habit.bothNode && float64(node) > 0.25*math.Exp2(float64(width)):
 		j.con("the node is %d of %d: most are small numbers", node, c.layout.MaxNode())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -53,6 +54,7 @@ type meterLimits struct {
 	read  time.Duration // for a call's message to come, and for a client to say who it is
 	write time.Duration // for a piece of an answer to go out
 	known bool          // no client has to say who it is
+	calls *atomic.Int64 // open streams of all connections; nil if nobody counts them
 }
 
 func newMeter(conn net.Conn, l meterLimits) *meter {
@@ -101,8 +103,11 @@ func (m *meter) received(kind, _ byte, stream uint32) {
 		defer m.mu.Unlock()
 		if stream > m.last { // else they are its trailers
 			m.last = stream
-			m.open[stream] = struct{}{}
 			m.pace.began++
+			if !m.closed {
+				m.open[stream] = struct{}{}
+				m.tally(1)
+			}
 		}
 	case frameReset:
 		m.end(stream)
@@ -128,8 +133,18 @@ func (m *meter) sent(kind, flags byte, stream uint32) {
 func (m *meter) end(stream uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.open, stream)
+	if _, open := m.open[stream]; open {
+		delete(m.open, stream)
+		m.tally(-1)
+	}
 	m.change()
+}
+
+// tally counts streams that are opened and closed.
+func (m *meter) tally(n int) {
+	if m.limits.calls != nil {
+		m.limits.calls.Add(int64(n))
+	}
 }
 
 // change lets those begin a long answer that may by now. Its caller holds m.mu.

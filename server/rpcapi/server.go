@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -89,8 +90,9 @@ type Server struct {
 	firnv1.UnimplementedIDsServer
 	firnv1.UnimplementedSequencersServer
 	firnv1.UnimplementedForwardingServer
-	c Config
-	h healthy
+	c     Config
+	h     healthy
+	calls atomic.Int64 // at once, over all connections
 	generations
 
 	drain, stop   sync.Once
@@ -119,7 +121,7 @@ func NewServer(c Config) *Server {
 func (s *Server) newGRPC() *grpc.Server {
 	c := s.c
 	g := grpc.NewServer(append([]grpc.ServerOption{
-		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil}}),
+		grpc.Creds(handshaken{c.TLSState, meterLimits{c.Limits.Read, c.Limits.Write, c.Auth == nil, &s.calls}}),
 		grpc.InTapHandle(s.tap),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(c.Limits.Body),

@@ -3,6 +3,7 @@ package rpcapi
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -21,6 +22,12 @@ const (
 	// maxTurnedAway is how many more may come in the life of a connection. gRPC
 	// keeps a little of each until the connection ends.
 	maxTurnedAway = 1000
+
+	// When there are manyCalls at once, over all connections, one has fewCalls and
+	// no more. Each costs about 12 KiB, and with as many connections as there may
+	// be, maxStreams of each would be a million.
+	manyCalls = 10_000
+	fewCalls  = 4
 
 	// A connection whose client resets more than maxResets calls within
 	// resetWindow, and more than half of all, is closed.
@@ -66,6 +73,9 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	c := callerOf(ctx)
 	k := &call{creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), c.state()), begun: time.Now()}
 	known := s.c.Auth == nil || s.c.Auth.Allow(k.creds, auth.Anything, "") == nil
+	if c.meter.crowded() {
+		return ctx, fail(service.Busy, fmt.Sprintf("the server has %d calls at once: until there are fewer, a connection has %d; set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
+	}
 	ctx, k.cancel = context.WithCancel(context.WithValue(ctx, callKey{}, k))
 	k.ctx = ctx
 	if c.meter != nil && !c.meter.admit(k, known) {
@@ -73,6 +83,17 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 		return ctx, fail(service.Unauthorized, "too many calls without a known token at once: send one, as metadata authorization: Bearer firn_…", 0)
 	}
 	return ctx, nil
+}
+
+// crowded reports whether the call that has just come is one too many of its
+// connection. m may be nil.
+func (m *meter) crowded() bool {
+	if m == nil || m.limits.calls == nil || m.limits.calls.Load() <= manyCalls {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.open) > fewCalls
 }
 
 // state is that of the connection, or nil without TLS.
@@ -199,6 +220,8 @@ func (m *meter) look(now time.Time) (end bool) {
 func (m *meter) Close() error {
 	m.mu.Lock()
 	m.closed = true
+	m.tally(-len(m.open))
+	clear(m.open)
 	if m.timer != nil {
 		m.timer.Stop()
 	}

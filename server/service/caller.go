@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -69,7 +70,8 @@ func mayLook(ctx context.Context, name string) error {
 		return nil
 	}
 	mine := k.c
-	if err := k.a.Allow(&mine, auth.Look, name); err != nil {
+	var pace *auth.PaceError // who may take its IDs, may look for it
+	if err := k.a.Allow(&mine, auth.Look, name); errors.As(err, &pace) {
 		return fmt.Errorf("sequencer %s was not looked for: %w", name, err)
 	}
 	return nil
