@@ -643,7 +643,7 @@ type fetchFunc func(context.Context, int) (Batch, error)
 func (f fetchFunc) NextBatch(ctx context.Context, n int) (Batch, error) { return f(ctx, n) }
 
 // TestPrefetcherLingers: fetches that follow one another share a goroutine,
-// which ends when there are none for a while, and with Close.
+// which ends with Close, and after a while without a fetch.
 func TestPrefetcherLingers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goroutines := make(map[string]bool)
