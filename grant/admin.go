@@ -14,7 +14,8 @@ import (
 // Create creates a sequencer, or creates a destroyed one again, and returns it.
 // If it already exists with the same configuration, nothing happens. If it
 // exists with another one, the error is a *MismatchError. A destroyed sequencer
-// keeps its layout, so that new IDs never repeat old ones.
+// keeps its layout, so that new IDs never repeat old ones. A layout whose time
+// has ended is refused with an error that matches firn.ErrTimeOver.
 func Create(ctx context.Context, s Store, name string, c Config, now time.Time) (Info, error) {
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err
@@ -26,6 +27,11 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		fresh := newConfigRecord(c)
 		fresh.Created = ms(now)
+		if r.Version == 0 || r.State == Purged || r.State == Destroyed {
+			if err := c.checkTime(name, now); err != nil {
+				return false, err
+			}
+		}
 		switch {
 		case r.Version == 0:
 			*r = fresh
