@@ -114,7 +114,7 @@ func (l *link) run(token string) {
 	}
 	old := l.pipe
 	l.pipe, l.token = p, token
-	l.pause(nil) // so that tokens which alternate do not open one for each request
+	l.pause(nil) // so that alternating tokens do not open one for each request
 	l.mu.Unlock()
 	if old != nil {
 		old.retire()
