@@ -356,8 +356,8 @@ func TestClientBehindProxies(t *testing.T) {
 			web := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
 			if careless {
 				web.ModifyResponse = func(r *http.Response) error {
-					r.Header.Set("Connection", "Upgrade")
-					r.Header.Set("Upgrade", "firn-resp")
+					r.Header.Set("Connection", "Firn-Upgrade")
+					r.Header.Set("Firn-Upgrade", "firn-resp")
 					return nil
 				}
 				web.FlushInterval = -1

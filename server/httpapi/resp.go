@@ -13,20 +13,25 @@ import (
 // respToken names RESP in the header Upgrade.
 const respToken = "firn-resp"
 
+// offerHeader offers the switch in an answer. It is not Upgrade, which some
+// proxies pass on: clients of HTTP/2 reject an answer that has it.
+const offerHeader = "Firn-Upgrade"
+
 // peerHeader is the client's own address, as the client sees it.
 const peerHeader = "Firn-Peer"
 
 var (
-	headerUpgrade   = []string{"Upgrade"}
+	headerOffer     = []string{offerHeader}
 	headerRESPToken = []string{respToken}
 )
 
 // offerRESP tells a client that it may switch a connection to RESP. Both
 // headers are for one connection only: a proxy does not pass them on (RFC 9110,
-// 7.6.1), so that a client behind one does not hear of it.
+// 7.6.1), so that a client behind one does not hear of it. A connection that
+// ends with its answer is not offered anything.
 func (h *Handler) offerRESP(w http.ResponseWriter, r *http.Request) {
-	if !h.draining.Load() && h.resp(r) != nil {
-		w.Header()["Connection"], w.Header()["Upgrade"] = headerUpgrade, headerRESPToken
+	if w.Header()["Connection"] == nil && h.resp(r) != nil {
+		w.Header()["Connection"], w.Header()[offerHeader] = headerOffer, headerRESPToken
 	}
 }
 

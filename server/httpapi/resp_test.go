@@ -83,15 +83,19 @@ func TestSwitchToRESP(t *testing.T) {
 		}
 
 		conn = dial()
-		for _, nonce := range []string{"", "Firn-Nonce: x\r\n"} {
-			fmt.Fprintf(conn, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n%s\r\n", nonce)
+		const asks = "Firn-Nonce: x\r\nContent-Length: 0\r\n"
+		for _, headers := range []string{"Content-Length: 0\r\n", asks, "Firn-Nonce: x\r\nContent-Length: 1\r\n"} {
+			fmt.Fprintf(conn, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n%s\r\n", headers)
+			if headers[len(headers)-3] == '1' {
+				_, _ = io.WriteString(conn, "x")
+			}
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				break // it was the last answer of a server that drains
 			}
-			offered := resp.Header.Get("Upgrade") == "firn-resp" && resp.Header.Get("Connection") == "Upgrade"
-			if want := nonce != "" && !row.only && !row.drain; offered != want {
-				t.Errorf("only %t, drain %t, %q: RESP is offered: %t, want %t", row.only, row.drain, nonce, offered, want)
+			offered := resp.Header.Get("Firn-Upgrade") == "firn-resp" && resp.Header.Get("Connection") == "Firn-Upgrade"
+			if want := headers == asks && !row.only && !row.drain; offered != want {
+				t.Errorf("only %t, drain %t, %q: RESP is offered: %t, want %t", row.only, row.drain, headers, offered, want)
 			}
 		}
 	}
