@@ -6,10 +6,14 @@ import (
 	"sync/atomic"
 )
 
+<<<<<<< HEAD
 // serveBare serves the bare handler with the defaults of net/http.
+=======
+// serveBare serves the bare handler with an unmodified net/http.
+>>>>>>> main
 func serveBare(address string) error { return http.ListenAndServe(address, bareHandler()) }
 
-// bareHandler is what HTTP is compared with: its answer has as many bytes as
+// bareHandler returns the reference for HTTP: its answer has as many bytes as
 // that of next.
 func bareHandler() http.Handler {
 	var last atomic.Uint64

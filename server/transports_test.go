@@ -445,7 +445,7 @@ func (c *wireConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bad is the first that came and is no request of HTTP without a body.
+// bad returns the first bytes that are not an HTTP request without a body.
 func (l *wireListener) bad() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

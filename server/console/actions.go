@@ -331,6 +331,9 @@ func (k *Console) createSequencer(v *visit) {
 	case errors.Is(err, grant.ErrMismatch):
 		again(http.StatusConflict, detail(err)+": what a sequencer is never changes. Choose another name, or create it as it was.")
 		return
+	case errors.Is(err, firn.ErrTimeOver):
+		again(http.StatusBadRequest, detail(err)+".")
+		return
 	case err != nil:
 		v.failed(err, ctx.Err() != nil)
 		return

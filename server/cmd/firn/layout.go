@@ -82,13 +82,9 @@ one node.`,
 			if err != nil {
 				return misuse(layoutHint(args[0]), "%q: %w", args[0], plain(err))
 			}
-			boxed := l.terminal
-			switch diagram {
-			case "auto":
-			case "always", "never":
-				boxed = diagram == "always"
-			default:
-				return misuse("", "--diagram %q: it is auto, always or never", diagram)
+			boxed, err := drawn(diagram, l)
+			if err != nil {
+				return err
 			}
 			if asJSON {
 				fmt.Fprintf(out, "%s\n", appendLayout(nil, layout))
@@ -107,6 +103,17 @@ one node.`,
 	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
 	complete(cmd, "diagram", func() []string { return []string{"auto", "always", "never"} })
 	return cmd
+}
+
+// drawn reports whether --diagram has the bits drawn.
+func drawn(diagram string, l look) (bool, error) {
+	switch diagram {
+	case "auto":
+		return l.terminal, nil
+	case "always", "never":
+		return diagram == "always", nil
+	}
+	return false, misuse("", "--diagram %q: it is auto, always or never", diagram)
 }
 
 func listPresets(w io.Writer, l look, asJSON bool) {
