@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -40,6 +39,8 @@ type taken struct {
 	wall, cpu time.Duration
 }
 
+<<<<<<< HEAD
+=======
 // hazelcastJar puts Hazelcast into a directory, from Maven's own cache or a
 // registry, and returns the beginning of the command for the peer.
 func hazelcastJar(ctx context.Context, dir string) ([]string, error) {
@@ -65,6 +66,7 @@ func hazelcastJar(ctx context.Context, dir string) ([]string, error) {
 	return []string{java, "-Xmx256m", "-cp", filepath.Join(dir, "hazelcast-"+hazelcastVersion+".jar"), source}, nil
 }
 
+>>>>>>> main
 // startHazelcast starts a process and waits until it is ready.
 func startHazelcast(ctx context.Context, command []string, role, port string) (*hazelcast, error) {
 	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], role, port)...)
@@ -143,7 +145,7 @@ func (r *run) hazelcast(program string) {
 	}
 	dir, remove := temporary("hazelcast")
 	defer remove()
-	command, err := hazelcastJar(r.ctx, dir)
+	command, err := javaPeer(r.ctx, dir, "HazelcastPeer.java", hazelcastPeer, "dependency:copy", "-Dartifact=com.hazelcast:hazelcast:"+hazelcastVersion)
 	failed(err)
 	_, port, _ := net.SplitHostPort(freeAddress())
 	hzMember, err := startHazelcast(r.ctx, command, "member", port)

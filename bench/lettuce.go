@@ -82,32 +82,18 @@ func (r *run) lettuce(program string) {
 	})
 }
 
+<<<<<<< HEAD
+// lettuceJars puts Lettuce and what it needs into a directory, and returns the
+// words of a command that begins the client.
+=======
 // lettuceJars puts Lettuce and its dependencies into a directory, from Maven's
 // own cache or a registry, and returns the beginning of the client's command.
+>>>>>>> main
 func lettuceJars(ctx context.Context, dir string) ([]string, error) {
-	java, err := find("java")
-	if err != nil {
-		return nil, err
-	}
-	mvn, err := find("mvn")
-	if err != nil {
-		return nil, err
-	}
-	source := filepath.Join(dir, "LettucePeer.java")
-	if err := os.WriteFile(source, lettucePeer, 0o600); err != nil {
-		return nil, err
-	}
 	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(lettucePOM), 0o600); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
-	get := exec.CommandContext(ctx, mvn, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib")
-	get.Dir = dir
-	if text, err := get.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("mvn cannot get Lettuce: %w: %.300s", err, text)
-	}
-	return []string{java, "-Xmx256m", "-cp", filepath.Join(dir, "lib", "*"), source}, nil
+	return javaPeer(ctx, dir, "LettucePeer.java", lettucePeer, "dependency:copy-dependencies")
 }
 
 // lettuceRates parses the output of LettucePeer.java, in thousands per second:

@@ -267,7 +267,7 @@ func TestHazelcast(t *testing.T) {
 		t.Errorf("take: %+v after %d calls", got, calls)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if _, err := hazelcastJar(t.Context(), t.TempDir()); err == nil || err.Error() != "java is not installed" {
+	if _, err := javaPeer(t.Context(), t.TempDir(), "Peer.java", nil); err == nil || err.Error() != "java is not installed" {
 		t.Errorf("without Java: %v", err)
 	}
 	reader, writer := io.Pipe()

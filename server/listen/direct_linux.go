@@ -12,11 +12,11 @@ import (
 
 // A direct is a TCP connection whose reads and writes are plain system calls.
 //
-// Package net announces every system call to the runtime, as some block, and the
-// monitor thread then wakes up every 20 µs to look for one that does. Together
-// they cost a third of a small request, and a socket that does not block needs
-// neither: see docs/decisions/event-loop.md. Waiting, deadlines and closing stay
-// those of package net.
+// Package net announces every system call to the runtime, as some block, and
+// the monitor thread then wakes up every 20 µs to look for one that does.
+// Together they cost a third of a small request, and a socket that does not
+// block needs neither: see docs/decisions/event-loop.md. Waiting, deadlines and
+// closing stay those of package net.
 //
 // Like any net.Conn it is safe for use by many goroutines at once.
 type direct struct {
@@ -39,8 +39,8 @@ type transfer struct {
 // cannot stop a thread during one.
 const directMost = 128 << 10
 
-// newDirect returns a connection that makes its system calls itself, or conn
-// where that is no TCP.
+// newDirect returns a TCP connection that makes its system calls itself, and
+// any other connection unchanged.
 func newDirect(conn net.Conn) net.Conn {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
