@@ -20,10 +20,10 @@ import (
 	"github.com/firnid/firn/server/tracing"
 )
 
-// protocols are those that are served.
+// protocols are the protocols that the Server speaks.
 var protocols = [...]listen.Protocol{listen.HTTP, listen.GRPC, listen.RESP}
 
-// shown is what metrics show.
+// shown returns what the metrics show.
 func (s *Server) shown() metrics.Config {
 	m := metrics.Config{Version: s.c.Version, Sequencers: s.source.figures}
 	byName := make(map[string]listen.Protocol)
@@ -100,7 +100,8 @@ func (s *Server) newRESP() *respapi.Server {
 	})
 }
 
-// newGuard knows what callers are allowed; nil if that is everything.
+// newGuard makes the guard that authorizes callers; nil if everyone may do
+// everything.
 func newGuard(c Config) *auth.Guard {
 	var set func() *auth.Set
 	switch {
@@ -115,7 +116,7 @@ func newGuard(c Config) *auth.Guard {
 	return auth.NewGuard(set, c.TLS.Trusts)
 }
 
-// authorizer is the guard of all protocols, or nil.
+// authorizer returns the guard of all protocols, or nil.
 func (s *Server) authorizer() auth.Authorizer {
 	if s.guard == nil {
 		return nil // and not a nil *auth.Guard
@@ -123,7 +124,7 @@ func (s *Server) authorizer() auth.Authorizer {
 	return s.guard
 }
 
-// tlsConfig is that of listeners, or nil.
+// tlsConfig returns the TLS configuration of listeners, or nil.
 func (s *Server) tlsConfig() *tls.Config {
 	if s.c.TLS == nil {
 		return nil
@@ -131,12 +132,11 @@ func (s *Server) tlsConfig() *tls.Config {
 	return s.c.TLS.Config()
 }
 
-// tlsStateKey is that of a connection's TLS state in the context of its
-// requests.
+// tlsStateKey is the context key for the TLS state of a request's connection.
 type tlsStateKey struct{}
 
-// withTLSState is for http.Server, which knows the state of its own connections
-// only.
+// withTLSState puts the TLS state of a connection into its context: http.Server
+// knows only the state of connections that it accepted itself.
 func withTLSState(ctx context.Context, conn net.Conn) context.Context {
 	if state := listen.StateOf(conn); state != nil {
 		return context.WithValue(ctx, tlsStateKey{}, state)
@@ -144,13 +144,13 @@ func withTLSState(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// tlsState is that of the connection of a request, or nil.
+// tlsState returns the TLS state of a request's connection, or nil.
 func tlsState(r *http.Request) *tls.ConnectionState {
 	state, _ := r.Context().Value(tlsStateKey{}).(*tls.ConnectionState)
 	return state
 }
 
-// outcomeOf is how a request ended that was answered with this status.
+// outcomeOf returns the outcome of a request that was answered with a status.
 func outcomeOf(status int) metrics.Outcome {
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -161,7 +161,7 @@ func outcomeOf(status int) metrics.Outcome {
 	return metrics.OK
 }
 
-// outcomeOfCode is how a call ended.
+// outcomeOfCode returns the outcome of a call that ended with a code.
 func outcomeOfCode(code codes.Code) metrics.Outcome {
 	switch code {
 	case codes.OK:

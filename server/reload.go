@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// reloadEvery is how often the Server looks whether files have changed.
+// reloadEvery is how often the Server checks files for changes.
 const reloadEvery = 5 * time.Second
 
 // watchFiles reloads files that have changed until ctx is done.
@@ -22,34 +22,34 @@ func (s *Server) watchFiles(ctx context.Context) {
 	}
 }
 
-// Reload reads the files of tokens and certificates again if they have changed.
-// The Server also does so every 5 seconds. What is wrong with them is logged,
-// and the previous ones stay.
+// Reload reads the token and certificate files again if they have changed, as
+// the Server also does every 5 seconds. It logs errors in them and keeps the
+// previous versions.
 func (s *Server) Reload() {
 	if s.c.Tokens != nil {
-		s.reload("tokens", s.c.Tokens.Reload, func() { s.logTokens("tokens changed: the new ones count") })
+		s.reload("tokens", s.c.Tokens.Reload, func() { s.logTokens("tokens reloaded") })
 	}
 	if s.c.TLS != nil {
-		s.reload("certificates", s.c.TLS.Reload, func() { s.c.Log.Info("certificates changed: the new ones count") })
+		s.reload("certificates", s.c.TLS.Reload, func() { s.c.Log.Info("certificates reloaded") })
 	}
 }
 
-// reload logs what came of reading files again; changed is called if they are
+// reload logs the result of reading files again; changed is called if they are
 // new.
 func (s *Server) reload(what string, read func() (bool, error), changed func()) {
 	switch is, err := read(); {
 	case err != nil && is:
-		s.c.Log.Error(what+" changed and are wrong: those of before go on", "error", err)
+		s.c.Log.Error("invalid "+what+": keeping the previous ones", "error", err)
 	case is:
 		changed()
 	}
 }
 
-// logTokens logs how many tokens there are.
+// logTokens logs how many tokens there are, or warns that there are none.
 func (s *Server) logTokens(text string) {
 	n := s.c.Tokens.Set().Len()
 	s.c.Log.Info(text, "entries", n)
 	if n == 0 {
-		s.c.Log.Warn("tokens: there is no entry, so no one may do anything", "hint", "firn token new --file makes one")
+		s.c.Log.Warn("the token file is empty: no client may do anything", "hint", "create a token: firn token new --file")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/firnid/firn/server/listen"
 )
 
-// TestAddressOf: other servers are told where gRPC is spoken.
+// TestAddressOf: the address is that of a listener with gRPC.
 func TestAddressOf(t *testing.T) {
 	at := func(port int, only ...listen.Protocol) Listener {
 		return Listener{fixedListener{addr: &net.TCPAddr{IP: net.IPv4zero, Port: port}}, only}

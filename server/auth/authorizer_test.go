@@ -61,8 +61,8 @@ func certificateOf(cn string, authority *x509.Certificate, until time.Time) *tls
 	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}, VerifiedChains: [][]*x509.Certificate{{leaf, authority}}}
 }
 
-// TestCertificateEnds: a connection that is open does not keep a certificate
-// that has expired, or whose authority is no longer trusted.
+// TestCertificateEnds: an open connection loses a certificate that has expired
+// or whose authority has lost the server's trust.
 func TestCertificateEnds(t *testing.T) {
 	set, err := Parse([]byte("tokens:\n- {name: b, role: admin, cn: ops}\n"), "tokens")
 	if err != nil {

@@ -217,9 +217,9 @@ func TestEmptiedTokens(t *testing.T) {
 		text, want string
 		knows      bool
 	}{
-		{"", `msg="tokens were read" entries=1`, true},
-		{"\n", "level=ERROR msg=\"tokens changed and are wrong: those of before go on\"", true},
-		{"tokens: []\n", `msg="tokens changed: the new ones count" entries=0`, false},
+		{"", `msg="tokens loaded" entries=1`, true},
+		{"\n", "level=ERROR msg=\"invalid tokens: keeping the previous ones\"", true},
+		{"tokens: []\n", `msg="tokens reloaded" entries=0`, false},
 	} {
 		if step.text != "" {
 			write(step.text)
@@ -231,7 +231,7 @@ func TestEmptiedTokens(t *testing.T) {
 		if err := auth.NewGuard(g.tokens.Set, nil).Allow(&auth.Credentials{Token: token, Given: true}, auth.Take, "orders"); (err == nil) != step.knows {
 			t.Errorf("the file is %q: %v", step.text, err)
 		}
-		if got := strings.Contains(stderr.String(), "no one may do anything"); got == step.knows {
+		if got := strings.Contains(stderr.String(), "no client may do anything"); got == step.knows {
 			t.Errorf("the file is %q: it is said that no one may do anything: %t\n%s", step.text, got, stderr)
 		}
 	}
