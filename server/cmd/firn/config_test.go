@@ -168,7 +168,7 @@ func TestConfigFaults(t *testing.T) {
 		yaml string
 		want []string // lines of what is said, after the name of the file
 	}{
-		{"tls: {cert: /nope}", []string{"1: tls.cert: TLS needs a certificate and its key"}},
+		{"tls: {cert: /nope}", []string{"1: tls.cert: TLS needs both a certificate and its key"}},
 		{"tls:\n  key: /nope\n  cert: /nope", []string{"3: tls.cert: stat /nope: no such file"}},
 		{"tokens: /nope", []string{"1: tokens: stat /nope: no such file"}},
 		{"member-token: /nope", []string{"1: member-token: open /nope: no such file"}},
@@ -182,18 +182,18 @@ func TestConfigFaults(t *testing.T) {
 		{"node: 5000\nsequencers: {x: {layout: default}}", []string{`1: node is "5000"`}},
 		{"max-ahead: 9999h", []string{`1: max-ahead is "9999h0m0s": it must be 0 or more`}},
 		{"layout: ksuid", []string{`1: layout is "ksuid"`}},
-		{"layout: hazelcast\nsequencers: {x: {nodes: 0..4000}, y: {layout: default, nodes: 0..4000}}", []string{`2: sequencers: "y": nodes: 4000 is more than 1023`}},
-		{"sequencers: {x: {nodes: 0..4000}}", []string{`1: sequencers: "x": nodes 0..4000: 4000 is more than 1023`}},
-		{"nodes: 5..2000\nlayout: hazelcast\nsequencers: {x: {layout: default}}", []string{`3: sequencers: "x": nodes 5..2000: 2000 is more than 1023`}},
+		{"layout: hazelcast\nsequencers: {x: {nodes: 0..4000}, y: {layout: default, nodes: 0..4000}}", []string{`2: sequencers: "y": nodes: 4000 is above 1023`}},
+		{"sequencers: {x: {nodes: 0..4000}}", []string{`1: sequencers: "x": nodes 0..4000: 4000 is above 1023`}},
+		{"nodes: 5..2000\nlayout: hazelcast\nsequencers: {x: {layout: default}}", []string{`3: sequencers: "x": nodes 5..2000: 2000 is above 1023`}},
 		{`sequencers: {"x": {window: 1ms}}`, []string{`1: sequencers: "x": the window is 1ms`}},
 		{`sequencers: {"x": {max-ahead: 9999h}}`, []string{`1: sequencers: "x": max-ahead is 9999h`}},
-		{`sequencers: {"bad name": {layout: default}}`, []string{`1: sequencers: "bad name" is no name of a sequencer`}},
+		{`sequencers: {"bad name": {layout: default}}`, []string{`1: sequencers: "bad name" is neither a sequencer name`}},
 		{"sequencers:\n  bad name:\n    layout: nope\n    window: 1ms\n    nodes: 9..1", []string{
-			`2: sequencers: "bad name" is no name`, `3: sequencers: "bad name": layout: `, `4: sequencers: "bad name": the window is 1ms`, `5: sequencers: "bad name": nodes: "9..1" is not LO..HI`,
+			`2: sequencers: "bad name" is neither a sequencer name`, `3: sequencers: "bad name": layout: `, `4: sequencers: "bad name": the window is 1ms`, `5: sequencers: "bad name": nodes: "9..1" is not LO..HI`,
 		}},
-		{`store: "redis://x"`, []string{`1: store: "redis://x": there is no such kind of store`}},
+		{`store: "redis://x"`, []string{`1: store: "redis://x": unknown kind of store`}},
 		{`store: "postgres://u:hunter2@h/d?table=a-b"`, []string{"1: store: "}},
-		{`store: "dir:/x?y=1"`, []string{`1: store: "dir:/x?y=1": there is no parameter "y"`}},
+		{`store: "dir:/x?y=1"`, []string{`1: store: "dir:/x?y=1": unknown parameter "y"`}},
 		{`advertise: "not an address"`, []string{`1: advertise is "not an address": it is HOST:PORT`}},
 		{"listen: 5", []string{`1: listen is "5": address 5: missing port`}},
 		{`listen: [""]`, []string{"1: listen: it is empty"}},
@@ -203,7 +203,7 @@ func TestConfigFaults(t *testing.T) {
 		}},
 		{"create-on-first-use: yes", []string{`1: create-on-first-use is "yes": it is true or false`}},
 		{"drain: {delay: soon}", []string{`1: drain.delay is "soon": it is a duration such as`}},
-		{"stroe: x\nlisten: 5\ntokens: /nope\nlog: {level: [a, b]}", []string{`1: there is no key "stroe"`, `2: listen is "5"`, "3: tokens: ", "4: log.level: it is one value"}},
+		{"stroe: x\nlisten: 5\ntokens: /nope\nlog: {level: [a, b]}", []string{`1: unknown key "stroe"`, `2: listen is "5"`, "3: tokens: ", "4: log.level: it is one value"}},
 		{"a: [", []string{" line 1: "}},
 	} {
 		if err := os.WriteFile(file, []byte(tt.yaml), 0o600); err != nil {
@@ -279,7 +279,7 @@ func TestReloadFaults(t *testing.T) {
 	}
 	for _, tt := range []struct{ text, want string }{
 		{"max-ahead: 1s\nsequencers: {x: {nodes: 0..4000}}", ""}, // the layout is that of the flag
-		{"sequencers: {x: {nodes: 0..70000}}", "70000 is more than 65535"},
+		{"sequencers: {x: {nodes: 0..70000}}", "70000 is above 65535"},
 		{"max-ahead: 1s\nsequencers: {x: {window: 1s}}", "the window is 1s"},
 		{"advertise: x", `1: advertise is "x"`},
 		{"layout: default\nmax-ahead: 2s\nsequencers: {x: {nodes: 0..4000}}", ""},
