@@ -228,7 +228,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 			return
 		case key == "count":
 			if count, err = strconv.Atoi(value); err != nil || count < 1 || count > 100_000 {
-				bad("count is %q: it is a number from 1 to 100000", value)
+				bad("count is %q: it must be a number from 1 to 100000", value)
 				return
 			}
 		case key == "format":

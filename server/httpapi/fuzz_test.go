@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Whatever is asked for, the answer is whole: as many IDs as the count says, or
-// a problem, and then none has been taken.
+// FuzzNextRequest: every answer is complete: as many IDs as the count, or a
+// problem, and then none was taken.
 func FuzzNextRequest(f *testing.F) {
 	const path = "/v1/sequencers/orders/next"
 	f.Add("GET", path, "", "")

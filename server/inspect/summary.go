@@ -9,25 +9,25 @@ import (
 )
 
 // A Summary finds the layout that fits a column of IDs best, and what the
-// column holds by it. It must be made by NewSummary, and used by one goroutine
-// at a time.
+// column then holds. It must be made by NewSummary, and is not safe for
+// concurrent use.
 type Summary struct {
 	scanner *Scanner
 	now     time.Time
 	by      map[string]*tallyOf
-	unknown float64 // the sum of the logarithms of shares
+	unknown float64 // sum of the logarithms of shares
 	report  Report
 	last    string  // the previous ID
-	chance  float64 // how many IDs look rounded by chance
+	chance  float64 // expected number of IDs that look rounded by chance
 }
 
 // A tallyOf is a column read by one layout.
 type tallyOf struct {
 	name   string
 	layout firn.Layout
-	weight float64 // the sum of the logarithms of shares, above the least
+	weight float64 // sum of the logarithms of shares, relative to leastShare
 	ids    int
-	timed  bool // its IDs hold a time
+	timed  bool // its IDs contain a time
 	first  time.Time
 	latest time.Time
 	prev   time.Time
@@ -36,38 +36,38 @@ type tallyOf struct {
 	nodes  map[uint64]struct{}
 }
 
-// A Report is what a Summary has found.
+// A Report is the result of a Summary.
 type Report struct {
 	Count   int // IDs that were read
-	Rounded int // of these, numbers that look rounded, if there are more than by chance
-	Repeats int // IDs that are the same as the one before
+	Rounded int // those that look rounded, if there are more than by chance
+	Repeats int // IDs equal to the previous one
 
-	Known  bool // a layout fits better than none; the rest needs it
+	Known  bool // some layout fits better than none; the fields below need it
 	Name   string
 	Layout firn.Layout // zero for UUIDs that are not a layout
-	Fits   int         // IDs that the layout can have
+	Fits   int         // IDs that fit the layout
 
 	HasTime     bool
 	First, Last time.Time
 	Nodes       int  // different node IDs
-	NodesMore   bool // there are more of them
-	Late        int  // IDs whose time is before that of the ID before
-	Future      int  // IDs of a time more than a minute ahead
+	NodesMore   bool // there are more
+	Late        int  // IDs with a time before that of the previous ID
+	Future      int  // IDs with a time more than a minute in the future
 }
 
-// maxNodes bounds the node IDs that are told apart.
+// maxNodes bounds the number of node IDs that are counted.
 const maxNodes = 1 << 13
 
-// leastShare is the share, as a logarithm of base 2, of a layout that an ID
-// cannot have.
+// leastShare is the base-2 logarithm of the share of a layout that an ID does
+// not fit.
 const leastShare = -30
 
-// NewSummary makes a Summary of IDs that are judged by now.
+// NewSummary makes a Summary that judges IDs by the time now.
 func NewSummary(o Options, now time.Time) *Summary {
 	return &Summary{scanner: NewScanner(o), now: now, by: make(map[string]*tallyOf)}
 }
 
-// Add reads the next ID. After an error the next one can be added.
+// Add adds the next ID. After an error the next one can be added.
 func (s *Summary) Add(text string) error {
 	result, err := s.scanner.Scan(text, s.now)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Summary) add(w *weighed) {
 	}
 }
 
-// Report is what was found so far.
+// Report returns the result so far.
 func (s *Summary) Report() Report {
 	r := s.report
 	if float64(r.Rounded) < 4*s.chance+float64(r.Count/50) {
@@ -151,7 +151,7 @@ func (s *Summary) Report() Report {
 	return r
 }
 
-// Unit is the length of a tick.
+// Unit returns the length of a tick.
 func (r *Report) Unit() time.Duration {
 	if r.Layout.IsZero() {
 		return 100 * time.Nanosecond

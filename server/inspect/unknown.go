@@ -11,16 +11,16 @@ import (
 	"github.com/firnid/firn"
 )
 
-// What is known of numbers that no known layout has made: how common they are
-// among the texts that people ask about, as a judge weighs them.
+// Numbers that no known layout has made: how common they are among the texts
+// that people look up, on the scale of a judge.
 const (
-	randomPrior = 2.8  // any number of the size is as likely as any other
-	smallPrior  = -3.0 // a counter, an amount: small ones are likelier
+	randomPrior = 2.8  // random: all numbers of the size are equally likely
+	smallPrior  = -3.0 // counters and amounts: small numbers are likelier
 	clockPrior  = 1.0  // a Unix time of the last 20 years
 )
 
-// unknown weighs what layouts compete with: that the text was made by none of
-// them. other says what it may be instead, if that is more than a number.
+// unknown returns the weight that layouts compete with: none of them made the
+// text. other says what it may be instead, if that is more than a number.
 func unknown(numbers []*number, now time.Time, quiet bool) (weight float64, other string) {
 	weight = math.Inf(-1)
 	for _, n := range numbers {
@@ -66,7 +66,7 @@ func unknown(numbers []*number, now time.Time, quiet bool) (weight float64, othe
 	return weight, other
 }
 
-// appendDec appends Dec; IDs of 64 bits need no big.Int.
+// appendDec appends Dec; 64-bit IDs need no big.Int.
 func (r *Reading) appendDec(b []byte) []byte {
 	if len(r.Bytes) == 8 {
 		return strconv.AppendUint(b, binary.BigEndian.Uint64(r.Bytes), 10)

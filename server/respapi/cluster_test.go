@@ -13,8 +13,8 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// Two servers with one store give different IDs, and what becomes of a
-// sequencer is said on connections that have used it.
+// TestCluster: two servers with one store give different IDs, and connections
+// that use a sequencer learn what happens to it.
 func TestCluster(t *testing.T) {
 	store := new(memstore.Store)
 	var clients []*client

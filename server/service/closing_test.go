@@ -41,7 +41,7 @@ func TestCloseWhileOpening(t *testing.T) {
 				}
 				return err == nil
 			})
-			time.Sleep(time.Minute) // what may be under way ends
+			time.Sleep(time.Minute) // let calls in progress end
 		})
 	}
 }

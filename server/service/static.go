@@ -9,15 +9,15 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A Static is a Backend for one layout and one node ID that somebody else
-// keeps unique. Every name gets a generator of its own when it is first used,
-// and keeps it: a Static has no state outside the process.
+// A Static is a Backend for one layout and one node ID that the operator keeps
+// unique. Every name gets its own generator when it is first used, and keeps
+// it: a Static has no state outside the process.
 //
-// It is not safe where two processes have the same node ID at the same
-// time, or where the clock is set back while the process is down: then they
-// make the same IDs. See firn.StaticGrant.
+// It makes duplicate IDs if two processes use the same node ID at the same
+// time, or if the clock is set back while the process is down. See
+// firn.StaticGrant.
 //
-// It is safe for use by many goroutines at once, and must be made by NewStatic.
+// It is safe for concurrent use, and must be made by NewStatic.
 type Static struct {
 	c StaticConfig
 
@@ -36,15 +36,15 @@ type StaticConfig struct {
 	Options *firn.Options
 
 	// MaxNames is how many names there can be; 0 means DefaultMaxNames. A
-	// generator is small, but names come from clients.
+	// generator is small, but clients choose the names.
 	MaxNames int
 }
 
-// DefaultMaxNames is StaticConfig.MaxNames where it is 0.
+// DefaultMaxNames is the value of StaticConfig.MaxNames that 0 stands for.
 const DefaultMaxNames = 10_000
 
-// NewStatic makes a Static. The error says what is wrong with the layout, the
-// node ID or the options.
+// NewStatic makes a Static. It returns an error if the layout, the node ID or
+// the options are invalid.
 func NewStatic(c StaticConfig) (*Static, error) {
 	if c.Layout.IsZero() {
 		c.Layout = firn.Default()
@@ -73,7 +73,7 @@ func (s *Static) make() (Sequencer, error) {
 	return q, err
 }
 
-// Sequencer returns the sequencer of a name, which it makes at the first call.
+// Sequencer returns the sequencer of a name and makes it at the first call.
 func (s *Static) Sequencer(ctx context.Context, name string) (Sequencer, error) {
 	if q, ok := s.Opened(name); ok {
 		return q, nil
@@ -87,7 +87,7 @@ func (s *Static) Sequencer(ctx context.Context, name string) (Sequencer, error) 
 		return q, nil
 	}
 	if len(s.byName) >= s.c.MaxNames {
-		return Sequencer{}, fmt.Errorf("%w: this server keeps %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
+		return Sequencer{}, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
 	}
 	q, err := s.make()
 	if err != nil {
@@ -105,13 +105,13 @@ func (s *Static) Opened(name string) (Sequencer, bool) {
 	return q, ok
 }
 
-// Ready returns nil: a Static needs nobody else.
+// Ready returns nil: a Static depends on nothing else.
 func (s *Static) Ready(context.Context) error { return nil }
 
 // Admin returns nil: a Static has no store.
 func (s *Static) Admin() Administrator { return nil }
 
-// Stats calls yield for every name that was used.
+// Stats calls yield for every name in use.
 func (s *Static) Stats(yield func(name string, s firn.Stats)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -180,9 +180,9 @@ func TestForwardGuarded(t *testing.T) {
 	}{
 		{"certificates", mutual, nil, "ok", ""},
 		{"a token", tokens, []string{"--member-token", file("member", token)}, "ok", ""},
-		{"no token", tokens, nil, "unauthorized", "1 did not let this server in"},
+		{"no token", tokens, nil, "unauthorized", "1 denied this server access"},
 		{"an authority that is not the members'", unknown, []string{"--member-token", file("member", token)}, "unreachable", "1 did not answer"},
-		{"an unknown token", tokens, []string{"--member-token", file("stranger", stranger)}, "unauthorized", "1 did not let this server in"},
+		{"an unknown token", tokens, []string{"--member-token", file("stranger", stranger)}, "unauthorized", "1 denied this server access"},
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			web := &http.Client{Transport: &http.Transport{TLSClientConfig: client, DisableKeepAlives: true}, Timeout: 20 * time.Second}
@@ -319,7 +319,7 @@ func TestAfterFence(t *testing.T) {
 		}
 	}
 	near("HTTP", web.retry)
-	if want := "503 No node ID may be used yet"; web.code != want {
+	if want := "503 No node ID can be used yet"; web.code != want {
 		t.Errorf("HTTP has %q, want %q", web.code, want)
 	}
 	rpc := r.overGRPC(t)

@@ -91,9 +91,9 @@ func TestLimits(t *testing.T) {
 
 	// What begins is to end within the read timeout, and what is idle is closed.
 	for input, want := range map[string]string{
-		"*1\r\n$2000\r\n":                        "-ERR Protocol error: invalid bulk length: an argument has at most 1024 bytes",
-		"*2\r\n$4\r\nPI":                         "-ERR Protocol error: timeout: a command arrives within 200ms",
-		"NEXT orders 11\r\n":                     "-ERR count is \"11\": it is a number from 1 to 10",
+		"*1\r\n$2000\r\n":                        "-ERR Protocol error: invalid bulk length: an argument may have up to 1024 bytes",
+		"*2\r\n$4\r\nPI":                         "-ERR Protocol error: timeout: a command must arrive completely within 200ms",
+		"NEXT orders 11\r\n":                     "-ERR count is \"11\": it must be a number from 1 to 10",
 		"PING\r\n":                               "+PONG\r\n",
 		"GET /healthz HTTP/1.1\r\nHost: local":   "", // the header has no end
 		"GET /healthz HTTP/1.1\r\nHost: a\r\n\r": "",
