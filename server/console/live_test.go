@@ -73,7 +73,7 @@ func TestStream(t *testing.T) {
 	web.Start()
 	t.Cleanup(web.Close)
 	s := openStream(t, web, "members")
-	if event, data, ok := s.next(); !ok || event != "view" || !strings.Contains(data, "Nobody has written yet") {
+	if event, data, ok := s.next(); !ok || event != "view" || !strings.Contains(data, "No servers yet") {
 		t.Fatalf("the first event is %q %q", event, data)
 	}
 	for range 20 { // longer than both limits

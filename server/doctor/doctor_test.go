@@ -189,7 +189,7 @@ func TestCertificate(t *testing.T) {
 		write("good", now.Add(-day), now.Add(90*day)): {"is valid until", OK},
 		write("soon", now.Add(-day), now.Add(3*day)):  {"expires at", Fix},
 		write("over", now.Add(-9*day), now.Add(-day)): {"expired at", Fix},
-		write("early", now.Add(day), now.Add(90*day)): {"is valid from", Fix},
+		write("early", now.Add(day), now.Add(90*day)): {"is not valid before", Fix},
 		empty:              {"has no certificate", Fix},
 		empty + "-missing": {"no such file", Fix},
 	} {

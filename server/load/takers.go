@@ -27,15 +27,15 @@ import (
 	"github.com/firnid/firn/server/service"
 )
 
-// A taker takes IDs: as many requests at a time as the pipeline has. What it
-// returns is packed, 8 or 16 bytes an ID, and belongs to it until the next
+// A taker takes IDs, with as many concurrent requests as the pipeline has. It
+// returns packed IDs of 8 or 16 bytes in a buffer that it owns until the next
 // call.
 type taker interface {
 	take(ctx context.Context) (packed [][]byte, err error)
 	close()
 }
 
-// connect makes one connection.
+// connect opens a connection.
 func (o *Options) connect(ctx context.Context, server *url.URL) (taker, error) {
 	secure := server.Scheme == "https"
 	switch o.Protocol {
@@ -60,7 +60,7 @@ func (o *Options) connect(ctx context.Context, server *url.URL) (taker, error) {
 		}
 		t, err := newRESPTaker(ctx, o, conn)
 		if err != nil {
-			return nil, err // no taker that is a nil pointer
+			return nil, err // not a taker with a nil pointer
 		}
 		return t, nil
 	}
@@ -68,7 +68,7 @@ func (o *Options) connect(ctx context.Context, server *url.URL) (taker, error) {
 	return &webTaker{o: o, transport: transport, target: server.Scheme + "://" + server.Host + "/v1/sequencers/" + o.Sequencer + "/next?count=" + strconv.Itoa(o.Count)}, nil
 }
 
-// A webTaker asks over HTTP.
+// A webTaker takes IDs over HTTP.
 type webTaker struct {
 	o         *Options
 	transport *http.Transport
@@ -96,7 +96,7 @@ func (t *webTaker) take(ctx context.Context) ([][]byte, error) {
 	}
 	size := resp.ContentLength
 	if size < 0 || size > 16*service.MaxCount {
-		return nil, fmt.Errorf("an answer says that it has %d bytes", size)
+		return nil, fmt.Errorf("the answer announces %d bytes", size)
 	}
 	t.buf = slices.Grow(t.buf[:0], int(size))[:size]
 	if _, err := io.ReadFull(resp.Body, t.buf); err != nil {
@@ -107,7 +107,7 @@ func (t *webTaker) take(ctx context.Context) ([][]byte, error) {
 
 func (t *webTaker) close() { t.transport.CloseIdleConnections() }
 
-// An rpcTaker asks over gRPC.
+// An rpcTaker takes IDs over gRPC.
 type rpcTaker struct {
 	o    *Options
 	conn *grpc.ClientConn
@@ -135,7 +135,7 @@ func (t *rpcTaker) take(ctx context.Context) ([][]byte, error) {
 
 func (t *rpcTaker) close() { _ = t.conn.Close() }
 
-// A respTaker asks over RESP, with several requests on their way.
+// A respTaker takes IDs over RESP, with several requests in flight.
 type respTaker struct {
 	conn    net.Conn
 	in      *bufio.Reader
@@ -166,8 +166,7 @@ func newRESPTaker(ctx context.Context, o *Options, conn net.Conn) (*respTaker, e
 	return t, nil
 }
 
-// until lets reading and writing fail once ctx is done, until what it returns
-// is called.
+// until makes reads and writes fail once ctx is done, until stop is called.
 func (t *respTaker) until(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = t.conn.SetDeadline(time.Unix(1, 0)) })
 }
@@ -197,7 +196,7 @@ func (t *respTaker) take(ctx context.Context) ([][]byte, error) {
 
 func (t *respTaker) close() { _ = t.conn.Close() }
 
-// A webError is an answer of HTTP that has no IDs.
+// A webError is an HTTP answer without IDs.
 type webError struct {
 	status int
 	text   string
@@ -205,13 +204,13 @@ type webError struct {
 
 func (e *webError) Error() string { return e.text }
 
-// A respError is an answer of RESP that has no IDs.
+// A respError is a RESP answer without IDs.
 type respError string
 
 func (e respError) Error() string { return string(e) }
 
-// CodeOf is the code of gRPC for an error of Run: codes.Unauthenticated or
-// codes.PermissionDenied if that is what a server has said, over any protocol.
+// CodeOf returns the gRPC code of an error of Run: codes.Unauthenticated or
+// codes.PermissionDenied if a server answered that, over any protocol.
 func CodeOf(err error) codes.Code {
 	var web *webError
 	if errors.As(err, &web) {
@@ -231,5 +230,5 @@ func CodeOf(err error) codes.Code {
 			return codes.PermissionDenied
 		}
 	}
-	return status.Code(err) // Unknown if it is not of gRPC
+	return status.Code(err) // Unknown if it is not from gRPC
 }

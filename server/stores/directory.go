@@ -14,24 +14,24 @@ import (
 	"github.com/firnid/firn/grant/dirstore"
 )
 
-// DirOptions say how OpenDir opens a directory. The zero DirOptions are for one
-// that has a store already, on a disk that outlives the machine's processes.
+// DirOptions configure OpenDir. The zero DirOptions are for a directory that
+// already has a store, on a disk that outlives the machine's processes.
 type DirOptions struct {
-	Create   bool              // makes the store if the directory has none
-	Volatile bool              // takes a directory that is lost with the machine or container
-	Created  func(path string) // is called if there was no store before; may be nil
+	Create   bool              // create the store if the directory has none
+	Volatile bool              // accept a directory that is lost with the machine or container
+	Created  func(path string) // called if the store was created; may be nil
 }
 
-// parseDir reads the URL of a directory, without its scheme.
+// parseDir parses the URL of a directory without its scheme.
 func parseDir(rest string) (path string, o DirOptions, err error) {
 	path, query, _ := strings.Cut(rest, "?")
 	text := "dir:" + rest
 	switch {
 	case path == "":
-		return "", o, wrong("it is dir:PATH, such as dir:/var/lib/firn", "%q: there is no path", text)
+		return "", o, wrong("write dir:PATH, such as dir:/var/lib/firn", "%q: the path is missing", text)
 	case strings.HasPrefix(path, "//") && strings.Contains(path, "@"):
-		// The user of a URL of another kind may come with a password.
-		return "", o, wrong("it is dir:PATH, such as dir:/var/lib/firn", "a directory has neither user nor host")
+		// A URL of another kind may contain a user and a password.
+		return "", o, wrong("write dir:PATH, such as dir:/var/lib/firn", "a directory has no user or host")
 	case strings.HasPrefix(path, "~"):
 		return "", o, wrong(`write the whole path; in a shell, "dir:$HOME/firn"`, "%q: ~ is not expanded here", text)
 	}
@@ -42,7 +42,7 @@ func parseDir(rest string) (path string, o DirOptions, err error) {
 	for key := range values {
 		set, err := strconv.ParseBool(values.Get(key))
 		if err != nil {
-			return "", o, wrong("", "%q: %s is %q: it is true or false", text, key, values.Get(key))
+			return "", o, wrong("", "%q: %s is %q: it must be true or false", text, key, values.Get(key))
 		}
 		switch key {
 		case "create":
@@ -50,7 +50,7 @@ func parseDir(rest string) (path string, o DirOptions, err error) {
 		case "volatile":
 			o.Volatile = set
 		default:
-			return "", o, wrong("there are create and volatile", "%q: there is no parameter %q", text, key)
+			return "", o, wrong("the parameters are create and volatile", "%q: unknown parameter %q", text, key)
 		}
 	}
 	return path, o, nil
@@ -68,7 +68,7 @@ func openDirURL(rest string, create bool) (grant.Store, error) {
 	case err == nil:
 		return s, nil
 	case errors.Is(err, dirstore.ErrNoStore):
-		return nil, &Error{Err: err, Dir: true, Hint: fmt.Sprintf("is it mounted, and the path right? To make a new one: 'dir:%s?create=true'", path)}
+		return nil, &Error{Err: err, Dir: true, Hint: fmt.Sprintf("check the path and that it is mounted; to create a new store: 'dir:%s?create=true'", path)}
 	}
 	return nil, &Error{Err: err, Dir: true}
 }
@@ -90,7 +90,7 @@ func OpenDir(path string, o DirOptions) (grant.Store, error) {
 	return s, nil
 }
 
-// A dirError is an error of dirstore in the words of URLs.
+// A dirError is an error of dirstore in terms of URLs.
 type dirError struct {
 	text string
 	err  error
@@ -100,10 +100,10 @@ func (e *dirError) Error() string { return e.text }
 
 func (e *dirError) Unwrap() error { return e.err }
 
-// dirWords puts what a URL can say in place of what users of dirstore can;
-// TestDirWords.
+// dirWords replaces what users of dirstore can do by what a URL can say;
+// TestDirWords checks it.
 var dirWords = strings.NewReplacer(
-	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true makes it",
+	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true creates it",
 	"set AllowVolatile", "add ?volatile=true where that does not matter",
 	" (AnyFileSystem is for who knows better)", "",
 	": every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", "", // the hint has it

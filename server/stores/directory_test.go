@@ -23,8 +23,8 @@ func TestDirWords(t *testing.T) {
 		is         error
 	}
 	rows := []row{
-		{filepath.Join(dir, "none") + "?volatile=true", "?create=true makes it", dirstore.ErrNoStore},
-		{filepath.Join(dir, "empty") + "?volatile=true", "?create=true makes it", dirstore.ErrNoStore},
+		{filepath.Join(dir, "none") + "?volatile=true", "?create=true creates it", dirstore.ErrNoStore},
+		{filepath.Join(dir, "empty") + "?volatile=true", "?create=true creates it", dirstore.ErrNoStore},
 	}
 	if runtime.GOOS == "linux" {
 		rows = append(rows, row{"/proc/x?create=true&volatile=true", "use a local disk", dirstore.ErrFileSystem})

@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn/kubestore"
 )
 
-// kubernetesOptions are what a URL says of a cluster.
+// kubernetesOptions converts a URL to the options of a cluster.
 func kubernetesOptions(u *parsed) (o kubestore.Options, err error) {
 	o = kubestore.Options{
 		Namespace: u.hosts, Prefix: u.path,
@@ -23,9 +23,9 @@ func kubernetesOptions(u *parsed) (o kubestore.Options, err error) {
 	}
 	switch {
 	case u.user != "" || u.password != "":
-		return o, wrong("users are in the kubeconfig: kubernetes://NAMESPACE?context=NAME", "kubernetes: a user or a password stands before the namespace")
+		return o, wrong("users are in the kubeconfig: kubernetes://NAMESPACE?context=NAME", "kubernetes: the URL must not contain a user or a password")
 	case strings.ContainsAny(o.Namespace, ".:,"):
-		return o, wrong("it is kubernetes://NAMESPACE, and the API server's address is in the kubeconfig", "kubernetes: namespace %q looks like an address", redactHosts(o.Namespace))
+		return o, wrong("write kubernetes://NAMESPACE; the API server's address is in the kubeconfig", "kubernetes: namespace %q looks like an address", redactHosts(o.Namespace))
 	}
 	if err := u.nothingElse("kubeconfig, context and timeout"); err != nil {
 		return o, err
@@ -53,17 +53,17 @@ func openKubernetes(ctx context.Context, u *parsed, o Options) (grant.Store, err
 	return nil, &Error{Err: err, Unreachable: errors.Is(err, kubestore.ErrUnreachable)}
 }
 
-// serviceAccount is where a pod finds its own.
+// serviceAccount is the directory of a pod's service account.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// PodRole is a manifest of what this pod needs for the store kubernetes://, and
-// the namespace to apply it in. In a pod without a service account it is of the
-// account "default" in the namespace "default".
+// PodRole returns a manifest with the permissions that this pod needs for the
+// store kubernetes://, and the namespace to apply it in. Without a service
+// account these are for the account "default" in the namespace "default".
 func PodRole() (namespace, manifest string) {
 	return podRole(func(name string) ([]byte, error) { return os.ReadFile(path.Join(serviceAccount, name)) })
 }
 
-// podRole is PodRole with what it reads.
+// podRole is PodRole with its input.
 func podRole(read func(name string) ([]byte, error)) (namespace, manifest string) {
 	namespace, account := "default", "default"
 	if text, err := read("namespace"); err == nil && len(text) > 0 {
@@ -86,7 +86,7 @@ func podRole(read func(name string) ([]byte, error)) (namespace, manifest string
 	return namespace, fmt.Sprintf(roleManifest, account, namespace)
 }
 
-// roleManifest is deploy/kubernetes/rbac.yaml without its service account.
+// roleManifest is deploy/kubernetes/rbac.yaml without the service account.
 const roleManifest = `apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:

@@ -70,7 +70,7 @@ func TestTell(t *testing.T) {
 				}
 			}
 		}
-		const gone = `level=WARN msg="the store does not answer" call=get error="no such directory"`
+		const gone = `level=WARN msg="store does not answer" call=get error="no such directory"`
 		get(3)
 		want("it answers")
 		if up, known := answers.Up(); !up || !known {
@@ -86,7 +86,7 @@ func TestTell(t *testing.T) {
 		want("it is away")
 		inner.cut.Store(false)
 		get(5)
-		want("it is back", `level=INFO msg="the store answers again" after=1m40s failed=100`)
+		want("it is back", `level=INFO msg="store answers again" after=1m40s failed=100`)
 
 		// What comes and goes.
 		for range 15 {
@@ -95,7 +95,7 @@ func TestTell(t *testing.T) {
 			inner.cut.Store(false)
 			get(1)
 		}
-		again := `level=INFO msg="the store answers again" after=1s failed=1`
+		again := `level=INFO msg="store answers again" after=1s failed=1`
 		want("it comes and goes", gone, again, gone, again, gone, again)
 		time.Sleep(time.Minute)
 
@@ -111,6 +111,6 @@ func TestTell(t *testing.T) {
 		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
 		_, _ = s.Get(ctx, "k")
 		cancel()
-		want("it hangs", `level=WARN msg="the store does not answer" call=get error="context deadline exceeded"`)
+		want("it hangs", `level=WARN msg="store does not answer" call=get error="context deadline exceeded"`)
 	})
 }

@@ -256,7 +256,7 @@ func TestWarnings(t *testing.T) {
 		valid time.Duration
 		want  string
 	}{
-		{-time.Minute, "has expired, at "}, {time.Hour, "is valid until "}, {24 * 30 * time.Hour, ""},
+		{-time.Minute, "expired at "}, {time.Hour, "expires soon, at "}, {24 * 30 * time.Hour, ""},
 	} {
 		warned = nil
 		cert, key := nettest.PEM(t, ca.Issue(t, "client", int64(20+i), test.valid))
@@ -284,13 +284,13 @@ func TestFaults(t *testing.T) {
 	junk := write(t, filepath.Join(dir, "junk"), []byte("junk"))
 	half := write(t, filepath.Join(dir, "half"), append(cert, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...))
 	for want, f := range map[string]Files{
-		"one of them is missing":     {Cert: good.Cert},
-		"no such file":               {Cert: good.Cert, Key: filepath.Join(dir, "nowhere")},
-		"find any PEM":               {Cert: junk, Key: good.Key},
-		"name the authorities":       {Cert: good.Cert, Key: good.Key, Require: true},
-		"there is a PRIVATE KEY":     {Cert: good.Cert, Key: good.Key, ClientCA: good.Key},
-		"certificate 2: x509":        {Cert: good.Cert, Key: good.Key, ClientCA: half},
-		"there is no certificate in": {Cert: good.Cert, Key: good.Key, ClientCA: junk},
+		"one of them is missing": {Cert: good.Cert},
+		"no such file":           {Cert: good.Cert, Key: filepath.Join(dir, "nowhere")},
+		"find any PEM":           {Cert: junk, Key: good.Key},
+		"needs the authorities":  {Cert: good.Cert, Key: good.Key, Require: true},
+		"unexpected PRIVATE KEY": {Cert: good.Cert, Key: good.Key, ClientCA: good.Key},
+		"certificate 2: x509":    {Cert: good.Cert, Key: good.Key, ClientCA: half},
+		"no certificate found":   {Cert: good.Cert, Key: good.Key, ClientCA: junk},
 	} {
 		if _, err := Load(f, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", f, err, want)
