@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// AnyID is the constraint that ID and ID128 meet.
+// AnyID is the constraint that ID and ID128 satisfy.
 type AnyID[I any] interface {
 	ID | ID128
 	fromWide(wide) I
@@ -31,8 +31,9 @@ func (id ID128) plus(step uint64) ID128 {
 	return ID128FromUint64s(hi, sum)
 }
 
-// A Batch is n IDs in the order they were made. Its zero value has none.
-// It is immutable and may be used by many goroutines at once.
+// A Batch holds n IDs in the order in which they were made. The zero Batch is
+// empty. A Batch is immutable and safe for concurrent use by multiple
+// goroutines.
 type Batch = BatchOf[ID]
 
 // A Batch128 is a Batch of 128-bit IDs.
@@ -47,7 +48,7 @@ type Run128 = RunOf[ID128]
 // A RunOf is a Run or a Run128.
 type RunOf[I AnyID[I]] struct {
 	First I
-	Step  uint64 // 1 where Count is 1 and the layout has no step
+	Step  uint64 // 1 if Count is 1 and the layout has no step
 	Count int    // at least 1
 }
 
@@ -56,17 +57,17 @@ type BatchOf[I AnyID[I]] struct {
 	// Either the slots [slot, slot+n) of a composer …
 	composer *composer
 	slot     uint64
-	seed     wide // of the random bits, so that a batch reads the same every time
+	seed     wide // of the random bits, so that every iteration yields the same IDs
 
-	// … or runs from elsewhere.
+	// … or runs from another source.
 	runs []RunOf[I]
 
 	n int
 }
 
-// BatchFromRuns is the batch of these IDs, for a Source that has them from
-// elsewhere. Runs without IDs are left out, and so are IDs beyond the greatest
-// int.
+// BatchFromRuns returns the batch of the IDs in runs, for a Source that does
+// not make them itself. Runs without IDs are omitted. IDs are dropped where Len
+// would exceed the largest int.
 func BatchFromRuns[I AnyID[I]](runs ...RunOf[I]) BatchOf[I] {
 	var b BatchOf[I]
 	for _, r := range runs {
@@ -79,7 +80,7 @@ func BatchFromRuns[I AnyID[I]](runs ...RunOf[I]) BatchOf[I] {
 	return b
 }
 
-// newBatch is the batch of n slots.
+// newBatch returns the batch of n slots.
 func newBatch[I AnyID[I]](c *composer, slot uint64, n int) BatchOf[I] {
 	b := BatchOf[I]{composer: c, slot: slot, n: n}
 	if !c.random.isZero() {
@@ -88,13 +89,14 @@ func newBatch[I AnyID[I]](c *composer, slot uint64, n int) BatchOf[I] {
 	return b
 }
 
-// Len is the number of IDs.
+// Len returns the number of IDs.
 func (b BatchOf[I]) Len() int { return b.n }
 
-// All yields the IDs in the order they were made, the same ones every time.
+// All returns an iterator over the IDs in the order in which they were made.
+// Every iteration yields the same IDs.
 func (b BatchOf[I]) All() iter.Seq[I] { return b.each }
 
-// each is what All returns. A range over it allocates nothing.
+// each is the iterator that All returns. Ranging over it does not allocate.
 func (b BatchOf[I]) each(yield func(I) bool) {
 	if b.composer != nil && !b.composer.random.isZero() {
 		for slot := b.slot; slot < b.slot+uint64(b.n); slot++ {
@@ -120,10 +122,10 @@ func (r RunOf[I]) each(yield func(I) bool) bool {
 	return true
 }
 
-// Runs is the batch as runs of IDs at equal distances, in order: one for each
-// tick where the node lies below the sequence, and fewer where time and
-// sequence are one number in the ID. It is nil for an empty batch and for a
-// layout that has none (see Layout.HasRuns).
+// Runs returns the batch as runs of equally spaced IDs, in order: one run for
+// each tick if the node field lies below the sequence, and fewer if time and
+// sequence form one number in the ID. It returns nil for an empty batch and for
+// a layout without runs (see Layout.HasRuns).
 func (b BatchOf[I]) Runs() []RunOf[I] {
 	if b.composer != nil && !b.composer.hasRuns() {
 		return nil
@@ -131,7 +133,7 @@ func (b BatchOf[I]) Runs() []RunOf[I] {
 	return slices.Collect(b.eachRun)
 }
 
-// eachRun yields runs; it must not be called for a layout with random bits.
+// eachRun yields the runs. It must not be called for a layout with random bits.
 func (b BatchOf[I]) eachRun(yield func(RunOf[I]) bool) {
 	if b.composer == nil {
 		for _, r := range b.runs {
@@ -150,10 +152,10 @@ func (b BatchOf[I]) eachRun(yield func(RunOf[I]) bool) {
 	}
 }
 
-// AppendRaw appends the IDs lo, lo+1 and so on below hi of the batch to dst,
-// each in the form of Raw: 8 or 16 bytes, big-endian. It is many times faster
-// than to append one by one, and allocates nothing where dst has room. As with
-// a slice, lo and hi must be 0 to Len, and in order.
+// AppendRaw appends the IDs with the indexes from lo to hi-1 to dst, each in
+// the form of Raw: 8 or 16 bytes, big-endian. It is many times faster than
+// appending them one by one, and does not allocate if dst has room. As with a
+// slice, 0 ≤ lo ≤ hi ≤ Len must hold.
 func (b BatchOf[I]) AppendRaw(dst []byte, lo, hi int) []byte {
 	if lo < 0 || lo > hi || hi > b.n {
 		panic(fmt.Sprintf("firn: AppendRaw: IDs %d to %d of a batch of %d", lo, hi, b.n))
@@ -182,7 +184,7 @@ func (b BatchOf[I]) AppendRaw(dst []byte, lo, hi int) []byte {
 	return dst
 }
 
-// appendRaw appends the IDs lo to hi-1 of the run.
+// appendRaw appends the IDs of the run with the indexes from lo to hi-1.
 func (r RunOf[I]) appendRaw(dst []byte, lo, hi int) []byte {
 	at, n := len(dst), hi-lo
 	switch first := any(r.First).(type) {
@@ -209,7 +211,7 @@ func (r RunOf[I]) appendRaw(dst []byte, lo, hi int) []byte {
 	return dst
 }
 
-// runAt is the run of the slots from slot on, of which none reaches end.
+// runAt returns the run of the slots that starts at slot and stays below end.
 func (b BatchOf[I]) runAt(slot, end uint64) RunOf[I] {
 	var zero I
 	c := b.composer
@@ -221,7 +223,7 @@ func (b BatchOf[I]) runAt(slot, end uint64) RunOf[I] {
 	return r
 }
 
-// appendTo appends the IDs to dst. It does not allocate where they have room.
+// appendTo appends the IDs to dst. It does not allocate if dst has room.
 func (b BatchOf[I]) appendTo(dst []I) []I {
 	old := len(dst)
 	dst = slices.Grow(dst, b.n)[:old+b.n]
@@ -229,7 +231,7 @@ func (b BatchOf[I]) appendTo(dst []I) []I {
 	return dst
 }
 
-// write writes the IDs to dst, which has their number.
+// write writes the IDs to dst, which has exactly their number.
 func (b BatchOf[I]) write(dst []I) {
 	if b.composer == nil {
 		for _, r := range b.runs {
@@ -250,7 +252,7 @@ func (b BatchOf[I]) write(dst []I) {
 	}
 }
 
-// writeRun fills dst with the IDs from first on.
+// writeRun fills dst with IDs, starting with first.
 func writeRun[I AnyID[I]](dst []I, first I, step uint64) {
 	switch dst := any(dst).(type) {
 	case []ID:
@@ -278,7 +280,7 @@ func writeRun[I AnyID[I]](dst []I, first I, step uint64) {
 	}
 }
 
-// writeRandom is write where IDs have random bits.
+// writeRandom implements write for IDs with random bits.
 func (b BatchOf[I]) writeRandom(dst []I) {
 	c := b.composer
 	switch dst := any(dst).(type) {
@@ -304,7 +306,7 @@ func (b BatchOf[I]) writeRandom(dst []I) {
 	}
 }
 
-// randomAt is the ID of a slot with its random bits.
+// randomAt returns the ID of a slot, with its random bits.
 func (b BatchOf[I]) randomAt(slot uint64) I {
 	var zero I
 	return zero.fromWide(b.composer.wide(slot).or(mix(b.seed, slot).and(b.composer.random)))

@@ -9,24 +9,25 @@ import (
 	"time"
 )
 
-// A block is a batch ready for use. It is immutable but for next, low and near.
-// It fills a cache line, which whoever takes an ID must own anyway.
+// A block is a batch ready for use. It is immutable except for next, low and
+// near. It fills a cache line, which a goroutine that takes an ID must own
+// anyway.
 type block[I AnyID[I]] struct {
 	size    uint64                     // number of IDs
 	next    atomic.Uint64              // index of the next ID; size or more when used up
-	low     atomic.Uint64              // index from which on the next batch is fetched
-	near    atomic.Pointer[stretch[I]] // where an ID was taken last: where to look first
+	low     atomic.Uint64              // the index at which the next batch is fetched
+	near    atomic.Pointer[stretch[I]] // the stretch from which an ID was last taken, searched first
 	content *content[I]
 	arrived time.Time
 }
 
-// The content of a block is its IDs as stretches, or one by one where these
-// would be short. Stretches are small, where IDs that another processor has
-// laid out would have to come from its cache, which takes longer than all the
-// rest.
+// The content of a block is its IDs as stretches, or one by one if these would
+// be short. Stretches are compact. A list of IDs that another processor wrote
+// would have to come from that processor's cache, which takes longer than
+// everything else.
 type content[I AnyID[I]] struct {
 	stretches []stretch[I] // in order
-	ids       []I          // or these
+	ids       []I          // used instead of stretches if these are short
 }
 
 // A stretch is a run with the index of its first ID.
@@ -36,10 +37,11 @@ type stretch[I AnyID[I]] struct {
 	step        uint64
 }
 
-// never is a block's low if nothing is to be fetched ahead.
+// never is the low of a block that triggers no fetch.
 const never = math.MaxUint64
 
-// newBlock makes a block of a batch. It refuses one that was not asked for.
+// newBlock returns the block of a batch. It rejects a batch without IDs or with
+// more than count.
 func newBlock[I AnyID[I]](batch BatchOf[I], count int) (*block[I], error) {
 	n := batch.Len()
 	if n < 1 || n > count {
@@ -55,7 +57,8 @@ func newBlock[I AnyID[I]](batch BatchOf[I], count int) (*block[I], error) {
 	return b, nil
 }
 
-// stretchesOf is a batch as stretches, or nil where they are short on average.
+// stretchesOf returns a batch as stretches, or nil if these are short on
+// average.
 func stretchesOf[I AnyID[I]](batch BatchOf[I]) (all []stretch[I]) {
 	if batch.composer != nil && !batch.composer.random.isZero() {
 		return nil
@@ -73,7 +76,7 @@ func stretchesOf[I AnyID[I]](batch BatchOf[I]) (all []stretch[I]) {
 	return all
 }
 
-// at is the ID of an index below size.
+// at returns the ID with an index below size.
 func (b *block[I]) at(i uint64) I {
 	s := b.near.Load()
 	if s == nil {
@@ -85,7 +88,8 @@ func (b *block[I]) at(i uint64) I {
 	return s.at(i)
 }
 
-// find is the stretch of an index below size. The next IDs will be there too.
+// find returns the stretch of an index below size, and remembers it, because
+// the next IDs are there too.
 func (b *block[I]) find(i uint64) *stretch[I] {
 	all := b.content.stretches
 	n, _ := slices.BinarySearchFunc(all, i, func(s stretch[I], i uint64) int {
@@ -98,10 +102,10 @@ func (b *block[I]) find(i uint64) *stretch[I] {
 	return &all[n]
 }
 
-// at is the ID of an index that lies in the stretch.
+// at returns the ID with an index within the stretch.
 func (s *stretch[I]) at(i uint64) (id I) {
 	by := (i - s.start) * s.step
-	// Generic code calls plus by a table; this is an addition.
+	// Generic code calls plus through a table; this is an addition.
 	if id64, ok := any(&id).(*ID); ok {
 		*id64 = *any(&s.first).(*ID) + ID(by)
 		return id
@@ -109,7 +113,7 @@ func (s *stretch[I]) at(i uint64) (id I) {
 	return s.first.plus(by)
 }
 
-// copyTo copies the IDs from an index on, as many as there are and dst holds.
+// copyTo copies the IDs from an index on, until the block ends or dst is full.
 func (b *block[I]) copyTo(dst []I, from uint64) int {
 	n := int(min(uint64(len(dst)), b.size-from))
 	for i := range n {
@@ -118,9 +122,9 @@ func (b *block[I]) copyTo(dst []I, from uint64) int {
 	return n
 }
 
-// takeSome takes the next IDs of a block, at most as many as dst holds.
+// takeSome takes the next IDs of a block, up to the length of dst.
 func (b *block[I]) takeSome(dst []I) int {
-	// Not more than there are, so that next cannot come round.
+	// Never add more than the size, so that next cannot wrap around.
 	want := min(uint64(len(dst)), b.size)
 	if want == 0 || b.next.Load() >= b.size {
 		return 0
@@ -132,5 +136,5 @@ func (b *block[I]) takeSome(dst []I) int {
 	return b.copyTo(dst[:want], start)
 }
 
-// seal ends a block, and returns how many of its IDs nobody has taken.
+// seal ends a block and returns the number of IDs that were left.
 func (b *block[I]) seal() (left uint64) { return b.size - min(b.size, b.next.Swap(b.size)) }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A clock counts ticks since a layout's epoch. All that decides whether an ID
-// may be made comes through read; waits are measured by the runtime's clock.
+// A clock counts ticks since a layout's epoch. Every decision whether an ID may
+// be made depends only on read; waits are measured by the runtime's clock.
 type clock struct {
 	now    func() time.Time
 	layout *Layout
 }
 
-// A reading is what a clock said: rest nanoseconds into a tick.
+// A reading is a reading of the clock: rest nanoseconds into a tick.
 type reading struct{ tick, rest uint64 }
 
 // before reports whether r is earlier than s.
@@ -20,10 +20,11 @@ func (r reading) before(s reading) bool {
 	return r.tick < s.tick || r.tick == s.tick && r.rest < s.rest
 }
 
-// read reads the clock. The error is a *ClockError of a clock before the epoch.
+// read reads the clock. It returns a *ClockError if the clock is before the
+// epoch.
 func (c *clock) read() (reading, error) { return c.reading(c.now()) }
 
-// reading is what the clock says when it says now.
+// reading converts a time of the clock.
 func (c *clock) reading(now time.Time) (reading, error) {
 	tick, rest, where := c.layout.tickAt(now)
 	switch {
@@ -36,7 +37,7 @@ func (c *clock) reading(now time.Time) (reading, error) {
 	return reading{tick, rest}, nil
 }
 
-// span is how long n ticks of a unit last, or the longest Duration.
+// span returns the length of n ticks of a unit, or the longest Duration.
 func span(n uint64, unit time.Duration) time.Duration {
 	if n > uint64(math.MaxInt64/unit) {
 		return math.MaxInt64

@@ -5,30 +5,30 @@ import "math/bits"
 // A composer turns slots into IDs for one node of one layout.
 //
 // A slot is tick<<sequenceBits | sequence: one point on a node's number line.
-// Generators count in slots only, and the node is put in here, afterwards, so
-// a sequence that overflows carries into the tick and can never reach the
-// node. A composer is immutable.
+// Generators count only in slots, and the composer adds the node afterwards. So
+// a sequence that overflows carries into the tick and can never reach the node.
+// A composer is immutable.
 type composer struct {
 	base    wide // the node and the constants, in place
-	random  wide // marks the random bits
+	random  wide // has the random bits set
 	seqBits uint8
 
 	n     uint8
 	moves [maxPieces]move // from the lowest slot bit up
 
-	// Most layouts have two moves or one, and then these say it all: the slot's
-	// lowest bits go to low or high, its others by the last move.
+	// Most layouts have one or two moves. Then these fields say everything: the
+	// slot's lowest bits go to low or high, and the others by the last move.
 	plain    bool
-	reversed bool   // the last move turns the bits round
-	lowBits  uint64 // slot bits of the first of two moves that go to the ID's lower half
-	highBits uint64 // or to its upper half
-	upper    bool   // the last move is to the upper half
+	reversed bool   // the last move reverses the bits
+	lowBits  uint64 // slot bits that the first of two moves puts into the ID's lower half
+	highBits uint64 // or into its upper half
+	upper    bool   // the last move goes to the upper half
 	lowTo    uint8
 	lastFrom uint8
-	lastTo   uint8 // in the upper half, where there is one
+	lastTo   uint8 // within the upper half, if upper is set
 
-	// In a run of IDs whose slots differ only in their runBits lowest bits, each
-	// ID is the one before plus 1<<runShift.
+	// In a run of IDs whose slots differ only in their runBits lowest bits,
+	// each ID is the previous one plus 1<<runShift.
 	runBits, runShift uint8
 }
 
@@ -65,8 +65,9 @@ func newComposer(l *Layout, node uint64) *composer {
 	return c
 }
 
-// add appends a move, as part of the one before where the bits lie side by side
-// in the slot and in the ID: Hazelcast's tick and sequence become one move.
+// add appends a move. It merges it with the previous one if the bits are
+// adjacent both in the slot and in the ID: Hazelcast's tick and sequence become
+// one move.
 func (c *composer) add(m move) {
 	if m.from >= 63 {
 		return // slots have 63 bits; NewGenerator refuses layouts that need more
@@ -83,10 +84,10 @@ func (c *composer) add(m move) {
 	c.n++
 }
 
-// simplify finds out whether the moves are plain: no more than two, of which
-// only the last turns bits round, none over the middle of a wide ID, and the
-// last in its upper half. Bits of a slot above the last move are zero: a
-// generator has a limit for them.
+// simplify determines whether the moves are plain: no more than two, of which
+// only the last reverses bits, none across the middle of a wide ID, and the
+// last in its upper half. Bits of a slot above the last move are zero, because
+// a generator limits them.
 func (c *composer) simplify(size uint8) {
 	if c.n == 0 || c.n > 2 {
 		return
@@ -118,7 +119,7 @@ func (c *composer) simplify(size uint8) {
 	c.plain = c.n == 1 && last.from == 0 || c.n == 2 && last.from == c.moves[0].width
 }
 
-// last is where the last move puts its bits.
+// last puts the bits of the last move into place.
 func (c *composer) last(slot uint64) uint64 {
 	v := slot >> (c.lastFrom & 63)
 	if c.reversed {
@@ -127,16 +128,16 @@ func (c *composer) last(slot uint64) uint64 {
 	return v << (c.lastTo & 63)
 }
 
-// HasRuns reports whether batches of the layout can be written as runs: IDs at
-// equal distances. They cannot where IDs have random bits, or where the step
-// from one to the next is 2^64 or more.
+// HasRuns reports whether batches of the layout can be written as runs, that
+// is, as equally spaced IDs. They cannot if IDs have random bits, or if the
+// step between two IDs is 2^64 or more.
 func (l Layout) HasRuns() bool {
 	return l.size == 64 && l.randBits == 0 || l.size == 128 && newComposer(&l, 0).hasRuns()
 }
 
 func (c *composer) hasRuns() bool { return c.random.isZero() && c.runShift < 64 }
 
-// wide is the ID of a slot, with its random bits zero.
+// wide returns the ID of a slot, with zero random bits.
 func (c *composer) wide(slot uint64) wide {
 	if c.plain && c.upper {
 		to := c.lowTo & 63
@@ -145,7 +146,7 @@ func (c *composer) wide(slot uint64) wide {
 	return c.byMoves(slot)
 }
 
-// byMoves is wide for any moves.
+// byMoves implements wide for any moves.
 func (c *composer) byMoves(slot uint64) wide {
 	w := c.base
 	for _, m := range c.moves[:c.n] {
@@ -158,7 +159,7 @@ func (c *composer) byMoves(slot uint64) wide {
 	return w
 }
 
-// low is wide for layouts of 64 bits.
+// low implements wide for layouts of 64 bits.
 func (c *composer) low(slot uint64) uint64 {
 	if c.plain {
 		return c.base.lo | slot&c.lowBits<<(c.lowTo&63) | c.last(slot)
@@ -166,8 +167,9 @@ func (c *composer) low(slot uint64) uint64 {
 	return c.byMoves(slot).lo
 }
 
-// A reversed piece that is cut to the slot's 63 bits would land in the wrong
-// place: cutsReversed reports it, so that NewGenerator can refuse the layout.
+// cutsReversed reports whether a reversed piece is cut to the slot's 63 bits.
+// Its bits would end up in the wrong place, so NewGenerator rejects such a
+// layout.
 func cutsReversed(l *Layout) bool {
 	for _, p := range l.pieces[:l.n] {
 		if p.field == fieldTime && p.reverse && int(p.low)+int(p.width)+int(l.seqBits) > 63 {

@@ -12,12 +12,12 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// core is what Generator and Generator128 share: it hands out slots.
+// core is the common part of Generator and Generator128: it hands out slots.
 //
 // Every call loads the current term, loads the term's word, reads the clock and
-// then swaps the word, in this order, so that a goroutine that was asleep in
-// between can only fail the swap, never go back. Uniqueness rests on the swap
-// alone; the clock pulls the word forward and says how far it may go.
+// then swaps the word, in this order. So a goroutine that was suspended in
+// between can only fail the swap, never go back. Uniqueness depends on the swap
+// alone; the clock pulls the word forward and limits how far it may go.
 //
 // While a reading of the clock is fresh, single IDs are taken without another
 // one: see term.quick.
@@ -32,60 +32,63 @@ type core struct {
 	// maxAhead in whole ticks and nanoseconds
 	aheadTicks, aheadRest uint64
 
-	mostStatic uint64 // slots of a batch under a static grant
+	mostStatic uint64 // maximum number of slots in a batch under a static grant
 
 	term atomic.Pointer[term]
 
-	_ apart // what stands above is read by every call, what follows is written by some
+	_ apart // every call reads the fields above, and some write those below
 
 	batches atomic.Uint64
 	waits   waits
 	line    line
 
-	mu       sync.Mutex    // guards what follows, and changes of term
-	isSealed bool          // no term will follow
-	changed  chan struct{} // closed, and replaced, by Switch and Seal
+	mu       sync.Mutex    // guards the fields below and changes of term
+	isSealed bool          // there will be no other term
+	changed  chan struct{} // closed and replaced by Switch and Seal
 	floor    uint64        // the first slot above all ticks that earlier terms used
-	before   uint64        // IDs made in earlier terms
-	retired  []*term       // earlier terms whose IDs are not in before yet
-	reported uint64        // IDs at the last Stats
+	before   uint64        // number of IDs made in earlier terms
+	retired  []*term       // earlier terms whose IDs are not yet counted in before
+	reported uint64        // number of IDs at the last call of Stats
 }
 
-// Options are the settings of a generator. A nil pointer means the defaults.
+// Options configure a generator. A nil pointer means the defaults.
 type Options struct {
-	// Now is the clock; nil is the system's wall clock, which is read again when
-	// the last reading is 50 µs old, or half a tick where that is less. A clock
-	// given here is called every time, by many goroutines at once, and may go
-	// wherever it likes: IDs stay unique.
+	// Now is the clock. If it is nil, the generator uses the system's wall
+	// clock, and reads it again when the last reading is 50 µs old, or half a
+	// tick if that is less. A clock given here is called every time, by
+	// multiple goroutines concurrently, and may jump in any direction: IDs stay
+	// unique.
 	Now func() time.Time
 
-	// MaxAhead is how far the time of IDs may run ahead of the clock in a burst.
-	// It is taken literally, also in &Options{}: 0 means never ahead, so that
-	// when a tick's sequence is used up, the next ID waits for the next tick.
-	// With nil Options it is the layout's MaxAhead. It cannot be negative.
+	// MaxAhead is how far the time of IDs may run ahead of the clock in a
+	// burst. It is taken literally, even in &Options{}: 0 means never ahead, so
+	// when the sequence of a tick is used up, the next ID waits for the next
+	// tick. With nil Options, it is the layout's MaxAhead. It cannot be
+	// negative.
 	MaxAhead time.Duration
 
-	// MaxLag is how far the clock may go back, beyond MaxAhead, so that Next
-	// still waits for it to catch up. Beyond it Next fails at once with a
-	// *ClockError, as TryNext does for any step back beyond MaxAhead.
-	// 0 means 10 seconds.
+	// MaxLag is how far the clock may go back, beyond MaxAhead, with Next still
+	// waiting for it to catch up. If it goes back further, Next fails at once
+	// with a *ClockError, as TryNext does for any step back beyond MaxAhead. 0
+	// means 10 seconds.
 	MaxLag time.Duration
 }
 
-// defaultMaxLag is Options.MaxLag where it is 0: NTP steps of a running machine
-// are smaller, and nobody waits longer for an ID without asking why.
+// defaultMaxLag is used if Options.MaxLag is 0. NTP steps of a running machine
+// are smaller, and a longer wait should be reported to the caller.
 const defaultMaxLag = 10 * time.Second
 
-// staticSpan is how much time a batch may span under a static grant, which has
-// no end that would bound it: what a sequencer's window usually is. A batch
-// that MaxAhead allows at once may be larger.
+// staticSpan is the maximum time that a batch may span under a static grant,
+// which has no end to bound it: the usual length of a sequencer's window. A
+// batch that MaxAhead allows at once may be larger.
 const staticSpan = time.Minute
 
-// horizon is the year that a generator's 63-bit word must reach, unless the
-// layout ends before: the end of what int64 nanoseconds since 1970 can say.
+// horizon is the time that a generator's 63-bit word must reach, unless the
+// layout ends earlier: the latest time in int64 nanoseconds since 1970.
 var horizon = time.Unix(0, math.MaxInt64)
 
-// init makes c ready. size and twin are for the error about the wrong width.
+// init initializes c. size and twin are for the error about a layout of the
+// wrong size.
 func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin string) error {
 	if err := layout.need(size, twin); err != nil {
 		return err
@@ -100,7 +103,7 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 	c.clock = clock{now: o.Now, layout: &c.layout}
 	if c.clock.now == nil {
 		c.clock.now = time.Now
-		// Half a tick, so that no ID is of more than a tick ago.
+		// Half a tick, so that no ID is more than a tick old.
 		c.watch.Init(layout.unit / 2)
 	}
 	c.maxAhead, c.maxLag = o.MaxAhead, o.MaxLag
@@ -120,7 +123,7 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 		// One tick less than fits, so that no limit reaches the bit sealed.
 		c.lastTick = 1<<(63-layout.seqBits) - 1
 		if cutsReversed(&layout) {
-			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a reversed time must fit as a whole: take at most %d bits of time and sequence",
+			return fmt.Errorf("firn: layout %s cannot be generated: tick and sequence are counted in 63 bits, and a reversed time must fit as a whole: use at most %d bits of time and sequence",
 				layout, 63)
 		}
 		end, err := layout.timeOf(c.lastTick)
@@ -137,7 +140,7 @@ func (c *core) init(layout Layout, grant Grant, o *Options, size uint8, twin str
 	return nil
 }
 
-// newTerm makes the term of a grant.
+// newTerm returns the term of a grant.
 func (c *core) newTerm(g Grant) (*term, error) {
 	if most := c.layout.MaxNode(); g.Node > most {
 		return nil, c.layout.rangeError("node", g.Node, most)
@@ -159,7 +162,7 @@ func (c *core) newTerm(g Grant) (*term, error) {
 		}
 		first = min(tick, c.lastTick) << c.layout.seqBits
 		if first == 0 && t.composer.base.isZero() {
-			first = 1 // slot 0 would be the ID 0, which means no ID
+			first = 1 // slot 0 would give the ID 0, which means no ID
 		}
 	}
 	t.begin(first)
@@ -167,7 +170,7 @@ func (c *core) newTerm(g Grant) (*term, error) {
 	return t, nil
 }
 
-// limit is the exclusive slot at which a grant until this time ends.
+// limit returns the exclusive slot at which a grant with this end ends.
 func (c *core) limit(until time.Time) uint64 {
 	tick := c.lastTick
 	if !until.IsZero() {
@@ -181,19 +184,19 @@ func (c *core) limit(until time.Time) uint64 {
 	return tick << c.layout.seqBits
 }
 
-// view is a term and its word, with the slots the clock allows for them.
+// A view is a term and its word, with the slots that the clock allows.
 type view struct {
 	term  *term
 	now   reading
 	word  uint64
-	slot  uint64 // the next slot: the word, or the clock where that is later
+	slot  uint64 // the next slot: the word, or the clock if that is later
 	limit uint64 // exclusive: end of grant and layout
-	ahead uint64 // exclusive: end of what MaxAhead allows now
+	ahead uint64 // exclusive: the end of what MaxAhead allows now
 
 	look freshness.Look
 }
 
-// look reads the state. The error is ErrSealed or a *ClockError.
+// look returns the current state. The error is ErrSealed or a *ClockError.
 func (c *core) look() (v view, err error) {
 	for {
 		v.term = c.term.Load()
@@ -202,7 +205,7 @@ func (c *core) look() (v view, err error) {
 			if c.sealedForGood() {
 				return v, ErrSealed
 			}
-			continue // Switch has put another term in place
+			continue // Switch has replaced the term
 		}
 		if err := c.readClock(&v); err != nil {
 			return v, err
@@ -212,7 +215,7 @@ func (c *core) look() (v view, err error) {
 		clock := min(v.now.tick, c.lastTick) << seqBits
 		v.ahead = (min(c.aheadTick(v.now), c.lastTick-1) + 1) << seqBits
 		if v.word == 0 && v.term.static {
-			// Whoever had the number before may have been this far ahead.
+			// The previous holder of the node ID may have been this far ahead.
 			start := max(v.term.first, v.ahead)
 			if start < v.limit {
 				if !v.term.swap(0, start, 0) {
@@ -227,7 +230,7 @@ func (c *core) look() (v view, err error) {
 	}
 }
 
-// readClock reads the clock, and the counter around it.
+// readClock reads the clock, and the counter before and after it.
 func (c *core) readClock(v *view) (err error) {
 	if !c.watch.On() {
 		v.now, err = c.clock.read()
@@ -240,7 +243,7 @@ func (c *core) readClock(v *view) (err error) {
 	return err
 }
 
-// aheadTick is the last tick that the clock and MaxAhead allow.
+// aheadTick returns the last tick that the clock and MaxAhead allow.
 func (c *core) aheadTick(now reading) uint64 {
 	tick := now.tick + c.aheadTicks
 	if now.rest+c.aheadRest >= uint64(c.layout.unit) {
@@ -252,16 +255,16 @@ func (c *core) aheadTick(now reading) uint64 {
 	return tick
 }
 
-// sealedForGood reports whether Seal was called, once a Switch under way is
-// done.
+// sealedForGood reports whether Seal was called. It waits for a Switch in
+// progress.
 func (c *core) sealedForGood() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.isSealed
 }
 
-// takeOne is take(1), without a look at the clock where the last one is fresh
-// by another counter than the one that term.quick asks.
+// takeOne is take(1), but does not read the clock if the last reading is fresh
+// by a different counter than the one that term.quick uses.
 func (c *core) takeOne() (*term, uint64, error) {
 	t := c.term.Load()
 	if slot, ok := t.below(t.window.EndBy(&c.watch)); ok {
@@ -283,8 +286,8 @@ func (c *core) waitOne(ctx context.Context) (t *term, slot uint64, err error) {
 	return t, slot, err
 }
 
-// takeUpTo is take, without a look at the clock where the last one is fresh and
-// allows all that is wanted.
+// takeUpTo is take, but does not read the clock if the last reading is fresh
+// and allows all wanted slots.
 func (c *core) takeUpTo(want uint64) (*term, uint64, uint64, error) {
 	t := c.term.Load()
 	end := t.window.End(freshness.Cycles())
@@ -297,8 +300,8 @@ func (c *core) takeUpTo(want uint64) (*term, uint64, uint64, error) {
 	return c.take(want)
 }
 
-// take takes up to want slots that may be used now, and at least one. It takes
-// none while a batch waits at the head of the line.
+// take takes at least one and up to want slots that may be used now. It takes
+// none while a batch is first in line.
 func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 	for {
 		v, err := c.look()
@@ -313,7 +316,7 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 			if v.slot >= v.limit {
 				return nil, 0, 0, c.over(v)
 			}
-			return nil, 0, 0, c.notYet(v, max(v.slot, held))
+			return nil, 0, 0, c.notYet(v, max(v.slot, held), 1)
 		}
 		n := min(want, end-v.slot)
 		if v.term.swap(v.word, v.slot, n) {
@@ -323,15 +326,15 @@ func (c *core) take(want uint64) (t *term, slot, n uint64, err error) {
 	}
 }
 
-// open opens the window of the term that slots were taken from, for what lies
+// open opens the window of the term from which slots were taken, for the slots
 // below end.
 func (c *core) open(v *view, end uint64) {
-	if c.watch.On() && !c.line.busy() { // calls that wait come first
+	if c.watch.On() && !c.line.busy() { // waiting calls come first
 		c.watch.Open(&v.term.window, v.look, end)
 	}
 }
 
-// takeBatch takes what w wants, which is a batch, if it may be used now.
+// takeBatch takes the slots of a waiting batch if all of them may be used now.
 func (c *core) takeBatch(w *waiter) (t *term, slot uint64, err error) {
 	for {
 		v, err := c.look()
@@ -351,16 +354,16 @@ func (c *core) takeBatch(w *waiter) (t *term, slot uint64, err error) {
 	}
 }
 
-// place is the slot at which a waiter's slots begin, or why it cannot have any
-// yet. A batch has all its slots or none.
+// place returns the slot at which a waiter's slots begin, or the reason why it
+// cannot have any yet. A batch gets all its slots or none.
 //
-// A batch larger than MaxAhead ends within MaxAhead only if its first slots are
-// behind the clock by then. None of them is of a time before the call: w.from
-// remembers the clock that it began at.
+// A batch larger than MaxAhead can end within MaxAhead only if its first slots
+// are then behind the clock. None of them has a time before the call: w.from
+// remembers the clock at its start.
 func (c *core) place(v view, w *waiter) (slot uint64, err error) {
 	slot, need := v.slot, uint64(1)
 	if w.batch {
-		w.from = min(w.from, c.clockSlot(v)) // lower where the clock went back
+		w.from = min(w.from, c.clockSlot(v)) // lower if the clock went back
 		slot, need = max(v.word, w.from), w.want
 		if err := c.tooLarge(v.term, need); err != nil {
 			return 0, err
@@ -370,15 +373,15 @@ func (c *core) place(v view, w *waiter) (slot uint64, err error) {
 	case slot >= v.limit || need > v.limit-slot:
 		return slot, c.over(v)
 	case slot >= v.ahead || need > v.ahead-slot:
-		return slot, c.notYet(v, slot+need-1)
+		return slot, c.notYet(v, slot+need-1, need)
 	}
 	return slot, nil
 }
 
-// clockSlot is the first slot of the clock's tick.
+// clockSlot returns the first slot of the clock's tick.
 func (c *core) clockSlot(v view) uint64 { return min(v.now.tick, c.lastTick) << c.layout.seqBits }
 
-// tooLarge is the error of a batch that a static grant does not allow.
+// tooLarge returns the error for a batch that a static grant does not allow.
 func (c *core) tooLarge(t *term, n uint64) error {
 	if !t.static || n <= c.mostStatic {
 		return nil
@@ -387,18 +390,18 @@ func (c *core) tooLarge(t *term, n uint64) error {
 		ErrBatchTooLarge, n, c.spanOf(n), c.spanOf(c.mostStatic))
 }
 
-// spanOf is how long n slots last.
+// spanOf returns the time that n slots span.
 func (c *core) spanOf(n uint64) time.Duration {
 	ticks := (n-1)>>c.layout.seqBits + 1
 	return span(ticks, c.layout.unit)
 }
 
-// takeAll takes n slots at once, whatever MaxAhead says, and returns how long
+// takeAll takes n slots at once, regardless of MaxAhead, and returns how long
 // to hold them by Hazelcast's formula: whole ticks from the clock's tick to the
-// end of the batch, exclusive, less MaxAhead.
+// end of the batch, exclusive, minus MaxAhead.
 //
 // Under a static grant, which has no end, reservations run ahead of what
-// MaxAhead allows by no more than one batch may span.
+// MaxAhead allows by no more than the span of one batch.
 func (c *core) takeAll(n uint64) (t *term, slot uint64, hold time.Duration, err error) {
 	for {
 		v, err := c.look()
@@ -409,9 +412,9 @@ func (c *core) takeAll(n uint64) (t *term, slot uint64, hold time.Duration, err 
 		case v.slot >= v.limit || n > v.limit-v.slot:
 			err = c.over(v)
 		case held > 0:
-			err = c.notYet(v, max(v.slot, held))
+			err = c.notYet(v, max(v.slot, held), n)
 		case v.term.static && v.slot+n > v.ahead && v.slot+n-v.ahead > c.mostStatic:
-			err = c.notYet(v, v.slot+n-c.mostStatic-1)
+			err = c.notYet(v, v.slot+n-c.mostStatic-1, n)
 		}
 		if err != nil {
 			if c.term.Load() != v.term {
@@ -429,7 +432,7 @@ func (c *core) takeAll(n uint64) (t *term, slot uint64, hold time.Duration, err 
 	}
 }
 
-// over is why no slot at or above the limit is available.
+// over returns the reason why no slot at or above the limit is available.
 func (c *core) over(v view) error {
 	if v.limit == c.lastTick<<c.layout.seqBits {
 		return ErrTimeOver
@@ -437,15 +440,16 @@ func (c *core) over(v view) error {
 	return ErrGrantOver
 }
 
-// notYet says how long it takes until slot may be used, and whether that is
-// because the clock went back.
-func (c *core) notYet(v view, slot uint64) error {
+// notYet returns the error for a slot that may not be used yet, the last one
+// that a call for n IDs needs: how long that takes, and whether the reason is a
+// clock that went back.
+func (c *core) notYet(v view, slot, n uint64) error {
 	wait := max(1, c.until(slot>>c.layout.seqBits, v.now))
 	back := time.Duration(0)
 	reached := v.term.reached(v.word)
 	switch d := v.term.debt.Load(); {
 	case reached == 0:
-		// No ID was ever made: the grant begins later than now.
+		// No ID was made yet: the grant begins in the future.
 	case d != nil && d.covers(reached):
 		// The last ID was reserved ahead of the clock.
 		if v.now.before(d.now) {
@@ -456,13 +460,13 @@ func (c *core) notYet(v view, slot uint64) error {
 		back = c.until((reached-1)>>c.layout.seqBits, v.now)
 	}
 	if back <= 0 {
-		return &WaitError{Wait: wait}
+		return &WaitError{Wait: wait, n: n}
 	}
 	last, _ := c.layout.timeOf((reached - 1) >> c.layout.seqBits)
 	return &ClockError{Now: c.timeOf(v.now), Last: last, Wait: wait, back: back}
 }
 
-// until is the time from now until MaxAhead allows the tick.
+// until returns the time from now until MaxAhead allows the tick.
 func (c *core) until(tick uint64, now reading) time.Duration {
 	if tick <= now.tick {
 		return 0
@@ -470,15 +474,16 @@ func (c *core) until(tick uint64, now reading) time.Duration {
 	return span(tick-now.tick, c.layout.unit) - time.Duration(now.rest) - c.maxAhead
 }
 
-// changes is closed at the next change of the grant. Who waits asks for it
-// before it tries, so that no change comes between the refusal and the wait.
+// changes returns a channel that is closed at the next change of the grant. A
+// call that may wait gets it before it tries, so that no change is missed
+// between the refusal and the wait.
 func (c *core) changes() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.changed
 }
 
-// waitFor is how long to wait after a refusal, where waiting can help.
+// waitFor returns how long to wait after an error, if waiting can help.
 func (c *core) waitFor(err error) (time.Duration, bool) {
 	var w *WaitError
 	if errors.As(err, &w) {
@@ -491,16 +496,16 @@ func (c *core) waitFor(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// A sleep is no longer than maxSleep, because the clock may be set right
-// meanwhile, and no shorter than minSleep, so that a clock that stands still
-// does not make a waiting call spin.
+// A sleep lasts at most maxSleep, because the clock may be corrected meanwhile,
+// and at least minSleep, so that a call does not spin if the clock stands
+// still.
 const (
 	minSleep = 10 * time.Microsecond
 	maxSleep = time.Second
 )
 
-// sleep waits for d, or less when changed is closed. It reports whether done
-// was closed first.
+// sleep waits for d, or until changed is closed. It reports whether done was
+// closed first.
 func sleep(done <-chan struct{}, d time.Duration, changed <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -518,23 +523,23 @@ func sleep(done <-chan struct{}, d time.Duration, changed <-chan struct{}) bool 
 	return false
 }
 
-// needContext panics for a nil context. Every call that takes a context calls
-// it first, so that the mistake shows at the first call, and not at the first
-// one that has to wait.
+// needContext panics if ctx is nil. Every call that takes a context calls it
+// first, so that the mistake shows at once and not only when a call has to
+// wait.
 func needContext(ctx context.Context) {
 	if ctx == nil {
 		panic("firn: the context is nil: pass context.Background() to wait for as long as it takes")
 	}
 }
 
-// timeOf is the time of a reading.
+// timeOf returns the time of a reading.
 func (c *core) timeOf(now reading) time.Time {
 	t, _ := c.layout.timeOf(now.tick)
 	return t.Add(time.Duration(now.rest))
 }
 
-// Extend makes the window of the current grant end later. A time before its
-// present end is an error, and changes nothing; the zero time means no end.
+// Extend moves the end of the current grant to until; the zero time means no
+// end. A time before the current end is an error and changes nothing.
 func (c *core) Extend(until time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -545,15 +550,15 @@ func (c *core) Extend(until time.Time) error {
 	limit := c.limit(until)
 	if limit < t.limit.Load() {
 		end, _ := c.layout.timeOf(t.limit.Load() >> c.layout.seqBits)
-		return fmt.Errorf("firn: extend the grant of node %d: %s is before its present end, %s, and a window never shrinks", t.grant.Node, stamp(until), stamp(end))
+		return fmt.Errorf("firn: extend the grant of node %d: %s is before its current end, %s, and a window never shrinks", t.grant.Node, stamp(until), stamp(end))
 	}
 	t.limit.Store(limit)
 	return nil
 }
 
-// Switch goes on under another grant, at a tick above the last one used, so
-// that IDs keep increasing. Calls under way end under one of the two grants;
-// none takes a slot of the old one after Switch has returned.
+// Switch continues under another grant, at a tick above the last one used, so
+// that IDs keep increasing. Calls in progress end under one of the two grants.
+// No call takes a slot of the old grant after Switch has returned.
 func (c *core) Switch(g Grant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -561,7 +566,7 @@ func (c *core) Switch(g Grant) error {
 		return ErrSealed
 	}
 	old := c.term.Load()
-	t, err := c.newTerm(g) // before the old term is sealed, to find what is wrong with g
+	t, err := c.newTerm(g) // before the old term is sealed, to detect an invalid g
 	if err != nil {
 		return err
 	}
@@ -581,12 +586,14 @@ func (c *core) Switch(g Grant) error {
 	return nil
 }
 
-// Seal ends the generator: no slot is taken after it returns. A call that had
-// taken one before may still return it; the time given covers it. It is the
-// exclusive end of the times used, under the current grant or earlier ones, or
-// the grant's From where that is later: whoever has the node ID next must
-// not begin before. It is the zero time if a static grant was never asked.
-// Sealing again changes nothing and gives the same.
+// Seal ends the generator: no slot is taken after Seal has returned. A call
+// that took one before may still return it.
+//
+// The result is the exclusive end of the times used under the current grant and
+// earlier ones, or the grant's From if that is later. The next holder of the
+// node ID must not begin before it. It is the zero time if a generator with a
+// static grant was never called. Calling Seal again changes nothing and returns
+// the same time.
 func (c *core) Seal() (until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -606,9 +613,9 @@ func (c *core) Seal() (until time.Time) {
 	return until
 }
 
-// Used is the exclusive end of the times used so far, under any grant, or the
-// zero time if no ID was made. A call under way may have taken one and not
-// counted yet. It never goes back.
+// Used returns the exclusive end of the times used so far, under any grant, or
+// the zero time if no ID was made. It may not yet include the ID of a call in
+// progress. It never goes back.
 func (c *core) Used() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -623,14 +630,15 @@ func (c *core) Used() time.Time {
 	return used
 }
 
-// seal marks the very word that calls swap, so none of them can win after it.
+// seal marks the word that calls swap, so no swap can succeed afterwards.
 func (c *core) seal(t *term) (slot uint64, any bool) {
 	t.over.Store(true)
 	t.word.Or(sealed)
 	return t.end()
 }
 
-// roundUp is the first slot of the next tick, or slot where it is the first.
+// roundUp returns the first slot of the next tick, or slot if it is the first
+// of its tick.
 func (c *core) roundUp(slot uint64) uint64 {
 	m := mask(c.layout.seqBits)
 	return (slot + m) &^ m
@@ -641,8 +649,8 @@ func (c *core) notify() {
 	c.changed = make(chan struct{})
 }
 
-// Layout is the layout of the generator's IDs.
+// Layout returns the layout of the generator's IDs.
 func (c *core) Layout() Layout { return c.layout }
 
-// Grant is the current grant, as it was given; Extend does not change it.
+// Grant returns the current grant as it was given; Extend does not change it.
 func (c *core) Grant() Grant { return c.term.Load().grant }

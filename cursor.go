@@ -7,35 +7,35 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A Cursor makes 64-bit IDs for one goroutine that makes many, without sharing
-// anything with others that do the same: it leases slots of its generator in
-// blocks, and hands them out one by one.
+// A Cursor makes 64-bit IDs for one goroutine that needs many. It shares
+// nothing with other goroutines that do the same: it leases slots of its
+// generator in blocks, and hands them out one by one.
 //
-// Its IDs are unique, strictly increase (where the layout is Ordered), lie in
-// the grant and lead the clock by no more than MaxAhead, as those of its
-// generator. What it gives up is the order between callers: an ID can be lower
-// than one that somebody else got up to 50 µs earlier, or half a tick if that
-// is less. No block is used for longer. After Seal or Switch has returned, none
-// of the old grant's slots is handed out.
+// Like those of the generator, its IDs are unique, lie within the grant, lead
+// the clock by no more than MaxAhead and, if the layout is Ordered, strictly
+// increase. Only the order between callers is weaker: an ID can be lower than
+// one that another caller got up to 50 µs earlier, or half a tick if that is
+// less. No block is used for longer. After Seal or Switch has returned, no slot
+// of the old grant is handed out.
 //
-// What is left of a block when its time is over is lost: a gap in the sequence,
-// and Stats counts the IDs of a block as made when it is leased. Blocks begin
-// with one ID, grow while they are used up and shrink when they are not, so a
-// Cursor that is seldom asked loses little.
+// When a block's time has ended, its remaining slots are lost and leave a gap
+// in the sequence; Stats counts the IDs of a block as made when it is leased.
+// Blocks begin with one ID, grow while they are used up and shrink when they
+// are not, so a Cursor that is rarely called loses little.
 //
-// With a clock of the caller's (Options.Now) or in a synctest bubble a block is
-// a single ID, and a Cursor makes what its generator makes.
+// With a clock set in Options.Now, or in a synctest bubble, a block is a single
+// ID, and a Cursor makes the same IDs as its generator.
 //
 // A Cursor must be made by Generator.Cursor, and only one goroutine may use it
-// at a time. It holds nothing that needs to be closed.
+// at a time. It need not be closed.
 type Cursor struct{ lease }
 
-// Cursor makes a Cursor of g. It takes no slot yet.
+// Cursor returns a new Cursor of g. It takes no slot yet.
 func (g *Generator) Cursor() *Cursor {
 	return &Cursor{lease{core: &g.core, t: g.term.Load(), size: 1}}
 }
 
-// TryNext is Generator.TryNext.
+// TryNext is like Generator.TryNext.
 func (c *Cursor) TryNext() (id ID, err error) {
 	slot, ok := c.quick()
 	if !ok {
@@ -46,7 +46,7 @@ func (c *Cursor) TryNext() (id ID, err error) {
 	return c.t.id(slot), nil
 }
 
-// Next is Generator.Next.
+// Next is like Generator.Next.
 func (c *Cursor) Next(ctx context.Context) (id ID, err error) {
 	needContext(ctx)
 	slot, ok := c.quick()
@@ -61,12 +61,12 @@ func (c *Cursor) Next(ctx context.Context) (id ID, err error) {
 // A Cursor128 is a Cursor of 128-bit IDs.
 type Cursor128 struct{ lease }
 
-// Cursor makes a Cursor128 of g; see Generator.Cursor.
+// Cursor returns a new Cursor128 of g; see Generator.Cursor.
 func (g *Generator128) Cursor() *Cursor128 {
 	return &Cursor128{lease{core: &g.core, t: g.term.Load(), size: 1}}
 }
 
-// TryNext is Generator.TryNext.
+// TryNext is like Generator.TryNext.
 func (c *Cursor128) TryNext() (id ID128, err error) {
 	slot, ok := c.quick()
 	if !ok {
@@ -78,7 +78,7 @@ func (c *Cursor128) TryNext() (id ID128, err error) {
 	return id, nil
 }
 
-// Next is Generator.Next.
+// Next is like Generator.Next.
 func (c *Cursor128) Next(ctx context.Context) (id ID128, err error) {
 	needContext(ctx)
 	slot, ok := c.quick()
@@ -91,30 +91,30 @@ func (c *Cursor128) Next(ctx context.Context) (id ID128, err error) {
 	return id, nil
 }
 
-// maxLease is the most slots of a block. To lease one costs some tens of
-// nanoseconds where others do the same, so a larger one would save less than a
-// nanosecond an ID.
+// maxLease is the maximum number of slots in a block. Leasing a block under
+// contention costs some tens of nanoseconds, so larger blocks would save less
+// than a nanosecond per ID.
 const maxLease = 128
 
 // A lease is a block of slots that belong to one goroutine.
 //
-// The slots [next, end) were taken from the term's word at once, while a
+// The slots [next, end) were taken from the term's word together, while a
 // reading of the clock was fresh, and below the end that it allowed. So what
-// term.quick says of one slot is true of each of them, as long as the same
-// reading is fresh, by the same test. They are the owner's alone: to hand one
-// out takes no atomic step.
+// term.quick guarantees for one slot holds for each of them as long as the same
+// reading is fresh by the same test. They belong to the owner alone, so handing
+// one out needs no atomic operation.
 type lease struct {
 	core *core
-	t    *term // of the slots
+	t    *term // the term of the slots
 	next uint64
 	end  uint64
 	read freshness.Reading
 	size uint64 // of the next block
 
-	_ apart // leases of other goroutines may lie beside it
+	_ apart // leases of other goroutines may be next to it in memory
 }
 
-// quick hands out the next slot of the block if it may still be used.
+// quick returns the next slot of the block if it may still be used.
 func (l *lease) quick() (slot uint64, ok bool) {
 	if l.read.Fresh(freshness.Cycles()) && l.next < l.end && !l.t.over.Load() {
 		slot = l.next
@@ -124,7 +124,7 @@ func (l *lease) quick() (slot uint64, ok bool) {
 	return 0, false
 }
 
-// renew hands out a slot where quick has none.
+// renew returns a slot if quick has none.
 func (l *lease) renew() (slot uint64, err error) {
 	w := &l.core.watch
 	if l.read.FreshBy(w) && l.next < l.end && !l.t.over.Load() {
@@ -133,12 +133,12 @@ func (l *lease) renew() (slot uint64, err error) {
 		return slot, nil
 	}
 	switch {
-	case l.next < l.end: // in vain
+	case l.next < l.end: // slots were left over
 		l.size = max(l.size/2, 1)
 	case l.end > 0:
 		l.size = min(2*l.size, maxLease)
 	}
-	// Whatever was left must not come back when the counter does.
+	// The slots that were left must not come back when the counter does.
 	l.next, l.end = 0, 0
 	l.t = l.core.term.Load()
 	var end uint64

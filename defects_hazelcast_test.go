@@ -199,10 +199,10 @@ func TestDefectsOfHazelcast(t *testing.T) {
 	}, {
 		name: "sum of the bits",
 		they: "accepts 63 bits in all, which leaves no time, and more, which fails at the first use; 0 and 0 fails always",
-		firn: "wants at least a bit of time, and says how many to take away; 0 and 0 makes IDs",
+		firn: "wants at least a bit of time, and says how many to remove; 0 and 0 makes IDs",
 		test: func(t *testing.T) {
 			for bits, away := range map[string]string{
-				"node-bits=57,seq-bits=6": "take away 1", "node-bits=16,seq-bits=62": "take away 16",
+				"node-bits=57,seq-bits=6": "remove 1", "node-bits=16,seq-bits=62": "remove 16",
 				"node-bits=63,seq-bits=0": "node-bits", "node-bits=64": "node-bits", "seq-bits=-1": "seq-bits",
 			} {
 				if got, err := firn.ParseLayout("hazelcast," + bits); err == nil || !strings.Contains(err.Error(), away) {

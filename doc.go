@@ -1,22 +1,25 @@
-// Package firn makes unique, time-ordered IDs without asking anybody: an ID
-// holds the time, the number of the node that made it and a sequence.
+// Package firn makes unique, time-ordered IDs without coordination between
+// generators: an ID holds the time, the ID of the node that made it, and a
+// sequence number.
 //
-// A Layout says how an ID's bits are cut into these fields. There is Firn's own
-// (Default), one for each of a dozen formats in wide use, and any of one's own
-// (ParseLayout). A Generator makes IDs of a layout for a node ID; no two are
-// equal, whatever the clock does while it runs, and where the layout is Ordered
-// each is greater than the one before. A Layout also reads IDs (Decompose) and
-// tells the IDs of a time range (Range).
+// A Layout defines how the bits of an ID are divided into these fields. There
+// is Firn's own layout (Default), a preset for each of a dozen widely used
+// formats (Presets), and a text form for custom ones (ParseLayout). A Generator
+// makes IDs of one layout for one node ID. No two of its IDs are equal,
+// whatever the clock does while it runs, and if the layout is Ordered, each is
+// greater than the one before. A Layout also reads IDs (Decompose) and returns
+// the IDs of a time range (Range).
 //
 //	g, err := firn.NewGenerator(firn.Default(), firn.StaticGrant(7), nil)
 //	...
 //	id, err := g.Next(ctx)
 //
-// Two generators must not have the same node ID at the same time. Who has
-// which is not this package's business: it takes a Grant, which may be a fixed
-// number (StaticGrant) or come from a store that several processes share.
+// Two generators must not have the same node ID at the same time. This package
+// does not assign node IDs: a generator takes a Grant, which is either a fixed
+// number (StaticGrant) or comes from a store that several processes share
+// (package grant).
 //
-// Do not use it for numbers without gaps, for IDs that must not tell when they
-// were made, or as keys of a database that splits its tables by ranges of keys:
-// there IDs in order of time all meet at one server.
+// Do not use firn for numbers without gaps, or for IDs that must not reveal
+// when they were made. Do not use time-ordered IDs as keys of a database that
+// partitions tables by key range: all new rows would go to one server.
 package firn

@@ -1,35 +1,67 @@
 package firn
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
 
-// The README's IDs are what its words say: of node 0, as make run makes them,
-// and of the node of its example.
-func TestReadme(t *testing.T) {
-	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
+// The README's Go code is that of examples, which compile and run.
+func TestReadmeCode(t *testing.T) {
+	page, examples := readPage(t, "README.md"), readPage(t, "example_test.go")+readPage(t, "sequencer/example_test.go")
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page, -1)
+	if len(blocks) == 0 {
+		t.Error("README.md has no Go code")
 	}
-	nodes := make(map[uint64]bool)
-	for _, text := range regexp.MustCompile(`\b\d{18}\b`).FindAllString(string(page), -1) {
-		id, err := ParseID(text)
+	unindented := regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(examples, "")
+	for _, m := range blocks {
+		if code := regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(m[1], ""); !strings.Contains(unindented, code) {
+			t.Errorf("README.md: no example has this code:\n%s", m[1])
+		}
+	}
+}
+
+// The README's IDs are what it says of the one that it inspects: of one server,
+// and made within a second.
+func TestReadmeIDs(t *testing.T) {
+	page := readPage(t, "README.md")
+	var said struct {
+		Time time.Time `json:"time"`
+		Node uint64    `json:"node"`
+		Dec  ID        `json:"dec"`
+	}
+	line := regexp.MustCompile(`(?m)^\{"layout".*$`).FindString(page)
+	if err := json.Unmarshal([]byte(line), &said); err != nil {
+		t.Fatalf("README.md: %q: %v", line, err)
+	}
+	found := false
+	for _, text := range regexp.MustCompile(`["\x60 ](\d{18})["\x60 ]`).FindAllStringSubmatch(page[:strings.Index(page, "## Go")], -1) {
+		id, err := ParseID(text[1])
 		if err != nil {
 			t.Fatal(err)
 		}
+		found = found || id == said.Dec
 		p, err := Default().Decompose(id)
-		if err != nil || p.Time.Before(noon) || p.Time.After(noon.Add(time.Second)) {
-			t.Errorf("README.md: %s is of %v, %v, want a moment after %v", text, p, err, noon)
+		if err != nil || p.Time.Sub(said.Time).Abs() > time.Second || p.Node != said.Node {
+			t.Errorf("README.md: %s is of %v and node ID %d, %v, want %v and %d", text, p.Time, p.Node, err, said.Time, said.Node)
 		}
-		nodes[p.Node] = true
 	}
-	if len(nodes) != 2 || !nodes[0] || !nodes[7] {
-		t.Errorf("README.md: IDs of nodes %v, want of 0 and 7", nodes)
+	if !found {
+		t.Errorf("README.md does not make %v, which it inspects", said.Dec)
 	}
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	page, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
 }
 
 // docs/layouts.md is normative: each preset's section says its bits, its unit

@@ -12,36 +12,37 @@ import (
 	"github.com/firnid/firn/internal/basen"
 )
 
-// A Format is a way to write IDs: a number base with its alphabet, as many
-// digits as the number needs or a fixed width, or bytes.
+// A Format is a way to write IDs: in a number base with a given alphabet, with
+// as many digits as the number needs or a fixed width, or as bytes.
 //
-// The zero Format is Decimal. Formats are compared with ==; two that write and
-// read alike are equal. A Format prints and parses as its name, which is the
-// same in Go, in flags, in configuration and on the wire. The number of a
-// Format may change between versions: store the name.
+// The zero Format is Decimal. Formats compare with ==, and two that read and
+// write the same texts are equal. A Format prints and parses as its name, which
+// is the same in Go, in flags, in configuration and on the wire. The numeric
+// value of a Format may change between versions; store the name.
 //
-//	name             digits                                  as it is      64 bits  128 bits
-//	dec              0-9                                     short         20       39
-//	hex              0-9a-f                                  fixed width   16       32
-//	bin              01                                      fixed width   64       128
-//	base32           Crockford's: 0-9A-Z without I, L, O, U  fixed width   13       26
-//	base36           0-9A-Z                                  short         13       25
-//	base58           Bitcoin's: 1-9A-Za-z without I, O, l    short         11       22
-//	base62           0-9A-Za-z                               short         11       22
+//	name             digits                                  default      64 bits  128 bits
+//	dec              0-9                                     short        20       39
+//	hex              0-9a-f                                  fixed width  16       32
+//	bin              01                                      fixed width  64       128
+//	base32           Crockford's: 0-9A-Z without I, L, O, U  fixed width  13       26
+//	base36           0-9A-Z                                  short        13       25
+//	base58           Bitcoin's: 1-9A-Za-z without I, O, l    short        11       22
+//	base62           0-9A-Za-z                               short        11       22
 //	base2 … base62   the first n of 0-9A-Za-z                short
 //	flake32 flake58  the first 32 or 58 of 0-9A-Za-z         short
-//	uuid             0-9a-f, in the form 8-4-4-4-12          fixed width   none     36
-//	raw              big-endian bytes                        fixed width   8        16
+//	uuid             0-9a-f, in the form 8-4-4-4-12          fixed width  none     36
+//	raw              big-endian bytes                        fixed width  8        16
 //
-// A short text has no leading zeros, and of the number 0 it is one zero digit.
-// After a name, -fixed asks for the fixed width and -short for the short text:
-// base62-fixed, hex-short. The names base2 to base62 are the bases of
-// Boundary's flake; where base32 and base58 mean another alphabet, Boundary's
-// is called flake32 and flake58. (flake and any other base is a second name of
-// that base.) The widths in the table are those of a fixed width.
+// The last two columns are the lengths of a text of fixed width. A short text
+// has no leading zeros; the number 0 is a single zero digit. The suffixes
+// -fixed and -short select a width: base62-fixed, hex-short.
+//
+// The names base2 to base62 are the bases of Boundary's flake. Since base32 and
+// base58 mean other alphabets, Boundary's are called flake32 and flake58. For
+// any other base n, flaken is another name of basen.
 type Format uint16
 
-// The formats with a name of their own. Base makes those of the other bases.
+// Formats with their own names. Base returns those of other bases.
 const (
 	Decimal Format = iota // dec
 	Hex                   // hex: lower case, fixed width
@@ -56,16 +57,17 @@ const (
 
 // The other bits of a Format.
 const (
-	anyBase    Format = 1 << 6 // | n: base n of 0-9A-Za-z, where no constant above is it
-	otherWidth Format = 1 << 8 // short where the default is fixed, fixed where it is short
+	anyBase    Format = 1 << 6 // | n: base n of 0-9A-Za-z, if it is none of the constants above
+	otherWidth Format = 1 << 8 // short if the default is fixed, fixed if it is short
 )
 
 // Base returns the format of base n, 2 to 62, with the alphabet of Boundary's
-// flake: the first n of 0-9A-Za-z, unpadded. The error is a *RangeError.
+// flake: the first n characters of 0-9A-Za-z, not padded. The error is a
+// *RangeError.
 //
 // Base(10), Base(36) and Base(62) are Decimal, Base36 and Base62, and Base(2)
-// is the short form of Binary. Base(16) is upper-case and so is not that of
-// Hex; Base(32) and Base(58) are not Base32 and Base58.
+// is the short form of Binary. Base(16) is upper-case and therefore differs
+// from Hex. Base(32) and Base(58) differ from Base32 and Base58.
 func Base(n int) (Format, error) {
 	switch n {
 	case 2:
@@ -84,7 +86,7 @@ func Base(n int) (Format, error) {
 }
 
 // base returns the digits of f. It reports false for UUID and Raw, which are
-// not a number base, and for what is not a Format.
+// not number bases, and for an invalid Format.
 func (f Format) base() (b basen.Base, ok bool) {
 	kind := f &^ otherWidth
 	switch kind {
@@ -110,7 +112,7 @@ func (f Format) base() (b basen.Base, ok bool) {
 	return basen.Boundary(n), true
 }
 
-// isFixed reports whether f writes a fixed width.
+// isFixed reports whether f has a fixed width.
 func (f Format) isFixed() bool {
 	switch f &^ otherWidth {
 	case Hex, Binary, Base32:
@@ -121,9 +123,9 @@ func (f Format) isFixed() bool {
 	return f&otherWidth != 0
 }
 
-// Fixed returns f with a fixed width: leading zeros up to the width of the
-// greatest ID. Compared byte by byte, such texts of IDs of one size are in the
-// order of the IDs, since all alphabets are in ASCII order.
+// Fixed returns f with a fixed width: leading zeros pad a text to the width of
+// the greatest ID. Such texts of IDs of one size, compared byte by byte, sort
+// like the IDs, because all alphabets are in ASCII order.
 func (f Format) Fixed() Format {
 	if f.isFixed() {
 		return f
@@ -131,8 +133,8 @@ func (f Format) Fixed() Format {
 	return f ^ otherWidth
 }
 
-// short returns f without leading zeros. UUID and Raw have one width only: they
-// stay as they are.
+// short returns f without leading zeros. UUID and Raw have only one width and
+// are returned unchanged.
 func (f Format) short() Format {
 	if f == UUID || f == Raw || !f.isFixed() {
 		return f
@@ -140,12 +142,12 @@ func (f Format) short() Format {
 	return f ^ otherWidth
 }
 
-// Fits returns nil if f can write and read IDs of that many bits, 64 or 128,
-// and else an error that says why not. All formats fit but UUID, which is for
-// 128 bits only.
+// Fits returns nil if f can write and read IDs with that many bits, 64 or 128,
+// and otherwise an error that explains why not. All formats fit both sizes,
+// except UUID, which is only for 128 bits.
 func (f Format) Fits(bits int) error {
 	if bits != 64 && bits != 128 {
-		return fmt.Errorf("firn: there are no IDs of %d bits, only of 64 and 128", bits)
+		return fmt.Errorf("firn: IDs have 64 or 128 bits, not %d", bits)
 	}
 	if _, ok := f.base(); ok || f == Raw || f == UUID && bits == 128 {
 		return nil
@@ -156,15 +158,15 @@ func (f Format) Fits(bits int) error {
 	return fmt.Errorf("firn: %v is not a format; make one with ParseFormat or Base", f)
 }
 
-// formatNames lists what ParseFormat reads, for its error.
+// formatNames lists the names that ParseFormat accepts, for its error.
 const formatNames = "dec, hex, bin, base2 to base62 (base32 is Crockford's, base58 Bitcoin's), " +
-	"flake32, flake58, uuid and raw, and with -fixed or -short after the name"
+	"flake32, flake58, uuid and raw, each with the suffix -fixed or -short if wanted"
 
-// ParseFormat returns the format of that name; see Format. Names are
+// ParseFormat returns the format with that name; see Format. Names are
 // lower-case. The error is a *ParseError that lists the names.
 func ParseFormat(s string) (Format, error) {
 	fault := func(pos int, reason string) (Format, error) {
-		return 0, newParseError("format", []byte(s), pos, reason+": there are "+formatNames)
+		return 0, newParseError("format", []byte(s), pos, reason+"; the formats are "+formatNames)
 	}
 	name, width, hasWidth := strings.Cut(s, "-")
 	f, ok := formatNamed(name)
@@ -172,23 +174,23 @@ func ParseFormat(s string) (Format, error) {
 	case s == "":
 		return fault(-1, "it is empty")
 	case !ok:
-		return fault(-1, "no format has this name")
+		return fault(-1, "unknown format")
 	case !hasWidth:
 		return f, nil
 	case width == "fixed":
 		return f.Fixed(), nil
 	case width == "short" && f.short() == f && f.isFixed():
-		return fault(len(name), name+" has one width only")
+		return fault(len(name), name+" has only one width")
 	case width == "short":
 		return f.short(), nil
 	}
-	return fault(len(name), "what follows "+name+" is neither -fixed nor -short")
+	return fault(len(name), "the suffix after "+name+" is neither -fixed nor -short")
 }
 
-// plainNames are the names of the formats that have a constant.
+// plainNames are the names of the formats that are constants.
 var plainNames = [...]string{"dec", "hex", "bin", "base32", "base36", "base58", "base62", "uuid", "raw"}
 
-// formatNamed returns the format of a name without a width.
+// formatNamed returns the format for a name without a suffix.
 func formatNamed(name string) (Format, bool) {
 	if i := slices.Index(plainNames[:], name); i >= 0 {
 		return Format(i), true
@@ -249,7 +251,7 @@ func (f Format) MarshalText() ([]byte, error) {
 	return []byte(name), nil
 }
 
-// UnmarshalText sets f to the format of that name, as ParseFormat does.
+// UnmarshalText sets f to the format that ParseFormat returns.
 func (f *Format) UnmarshalText(text []byte) error {
 	g, err := ParseFormat(string(text))
 	if err != nil {
@@ -259,8 +261,8 @@ func (f *Format) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Append appends id in format f to b. It panics if f does not fit 64 bits; see
-// Fits.
+// Append appends id in format f to b. It panics if f does not fit 64-bit IDs;
+// see Fits.
 func (f Format) Append(b []byte, id ID) []byte {
 	v := uint64(id)
 	switch f {
@@ -302,15 +304,17 @@ func (f Format) Append128(b []byte, id ID128) []byte {
 	return base.Append128(b, hi, lo, f.isFixed())
 }
 
-// Parse reads an ID in format f: its short text, or that with leading zero
-// digits up to the fixed width, whichever of the two f writes. Hex may begin
-// with 0x. Hex, base32 and the bases up to 36 read letters of either case.
-// Anything else is a *ParseError, also a number that needs more than 64 bits.
+// Parse parses an ID in format f. It accepts the short text and a text with
+// leading zeros up to the fixed width, whichever of the two f writes. Hex may
+// begin with 0x. Hex, Base32 and the bases up to 36 accept letters of either
+// case. Any other text is a *ParseError, and so is a number that needs more
+// than 64 bits.
 func (f Format) Parse(s string) (ID, error) { return f.parse([]byte(s)) }
 
-// parse does not keep or change text, so that the conversion in Parse is free.
+// parse neither keeps nor changes text, so the conversion in Parse costs
+// nothing.
 func (f Format) parse(text []byte) (ID, error) {
-	switch f { // the most usual texts; what they do not take comes again below
+	switch f { // the most common texts; what these cases reject is tried again below
 	case Decimal:
 		if v, ok := basen.ParseDec(text); ok {
 			return ID(v), nil
@@ -341,7 +345,7 @@ func (f Format) parse(text []byte) (ID, error) {
 	return 0, f.fault(f.String()+" ID", text, 0, 64)
 }
 
-// Parse128 reads a 128-bit ID in format f, as Parse does.
+// Parse128 parses a 128-bit ID in format f, as Parse does.
 func (f Format) Parse128(s string) (ID128, error) { return f.parse128([]byte(s)) }
 
 func (f Format) parse128(text []byte) (ID128, error) {
@@ -375,8 +379,8 @@ func (f Format) parse128(text []byte) (ID128, error) {
 	return ID128{}, f.fault(f.String()+" ID128", text, 0, 128)
 }
 
-// prefix returns how many bytes at the start of text are not digits: those of
-// 0x, which only Hex may have.
+// prefix returns the number of bytes at the start of text that are not digits:
+// those of 0x, which only Hex may have.
 func (f Format) prefix(text []byte) int {
 	if f&^otherWidth == Hex && hasHexPrefix(text) {
 		return 2
@@ -388,8 +392,8 @@ func hasHexPrefix(text []byte) bool {
 	return len(text) >= 2 && text[0] == '0' && text[1] == 'x'
 }
 
-// fault returns the error for a text that f does not read as an ID of that many
-// bits. The first skip bytes are a prefix that is right.
+// fault returns the error for a text that f rejects as an ID with that many
+// bits. The first skip bytes are a valid prefix.
 func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
 	fail := func(pos int, format string, args ...any) *ParseError {
 		return newParseError(what, text, pos, fmt.Sprintf(format, args...))
@@ -441,7 +445,8 @@ func (f Format) fault(what string, text []byte, skip, bits int) *ParseError {
 	return fail(-1, "it is more than the greatest %d-bit ID, %s%s", bits, string(text[:skip]), greatest)
 }
 
-// faultUUID returns the error for a text that is not of the form 8-4-4-4-12.
+// faultUUID returns the error for a text that does not have the form
+// 8-4-4-4-12.
 func faultUUID(what string, text []byte) *ParseError {
 	const form = "the form is 8-4-4-4-12 hexadecimal digits"
 	fail := func(pos int, format string, args ...any) *ParseError {
@@ -456,10 +461,10 @@ func faultUUID(what string, text []byte) *ParseError {
 			return fail(i, "%s is not a hexadecimal digit: %s", characterAt(text, i), form)
 		}
 	}
-	return fail(-1, "it has %d characters; %s, 36 characters in all", len(text), form)
+	return fail(-1, "it has %d characters; %s, a total of 36 characters", len(text), form)
 }
 
-// characterAt names the character of text that begins at byte pos.
+// characterAt describes the character of text at byte pos.
 func characterAt(text []byte, pos int) string {
 	r, size := utf8.DecodeRune(text[pos:])
 	if r == utf8.RuneError && size <= 1 {
@@ -468,8 +473,8 @@ func characterAt(text []byte, pos int) string {
 	return fmt.Sprintf("%q at offset %d", r, pos)
 }
 
-// newParseError returns a ParseError with a copy of text, of which it keeps the
-// start only when it is long.
+// newParseError returns a ParseError with a copy of text, truncated if it is
+// long.
 func newParseError(what string, text []byte, pos int, reason string) *ParseError {
 	const most = 256
 	return &ParseError{What: what, Text: string(text[:min(len(text), most)]), Pos: pos, Reason: reason}

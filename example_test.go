@@ -2,6 +2,7 @@ package firn_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,6 +34,23 @@ func Example() {
 	// Output:
 	// 117232474521628672
 	// 2026-11-20 12:00:00 +0000 UTC 7 0 <nil>
+}
+
+// What an ID tells, the IDs of a day, and an ID as JSON. The README shows it.
+func Example_read() {
+	id := firn.ID(117934331481448448)
+	day := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+
+	parts, err := firn.Default().Decompose(id)
+	fmt.Println(parts.Time, parts.Node, parts.Seq, err)
+	lo, hi, err := firn.Default().Range(day, day.AddDate(0, 0, 1))
+	fmt.Println("WHERE id BETWEEN", lo, "AND", hi, err)
+	text, err := json.Marshal(id)
+	fmt.Println(string(text), err)
+	// Output:
+	// 2026-11-22 10:28:55.739 +0000 UTC 102 0 <nil>
+	// WHERE id BETWEEN 117776056320000000 AND 118138444185599999 <nil>
+	// "117934331481448448" <nil>
 }
 
 // A process that is alone with its number, and what Next does when the
@@ -198,9 +216,9 @@ func ExamplePresetInfo() {
 	}
 	// Output:
 	// sonyflake: 10ms, Sony's sonyflake: ticks of 10 ms
-	// xid: 1s, rs/xid, to read: seconds, machine and process as node, a counter
-	// objectid: 1s, MongoDB's ObjectID, to read: seconds, a random number per process, a counter
-	// ksuid: 1s, segment's KSUID, to read: seconds and 128 random bits
+	// xid: 1s, rs/xid, read only: seconds, machine and process as node, a counter
+	// objectid: 1s, MongoDB's ObjectID, read only: seconds, a random number per process, a counter
+	// ksuid: 1s, Segment's KSUID, read only: seconds and 128 random bits
 }
 
 // A client that asks a generator for a hundred IDs at a time, none of which is
@@ -246,7 +264,7 @@ func ExampleClockError() {
 	fmt.Println(err)
 	// Output:
 	// true 1h0m0s
-	// firn: the clock went back to 2026-11-20T11:00:00.000Z, 1h0m0s before the last ID (2026-11-20T12:00:00.000Z): no ID for another 1h0m0s unless it is set right
+	// firn: the clock went back to 2026-11-20T11:00:00.000Z, 1h0m0s before the last ID (2026-11-20T12:00:00.000Z): no ID for another 1h0m0s unless the clock is corrected
 }
 
 // What the generator did: for a page of metrics.

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// A fetch is one that is under way: in the background, or by the call that
-// began it. Its results may be read when done is closed.
+// A fetch is a call to the source that is in progress: in the background, or by
+// the caller that began it. Its results may be read once done is closed.
 type fetch[I AnyID[I]] struct {
 	count int // of IDs
 	began time.Time
 	done  chan struct{}
 	block *block[I]
 	err   error
-	crash string // the panic of the source, and where it came from
+	crash string // the panic of the source, with its stack
 	late  bool   // a call waits for it that should not have to; guarded by mu
 }
 
-// errNoReturn is the error of a fetch whose source ended the goroutine, as a
-// test's FailNow does.
+// errNoReturn is the error of a fetch whose source ended the goroutine, as
+// FailNow does in a test.
 var errNoReturn = errors.New("firn: the source of a prefetcher did not return")
 
-// takeSome takes the next IDs of a block, at most as many as dst holds, and has
-// the next batch fetched if few are left.
+// takeSome takes the next IDs of a block, up to the length of dst, and triggers
+// the next fetch if few are left.
 func (p *PrefetcherOf[I]) takeSome(b *block[I], dst []I) int {
 	if p.timed && p.tooOld(b) {
 		return 0
@@ -37,7 +37,7 @@ func (p *PrefetcherOf[I]) takeSome(b *block[I], dst []I) int {
 	return n
 }
 
-// fetchSoon fetches the next batch, for the block that has reached its low.
+// fetchSoon fetches the next batch, because block b has reached its low.
 func (p *PrefetcherOf[I]) fetchSoon(b *block[I]) {
 	if low := b.low.Load(); low == never || !b.low.CompareAndSwap(low, never) {
 		return // another caller does it
@@ -49,8 +49,8 @@ func (p *PrefetcherOf[I]) fetchSoon(b *block[I]) {
 	}
 }
 
-// await takes the next IDs, at most as many as dst holds and at least one, and
-// waits until there are any.
+// await takes at least one ID and up to the length of dst, and waits until
+// there is one.
 func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 	var waited *fetch[I]
 	for {
@@ -67,8 +67,8 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
-		// A failure that is older than the call is no answer to it, and one of
-		// another call's fetch neither.
+		// The failure of a fetch that began before this call, for another one,
+		// does not answer it.
 		if f.err != nil && p.background && (began || waited != nil) {
 			if p.ctx.Err() != nil {
 				return 0, ErrClosed
@@ -82,10 +82,10 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 	}
 }
 
-// takeOrFetch takes the next IDs, of the block or of the one that is ready to
-// replace it. Where there are none, it returns the fetch that is under way, or
-// that it began if it may. A batch from the background that the caller has
-// waited for is never too old for it.
+// takeOrFetch takes the next IDs from the current block, or from the one that
+// is ready to replace it. If there are none, it returns the fetch in progress,
+// or begins one if may is set. A caller that waited for a background batch gets
+// IDs from it however old it is.
 func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n int, f *fetch[I], began bool, err error) {
 	p.mu.Lock()
 	b := p.block.Load()
@@ -105,10 +105,11 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n in
 	if n = b.takeSome(dst); n > 0 {
 		return n, nil, false, nil
 	}
-	spent := b.size > 0 // used up, where a block that was too old is gone
+	spent := b.size > 0 // used up, as opposed to dropped for its age
 	if r := p.ready; r != nil {
 		if waited != nil && waited.block == r || !p.tooOld(r) {
-			// Taken before anybody else can, and before its timer ends it.
+			// Take them before any other call can, and before the block's timer
+			// ends it.
 			n = r.copyTo(dst, 0)
 			r.next.Store(uint64(n))
 			p.put(r)
@@ -144,10 +145,10 @@ func (p *PrefetcherOf[I]) start() *fetch[I] {
 	return f
 }
 
-// run fetches. Where a call does that, it takes the first IDs, at most as many
-// as dst holds: however short the validity, it gets some.
+// run fetches. If a call fetches, run takes the first IDs for it, up to the
+// length of dst, so it gets some however short the validity is.
 func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int) {
-	defer func() { // also if the source does not return
+	defer func() { // even if the source does not return
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.fetching, p.failed = nil, f.err
@@ -162,11 +163,11 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		case f.err == nil:
 			n = f.block.copyTo(dst, 0)
 			f.block.next.Store(uint64(n))
-			if !p.closed { // Close did not wait, and no other call gets an ID
+			if !p.closed { // after Close gave up waiting, no other call gets an ID
 				p.put(f.block)
 			}
 		case p.background:
-			// Again when half of what is left is used, and so on.
+			// Fetch again when half of the rest is used, and so on.
 			if used := b.next.Load(); used < b.size {
 				b.low.Store(used + (b.size-used)/2)
 			}
@@ -176,7 +177,7 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 	}()
 	defer func() {
 		if !p.background {
-			return // the program can recover
+			return // the program can recover from it
 		}
 		if v := recover(); v != nil {
 			f.crash = fmt.Sprintf("firn: the source of a prefetcher panicked: %v\n\n%s", v, debug.Stack())
@@ -194,8 +195,8 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 	return 0
 }
 
-// put puts the block that is ready in place of one that is sealed or used up.
-// The caller holds mu.
+// put replaces the current block, which is sealed or used up, by the one that
+// is ready. The caller holds mu.
 func (p *PrefetcherOf[I]) put(b *block[I]) {
 	p.ready = nil
 	if p.background {
@@ -215,7 +216,7 @@ func (p *PrefetcherOf[I]) expire(b *block[I]) {
 	defer p.mu.Unlock()
 	defer p.end()
 	if p.block.Load() != b {
-		return // used up just now
+		return // just used up
 	}
 	p.timer = nil
 	p.drop(b)
@@ -231,8 +232,8 @@ func (p *PrefetcherOf[I]) expire(b *block[I]) {
 	p.block.Store(new(block[I]))
 }
 
-// drop seals a block that is too old, and fetches less from now on if most of
-// it was left. The caller holds mu.
+// drop seals a block that is too old, and makes later fetches smaller if most
+// of it was left. The caller holds mu.
 func (p *PrefetcherOf[I]) drop(b *block[I]) {
 	left := b.seal()
 	p.discarded.Add(left)
@@ -241,13 +242,13 @@ func (p *PrefetcherOf[I]) drop(b *block[I]) {
 	}
 }
 
-// tooOld reports whether the IDs of a block may not be used any more.
+// tooOld reports whether a block is too old to be used.
 func (p *PrefetcherOf[I]) tooOld(b *block[I]) bool {
 	return p.validity > 0 && time.Since(b.arrived) >= p.validity
 }
 
-// stopTimer ends the timer of the block in place. If it has fired already, it
-// finds another block there. The caller holds mu.
+// stopTimer stops the timer of the current block. If it has already fired, it
+// will find a different block. The caller holds mu.
 func (p *PrefetcherOf[I]) stopTimer() {
 	if p.timer != nil && p.timer.Stop() {
 		p.end()
@@ -255,7 +256,7 @@ func (p *PrefetcherOf[I]) stopTimer() {
 	p.timer = nil
 }
 
-// end counts one less that runs. The caller holds mu.
+// end decrements the number of running fetches and timers. The caller holds mu.
 func (p *PrefetcherOf[I]) end() {
 	p.running--
 	if p.closed && p.running == 0 {

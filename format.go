@@ -5,8 +5,8 @@ import (
 	"math/big"
 )
 
-// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number
-// with the flags of integers, and %v, %s and %q the text of String.
+// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number,
+// with the flags of integers; %v, %s and %q print the text of String.
 func (id ID) Format(f fmt.State, verb rune) {
 	switch {
 	case isNumber(f, verb):
@@ -16,8 +16,8 @@ func (id ID) Format(f fmt.State, verb rune) {
 	}
 }
 
-// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number
-// with the flags of integers, and %v, %s and %q the text of String.
+// Format implements fmt.Formatter: %d, %b, %o, %O, %x and %X print the number,
+// with the flags of integers; %v, %s and %q print the text of String.
 func (id ID128) Format(f fmt.State, verb rune) {
 	switch {
 	case verb == 'v' && f.Flag('#'):
@@ -29,13 +29,13 @@ func (id ID128) Format(f fmt.State, verb rune) {
 	}
 }
 
-// isNumber reports whether a verb prints the number and not the text.
+// isNumber reports whether a verb prints the number instead of the text.
 func isNumber(f fmt.State, verb rune) bool {
 	switch verb {
 	case 'd', 'b', 'o', 'O', 'x', 'X':
 		return true
 	case 'v':
-		return f.Flag('#') // as a number in Go
+		return f.Flag('#') // as a number in Go syntax
 	}
 	return false
 }

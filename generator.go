@@ -10,22 +10,23 @@ import (
 
 // A Generator makes 64-bit IDs for the node of its Grant.
 //
-// It is safe for use by many goroutines at once: making an ID that is free
-// takes no lock, and nothing spins or holds a lock while it waits. Its IDs
-// strictly increase, whatever the clock does: a call that begins after another
-// has returned gets a higher ID, where the layout is Ordered.
+// A Generator is safe for concurrent use by multiple goroutines. Taking an ID
+// that is free needs no lock, and no call spins or holds a lock while it waits.
+// IDs strictly increase, whatever the clock does: if the layout is Ordered, a
+// call that begins after another has returned gets a higher ID.
 //
-// A clock or a context that panics, or ends the goroutine, ends one call, which
-// takes nothing (Fill: nothing more); the generator works on for all others. A
-// nil context panics at once, also where no wait is needed.
+// If the clock or a context panics, or ends the goroutine, only that call ends.
+// It takes no ID (Fill: no further ones), and other calls are not affected. A
+// nil context panics at once, even if no wait is needed.
 //
 // A Generator must be made by NewGenerator and must not be copied.
 type Generator struct{ core }
 
-// NewGenerator makes a generator for IDs of layout. It does not read the clock.
+// NewGenerator returns a generator for IDs of layout. It does not read the
+// clock.
 //
-// The error says what is wrong with a layout that is not of 64 bits or that
-// cannot be generated, a node ID that does not fit, or an empty grant.
+// It is an error if the layout does not have 64 bits or cannot be generated, if
+// the node ID does not fit, or if the grant is empty.
 func NewGenerator(layout Layout, grant Grant, o *Options) (*Generator, error) {
 	g := new(Generator)
 	if err := g.init(layout, grant, o, 64, "NewGenerator128"); err != nil {
@@ -34,63 +35,66 @@ func NewGenerator(layout Layout, grant Grant, o *Options) (*Generator, error) {
 	return g, nil
 }
 
-// TryNext makes the next ID, without ever waiting. Where none is free, or a
-// NextBatch has its turn, the error is a *WaitError (which matches
-// ErrExhausted); where the clock went back beyond MaxAhead or is before the
-// epoch, it is a *ClockError. ErrGrantOver, ErrTimeOver and ErrSealed mean that
-// waiting does not help. A refused call changes nothing.
+// TryNext returns the next ID without waiting. If none is free, or a NextBatch
+// call is first in line, the error is a *WaitError, which matches ErrExhausted.
+// If the clock went back beyond MaxAhead or is before the epoch, it is a
+// *ClockError. After ErrGrantOver, ErrTimeOver and ErrSealed, waiting does not
+// help. A call that fails changes nothing.
 func (g *Generator) TryNext() (id ID, err error) { return tryNext[ID](&g.core) }
 
-// Next makes the next ID. Where TryNext has a *WaitError, Next waits; so it
-// does where the clock went back by up to MaxLag. The context is looked at only
-// when there is something to wait for; a call that it ends has taken nothing,
-// and its error matches both the context's and what it was waiting for. Calls
-// that wait are served in the order in which they came.
+// Next returns the next ID. It waits where TryNext returns a *WaitError, and
+// also if the clock went back by up to MaxLag. It checks the context only if it
+// has to wait. A call that its context ends has taken no ID, and its error
+// matches both the context's error and the reason for the wait. Waiting calls
+// are served in the order in which they arrived.
 func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 	return next[ID](ctx, &g.core)
 }
 
 // Fill fills dst with the next len(dst) IDs, in order. It takes them in pieces
 // as they become free, across waits and changes of the grant, so other calls
-// can come in between. On an error the contents of dst are not to be used; the
-// IDs taken for it are lost.
+// may take IDs in between. After an error, the contents of dst must not be
+// used; the IDs taken so far are lost.
 func (g *Generator) Fill(ctx context.Context, dst []ID) error { return fill(ctx, &g.core, dst) }
 
-// Reserve takes n consecutive slots at once, whatever MaxAhead says, and
-// returns how long the caller must hold the batch back before using it: until
-// its last ID is no more than MaxAhead ahead of the clock. It never waits, nor
-// does it look at how far the clock went back. It takes nothing where the grant
-// or the layout ends before the batch (ErrGrantOver, ErrTimeOver), while a
-// NextBatch has its turn (*WaitError), and beyond what a static grant allows
-// (ErrBatchTooLarge, or *WaitError or *ClockError for as long as that lasts;
-// see StaticGrant).
+// Reserve takes n consecutive slots at once, regardless of MaxAhead. It returns
+// how long the caller must hold the batch before using it, until its last ID is
+// no more than MaxAhead ahead of the clock. Reserve never waits, and ignores
+// how far the clock went back.
 //
-// The hold is Hazelcast's: whole ticks from the clock's tick to the end of the
-// batch, exclusive, less MaxAhead.
+// Reserve takes nothing if the grant or the layout ends before the batch does
+// (ErrGrantOver, ErrTimeOver), or while a NextBatch call is first in line
+// (*WaitError). Under a static grant, the error is ErrBatchTooLarge for a batch
+// that is too large, and a *WaitError or *ClockError while earlier reservations
+// are too far ahead of the clock (see StaticGrant).
+//
+// The hold is computed as in Hazelcast: whole ticks from the clock's tick to
+// the end of the batch, exclusive, minus MaxAhead.
 func (g *Generator) Reserve(n int) (Batch, time.Duration, error) { return reserve[ID](&g.core, n) }
 
-// NextBatch makes the next n IDs, n ≥ 1, at consecutive slots. It waits in line
-// as Next does, and takes the batch when its last ID is no more than MaxAhead
-// ahead of the clock, so a call that its context ends has taken nothing. While
-// it is the first of the line, no other call takes an ID.
+// NextBatch returns the next n IDs, at consecutive slots; n must be at least 1.
+// It waits in line like Next, and takes the batch once its last ID is no more
+// than MaxAhead ahead of the clock, so a call that its context ends has taken
+// no ID. While the call is first in line, no other call takes an ID.
 //
-// A batch that is too large for MaxAhead takes the time that it spans, less
-// MaxAhead: its first IDs are as old as that then, though not older than the
-// call. The error is ErrBatchTooLarge, at once, if the context's deadline comes
+// A batch too large for MaxAhead takes as long as the time it spans, minus
+// MaxAhead. Its first IDs are that old when it returns, but not older than the
+// call. The error is ErrBatchTooLarge, at once, if the context's deadline is
 // earlier, or if the batch spans more than a static grant allows (see
 // StaticGrant). Fill makes any number of IDs and lets other calls in between.
 func (g *Generator) NextBatch(ctx context.Context, n int) (Batch, error) {
 	return nextBatch[ID](ctx, &g.core, n)
 }
 
-// TryNextBatch is NextBatch without ever waiting: where that waits, it has a
-// *WaitError or a *ClockError, and has taken nothing.
+// TryNextBatch is like NextBatch but never waits: where NextBatch would wait,
+// the error is a *WaitError or a *ClockError, and no ID is taken.
 func (g *Generator) TryNextBatch(n int) (Batch, error) { return tryNextBatch[ID](&g.core, n) }
 
-// A Generator128 is a Generator of 128-bit IDs. What is said there holds here.
+// A Generator128 is a Generator of 128-bit IDs. Everything said about Generator
+// applies to it.
 type Generator128 struct{ core }
 
-// NewGenerator128 is NewGenerator for layouts of 128 bits.
+// NewGenerator128 is like NewGenerator, for layouts of 128 bits.
 func NewGenerator128(layout Layout, grant Grant, o *Options) (*Generator128, error) {
 	g := new(Generator128)
 	if err := g.init(layout, grant, o, 128, "NewGenerator"); err != nil {
@@ -99,35 +103,35 @@ func NewGenerator128(layout Layout, grant Grant, o *Options) (*Generator128, err
 	return g, nil
 }
 
-// TryNext is Generator.TryNext.
+// TryNext is like Generator.TryNext.
 func (g *Generator128) TryNext() (id ID128, err error) { return tryNext[ID128](&g.core) }
 
-// Next is Generator.Next.
+// Next is like Generator.Next.
 func (g *Generator128) Next(ctx context.Context) (id ID128, err error) {
 	return next[ID128](ctx, &g.core)
 }
 
-// Fill is Generator.Fill.
+// Fill is like Generator.Fill.
 func (g *Generator128) Fill(ctx context.Context, dst []ID128) error { return fill(ctx, &g.core, dst) }
 
-// Reserve is Generator.Reserve.
+// Reserve is like Generator.Reserve.
 func (g *Generator128) Reserve(n int) (Batch128, time.Duration, error) {
 	return reserve[ID128](&g.core, n)
 }
 
-// NextBatch is Generator.NextBatch.
+// NextBatch is like Generator.NextBatch.
 func (g *Generator128) NextBatch(ctx context.Context, n int) (Batch128, error) {
 	return nextBatch[ID128](ctx, &g.core, n)
 }
 
-// TryNextBatch is Generator.TryNextBatch.
+// TryNextBatch is like Generator.TryNextBatch.
 func (g *Generator128) TryNextBatch(n int) (Batch128, error) { return tryNextBatch[ID128](&g.core, n) }
 
-// What follows is written once for both widths. The types stay two, so that go
-// doc shows their methods with the IDs that they make: see
+// The code below is written once for both widths. There are two types, so that
+// go doc shows their methods with the IDs that they return: see
 // docs/decisions/generator.md.
 
-// tryNext is TryNext.
+// tryNext implements TryNext.
 func tryNext[I AnyID[I]](c *core) (id I, err error) {
 	t := c.term.Load()
 	slot, ok := t.quick()
@@ -140,7 +144,7 @@ func tryNext[I AnyID[I]](c *core) (id I, err error) {
 	return id, nil
 }
 
-// next is Next.
+// next implements Next.
 func next[I AnyID[I]](ctx context.Context, c *core) (id I, err error) {
 	needContext(ctx)
 	t := c.term.Load()
@@ -154,9 +158,9 @@ func next[I AnyID[I]](ctx context.Context, c *core) (id I, err error) {
 	return id, nil
 }
 
-// put writes the ID of a slot of a term, with its random bits, where it is to
-// be: to copy one of 128 bits costs more than to make it. A method of I would
-// be called by a table.
+// put writes the ID of a slot of a term, with its random bits, to its
+// destination: copying a 128-bit ID costs more than making it. It is not a
+// method of I, because generic code calls methods through a table.
 func put[I AnyID[I]](id *I, t *term, slot uint64) {
 	switch id := any(id).(type) {
 	case *ID:
@@ -166,7 +170,7 @@ func put[I AnyID[I]](id *I, t *term, slot uint64) {
 	}
 }
 
-// id is put for IDs of 64 bits.
+// id is put for 64-bit IDs.
 func (t *term) id(slot uint64) ID {
 	id := ID(t.composer.low(slot))
 	if r := t.composer.random.lo; r != 0 {
@@ -175,7 +179,7 @@ func (t *term) id(slot uint64) ID {
 	return id
 }
 
-// put128 is put for IDs of 128 bits.
+// put128 is put for 128-bit IDs.
 func (t *term) put128(id *ID128, slot uint64) {
 	w, r := t.composer.wide(slot), &t.composer.random
 	if r.lo != 0 {
@@ -211,16 +215,17 @@ func fill[I AnyID[I]](ctx context.Context, c *core, dst []I) error {
 	return nil
 }
 
-// waiterOf is the waiter of a batch of n IDs, or what is wrong with n.
+// waiterOf returns the waiter for a batch of n IDs, or an error if n is
+// invalid.
 func (c *core) waiterOf(n int) (w waiter, err error) {
 	if n < 1 {
-		return w, fmt.Errorf("firn: a batch of %d IDs: it takes at least 1", n)
+		return w, fmt.Errorf("firn: a batch of %d IDs is not possible: ask for at least 1", n)
 	}
 	w = waiter{want: uint64(n), batch: true, from: math.MaxUint64}
 	return w, c.tooLarge(c.term.Load(), w.want)
 }
 
-// made is the batch of slots that were taken, if they were.
+// made returns the batch of the slots that were taken, or err.
 func made[I AnyID[I]](c *core, t *term, slot uint64, n int, err error) (BatchOf[I], error) {
 	if err != nil {
 		return BatchOf[I]{}, err
@@ -229,7 +234,7 @@ func made[I AnyID[I]](c *core, t *term, slot uint64, n int, err error) (BatchOf[
 	return newBatch[I](&t.composer, slot, n), nil
 }
 
-// reserve is Reserve.
+// reserve implements Reserve.
 func reserve[I AnyID[I]](c *core, n int) (b BatchOf[I], hold time.Duration, err error) {
 	if _, err = c.waiterOf(n); err != nil {
 		return b, 0, err
@@ -239,8 +244,8 @@ func reserve[I AnyID[I]](c *core, n int) (b BatchOf[I], hold time.Duration, err 
 	return b, hold, err
 }
 
-// nextBatch is NextBatch: it waits until n slots may be used, all of them, and
-// takes them then.
+// nextBatch implements NextBatch: it waits until all n slots may be used and
+// then takes them.
 func nextBatch[I AnyID[I]](ctx context.Context, c *core, n int) (b BatchOf[I], err error) {
 	needContext(ctx)
 	w, err := c.waiterOf(n)
@@ -248,7 +253,7 @@ func nextBatch[I AnyID[I]](ctx context.Context, c *core, n int) (b BatchOf[I], e
 		return b, err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		// An idle generator takes this long.
+		// An idle generator needs this long.
 		own := max(0, c.spanOf(w.want)-c.layout.unit-c.maxAhead)
 		if left := time.Until(deadline); own > 0 && left < own {
 			return b, fmt.Errorf("%w: %d IDs take %v, and the deadline is in %v: %w", ErrBatchTooLarge, n, own, max(0, left), context.DeadlineExceeded)
@@ -266,14 +271,14 @@ func nextBatch[I AnyID[I]](ctx context.Context, c *core, n int) (b BatchOf[I], e
 	return made[I](c, t, slot, n, err)
 }
 
-// tryNextBatch is TryNextBatch.
+// tryNextBatch implements TryNextBatch.
 func tryNextBatch[I AnyID[I]](c *core, n int) (b BatchOf[I], err error) {
 	w, err := c.waiterOf(n)
 	if err != nil {
 		return b, err
 	}
 	if c.line.busy() {
-		return b, &WaitError{Wait: c.layout.unit} // others were here before
+		return b, c.notYourTurn(c.line.want.Load(), w.want) // other calls came first
 	}
 	t, slot, err := c.takeBatch(&w)
 	return made[I](c, t, slot, n, err)

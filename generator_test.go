@@ -350,7 +350,7 @@ func TestWordHas63Bits(t *testing.T) {
 		{"bits=time:30.seq:34,unit=1ms", "29 for ticks"},
 		{"boundary", ""},
 		{"mastodon", ""},
-		{"bits=time~:53.seq:11", "must fit as a whole: take at most 63 bits"}, // cut to 52 bits, the reversed time would lie elsewhere
+		{"bits=time~:53.seq:11", "must fit as a whole: use at most 63 bits"}, // cut to 52 bits, the reversed time would lie elsewhere
 		{"bits=time:53.seq:11", ""}, // ends in the year 144680, the layout twice as late
 		{"xid", "96 bits"},
 		{"ksuid", "160 bits"},

@@ -12,24 +12,25 @@ import (
 	"github.com/firnid/firn/internal/basen"
 )
 
-// An ID is a unique number of 64 bits. IDs are compared as unsigned numbers,
-// with == and <; their big-endian bytes sort alike. Where the layout has its
-// time on top, that is the order of time.
+// An ID is a unique 64-bit number. IDs compare as unsigned numbers, with == and
+// <, and their big-endian bytes sort in the same order. If the time is the
+// topmost field of the layout, that is the order of time.
 //
-// The zero ID means no ID; none is ever made with this value. It is NULL in
-// SQL. An ID is a plain value, and a map key in Go and in JSON.
+// The zero ID means no ID: no generator makes it, and in SQL it is NULL. An ID
+// is a plain value that can be a map key in Go and in JSON.
 //
-// As text an ID is decimal, in JSON a decimal string: JavaScript and many JSON
-// readers round numbers above 2^53. A Format writes and reads other texts.
+// The text form of an ID is decimal. In JSON it is a decimal string, because
+// JavaScript and many JSON decoders round numbers above 2^53. See Format for
+// other text forms.
 type ID uint64
 
-// ParseID reads an ID from 1 to 20 decimal digits, or from 0x and 1 to 16
-// hexadecimal digits of either case. Leading zeros count as digits. There are
-// no signs, spaces or underscores. The error is a *ParseError.
+// ParseID parses an ID from 1 to 20 decimal digits, or from 0x and 1 to 16
+// hexadecimal digits of either case. Leading zeros count as digits. Signs,
+// spaces and underscores are not allowed. The error is a *ParseError.
 func ParseID(s string) (ID, error) { return parseID([]byte(s)) }
 
-// parseID does not keep or change text, so that the conversion in ParseID is
-// free.
+// parseID neither keeps nor changes text, so the conversion in ParseID costs
+// nothing.
 func parseID(text []byte) (ID, error) {
 	if v, ok := basen.ParseDec(text); ok {
 		return ID(v), nil
@@ -43,7 +44,7 @@ func parseID(text []byte) (ID, error) {
 	return 0, hintHex(f.fault("ID", text, skip, 64))
 }
 
-// textFormat returns Hex for a text with its prefix, else Decimal.
+// textFormat returns Hex for a text that begins with 0x, and Decimal otherwise.
 func textFormat(text []byte) Format {
 	if hasHexPrefix(text) {
 		return Hex
@@ -51,8 +52,8 @@ func textFormat(text []byte) Format {
 	return Decimal
 }
 
-// hintHex adds what is likely meant where hexadecimal digits have no prefix, or
-// 0X for one.
+// hintHex extends the error for hexadecimal digits without a prefix, or with
+// 0X.
 func hintHex(err *ParseError) *ParseError {
 	if err.Pos < 0 || err.Pos >= len(err.Text) {
 		return err
@@ -77,8 +78,8 @@ func (id ID) AppendText(b []byte) ([]byte, error) { return Decimal.Append(b, id)
 // MarshalText returns id in decimal. The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, 20)) }
 
-// UnmarshalText sets id from a text as ParseID reads it. On an error id stays
-// as it was.
+// UnmarshalText sets id from a text that ParseID accepts. On error, id is
+// unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	v, err := parseID(text)
 	if err != nil {
@@ -95,9 +96,9 @@ func (id ID) MarshalJSON() ([]byte, error) {
 	return append(Decimal.Append(b, id), '"'), nil
 }
 
-// UnmarshalJSON sets id from a JSON string as ParseID reads it, or from a JSON
-// integer, which is read exactly: a fraction, an exponent and a sign are
-// errors. JSON null leaves id as it was, and so does an error.
+// UnmarshalJSON sets id from a JSON string that ParseID accepts, or from a JSON
+// integer, which is read without rounding. A number with a fraction, an
+// exponent or a sign is an error. JSON null and errors leave id unchanged.
 func (id *ID) UnmarshalJSON(data []byte) error {
 	text, null, err := jsonText("ID", data)
 	if err != nil || null {
@@ -106,7 +107,8 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 	return id.UnmarshalText(text)
 }
 
-// AppendBinary appends id to b, 8 bytes, big-endian. The error is always nil.
+// AppendBinary appends the 8 bytes of id, big-endian, to b. The error is always
+// nil.
 func (id ID) AppendBinary(b []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(b, uint64(id)), nil
 }
@@ -114,8 +116,8 @@ func (id ID) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary returns the 8 bytes of id, big-endian. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(make([]byte, 0, 8)) }
 
-// UnmarshalBinary sets id from exactly 8 bytes, big-endian. On an error id
-// stays as it was.
+// UnmarshalBinary sets id from exactly 8 bytes, big-endian. On error, id is
+// unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
 		return Raw.fault("binary ID", data, 0, 64)
@@ -124,11 +126,11 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// Value returns what database/sql stores: NULL for the zero ID, else an int64.
-// An ID of 2^63 and above is an error, as no SQL bigint can hold it; layouts
-// whose top bit is zero make none.
+// Value returns the value that database/sql stores: NULL for the zero ID, and
+// an int64 for any other. An ID of 2^63 or more is an error, because no SQL
+// bigint can hold it; layouts whose top bit is zero never make one.
 //
-// For a text column, pass id.String(): pgx takes no integer there. A primary
+// For a text column, pass id.String(): pgx rejects an integer there. A primary
 // key in GORM needs the tag autoIncrement:false. See docs/databases.md.
 func (id ID) Value() (driver.Value, error) {
 	switch {
@@ -141,16 +143,16 @@ func (id ID) Value() (driver.Value, error) {
 	return int64(id), nil
 }
 
-// Scan sets id from a column: NULL gives the zero ID, an integer must not be
-// negative, a string is read as ParseID reads it. Of []byte, exactly 8 bytes
-// are the ID big-endian, and any other length is text: MySQL's text protocol
-// sends a bigint as its digits, and an ID of exactly 8 digits is of the first
-// minute after its layout's epoch. On an error id stays as it was.
+// Scan sets id from a column. NULL gives the zero ID, an integer must not be
+// negative, and a string is parsed by ParseID. A []byte of exactly 8 bytes is
+// the big-endian ID, and one of any other length is text: MySQL's text protocol
+// sends a bigint as its digits, and an ID with exactly 8 digits belongs to the
+// first minute after its layout's epoch. On error, id is unchanged.
 func (id *ID) Scan(src any) error {
 	return scan("ID", 8, src, id, func(n uint64) { *id = ID(n) })
 }
 
-// scan is Scan of an ID of that many bytes. An integer is set with number.
+// scan implements Scan for an ID of size bytes. It sets an integer with number.
 func scan(what string, size int, src any, id interface {
 	encoding.TextUnmarshaler
 	encoding.BinaryUnmarshaler
@@ -182,8 +184,8 @@ func scan(what string, size int, src any, id interface {
 	return nil
 }
 
-// jsonText returns the text of an ID in JSON: what is in a string, or the
-// digits of an integer. The text may be a part of data.
+// jsonText returns the text of an ID in JSON: the contents of a string or the
+// digits of an integer. The text may alias data.
 func jsonText(what string, data []byte) (text []byte, null bool, err error) {
 	fault := func(pos int, reason string) ([]byte, bool, error) {
 		return nil, false, newParseError(what, data, pos, reason)
@@ -212,17 +214,17 @@ func jsonText(what string, data []byte) (text []byte, null bool, err error) {
 		case c == 'e' || c == 'E':
 			return fault(i, fmt.Sprintf("%q at offset %d begins an exponent; an ID is written with all its digits", rune(c), i))
 		default:
-			return fault(i, characterAt(data, i)+" is not a digit; other texts than integers are strings in JSON")
+			return fault(i, characterAt(data, i)+" is not a digit; in JSON, an ID that is not an integer must be a string")
 		}
 	}
 	if data[0] == '0' && len(data) > 1 {
-		return fault(0, "'0' at offset 0 leads other digits; a JSON number has no leading zeros")
+		return fault(0, "'0' at offset 0 is a leading zero; a JSON number has none")
 	}
 	return data, false, nil
 }
 
-// unescape returns what a JSON string with the inner bytes s means. No text of
-// an ID needs an escape, but a JSON writer may use them as it likes.
+// unescape decodes s, the inside of a JSON string. No text of an ID needs an
+// escape, but a JSON encoder may use them anyway.
 func unescape(s []byte) []byte {
 	for i := range s {
 		if s[i] != '\\' {
@@ -246,8 +248,8 @@ func unescape(s []byte) []byte {
 	return s
 }
 
-// unescapeOne returns the character of the escape that s begins with and the
-// length of the escape, or '\\' and 1 if it is not one that can stand for a
+// unescapeOne returns the character of the escape at the start of s and the
+// length of the escape, or '\\' and 1 if the escape cannot stand for a
 // character of an ID.
 func unescapeOne(s []byte) (rune, int) {
 	if len(s) < 6 || s[1] != 'u' {

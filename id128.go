@@ -9,24 +9,24 @@ import (
 	"github.com/firnid/firn/internal/basen"
 )
 
-// An ID128 is a unique number of 128 bits, as its 16 bytes, big-endian. IDs
-// are compared as unsigned numbers, with == and Compare, which is the order of
-// the bytes. Where the layout has its time on top, that is the order of time.
+// An ID128 is a unique 128-bit number, stored as 16 big-endian bytes. IDs
+// compare as unsigned numbers, with == and Compare, which is also the order of
+// their bytes. If the time is the topmost field of the layout, that is the
+// order of time.
 //
-// The zero ID128 means no ID; none is ever made with this value. It is NULL in
-// SQL. An ID128 is a plain value, and a map key in Go and in JSON.
+// The zero ID128 means no ID: no generator makes it, and in SQL it is NULL. An
+// ID128 is a plain value that can be a map key in Go and in JSON.
 //
-// As text an ID128 has the form of a UUID, 8-4-4-4-12. It converts to and from
-// the UUID types of most packages, as they are also arrays of 16 bytes:
+// The text form of an ID128 is that of a UUID, 8-4-4-4-12. It converts to and
+// from the UUID types of most packages, which are also arrays of 16 bytes:
 // uuid.UUID(id), firn.ID128(u). Whether it is a UUID by RFC 9562, with version
-// and variant, is a matter of the layout. A Format writes and reads other
-// texts.
+// and variant, depends on the layout. See Format for other text forms.
 type ID128 [16]byte
 
-// ParseID128 reads an ID of 128 bits from the form 8-4-4-4-12 (36 characters,
+// ParseID128 parses a 128-bit ID from the form 8-4-4-4-12 (36 characters,
 // letters of either case), from 1 to 39 decimal digits, or from 0x and 1 to 32
-// hexadecimal digits. Leading zeros count as digits. There are no signs,
-// spaces, underscores or braces. The error is a *ParseError.
+// hexadecimal digits. Leading zeros count as digits. Signs, spaces, underscores
+// and braces are not allowed. The error is a *ParseError.
 func ParseID128(s string) (ID128, error) { return parseID128([]byte(s)) }
 
 func parseID128(text []byte) (ID128, error) {
@@ -39,7 +39,7 @@ func parseID128(text []byte) (ID128, error) {
 	if hi, lo, ok := base.Parse128(text[skip:]); ok {
 		return ID128FromUint64s(hi, lo), nil
 	}
-	// A dash tells which form was meant; at the start it is a sign.
+	// A dash shows that the UUID form was meant; at the start it is a sign.
 	if slices.Index(text, '-') > 0 {
 		return ID128{}, UUID.fault("ID128", text, 0, 128)
 	}
@@ -53,7 +53,7 @@ func ID128FromUint64s(hi, lo uint64) ID128 {
 	return id
 }
 
-// put sets id where it is, which costs less than to make it and copy it there.
+// put sets id in place, which costs less than making an ID128 and copying it.
 func (id *ID128) put(w wide) {
 	binary.BigEndian.PutUint64(id[:8], w.hi)
 	binary.BigEndian.PutUint64(id[8:], w.lo)
@@ -85,8 +85,8 @@ func (id ID128) AppendText(b []byte) ([]byte, error) { return UUID.Append128(b, 
 // MarshalText returns id in the form 8-4-4-4-12. The error is always nil.
 func (id ID128) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, 36)) }
 
-// UnmarshalText sets id from a text as ParseID128 reads it. On an error id
-// stays as it was.
+// UnmarshalText sets id from a text that ParseID128 accepts. On error, id is
+// unchanged.
 func (id *ID128) UnmarshalText(text []byte) error {
 	v, err := parseID128(text)
 	if err != nil {
@@ -103,9 +103,9 @@ func (id ID128) MarshalJSON() ([]byte, error) {
 	return append(UUID.Append128(b, id), '"'), nil
 }
 
-// UnmarshalJSON sets id from a JSON string as ParseID128 reads it, or from a
-// JSON integer, which is read exactly: a fraction, an exponent and a sign are
-// errors. JSON null leaves id as it was, and so does an error.
+// UnmarshalJSON sets id from a JSON string that ParseID128 accepts, or from a
+// JSON integer, which is read without rounding. A number with a fraction, an
+// exponent or a sign is an error. JSON null and errors leave id unchanged.
 func (id *ID128) UnmarshalJSON(data []byte) error {
 	text, null, err := jsonText("ID128", data)
 	if err != nil || null {
@@ -120,8 +120,7 @@ func (id ID128) AppendBinary(b []byte) ([]byte, error) { return append(b, id[:].
 // MarshalBinary returns the 16 bytes of id. The error is always nil.
 func (id ID128) MarshalBinary() ([]byte, error) { return id.AppendBinary(make([]byte, 0, 16)) }
 
-// UnmarshalBinary sets id from exactly 16 bytes. On an error id stays as it
-// was.
+// UnmarshalBinary sets id from exactly 16 bytes. On error, id is unchanged.
 func (id *ID128) UnmarshalBinary(data []byte) error {
 	if len(data) != 16 {
 		return Raw.fault("binary ID128", data, 0, 128)
@@ -130,9 +129,9 @@ func (id *ID128) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// Value returns what database/sql stores: NULL for the zero ID128, else its
-// text, which fits a uuid, text or char(36) column. For a bytea or binary(16)
-// column store its MarshalBinary.
+// Value returns the value that database/sql stores: NULL for the zero ID128,
+// and its text for any other, which fits a uuid, text or char(36) column. For a
+// bytea or binary(16) column, store the result of MarshalBinary.
 func (id ID128) Value() (driver.Value, error) {
 	if id.IsZero() {
 		return nil, nil
@@ -140,11 +139,11 @@ func (id ID128) Value() (driver.Value, error) {
 	return id.String(), nil
 }
 
-// Scan sets id from a column: NULL gives the zero ID128, an integer must not be
-// negative, a string is read as ParseID128 reads it. Of []byte, exactly 16
-// bytes are the ID, and any other length is text: some drivers send text
+// Scan sets id from a column. NULL gives the zero ID128, an integer must not be
+// negative, and a string is parsed by ParseID128. A []byte of exactly 16 bytes
+// is the ID, and one of any other length is text: some drivers return text
 // columns as []byte, and an ID whose text has exactly 16 characters is below
-// 2^56, without a time. On an error id stays as it was.
+// 2^56, without a time. On error, id is unchanged.
 func (id *ID128) Scan(src any) error {
 	return scan("ID128", 16, src, id, func(n uint64) { *id = ID128FromUint64s(0, n) })
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// A Layout says how the bits of an ID are cut into fields: the time in ticks
-// since an epoch, the sequence inside a tick, the node, and in some formats
-// constant and random bits.
+// A Layout defines how the bits of an ID are divided into fields: the time in
+// ticks since an epoch, the sequence within a tick, the node ID, and in some
+// formats constant and random bits.
 //
 // A Layout is a value: it compares with ==, and prints and parses as text (see
 // ParseLayout). The zero Layout is not valid; see Default. Methods may be
-// called by many goroutines at once.
+// called by multiple goroutines concurrently.
 type Layout struct {
-	preset uint8 // index into presets plus one; 0: spelled out by its bits
+	preset uint8 // index into presets plus one; 0: defined by its bits
 	size   uint8 // bits of an ID: 64, 96, 128 or 160
 	n      uint8 // pieces in use
 
@@ -29,17 +29,17 @@ type Layout struct {
 	epoch  int64            // Unix milliseconds
 }
 
-// maxPieces is more than any known format needs: Lable's has six.
+// maxPieces exceeds what any known format needs: Lable's has six.
 const maxPieces = 16
 
-// A piece is a run of ID bits that belong to one field. A field may come in
-// several pieces; the one nearest to the top bit holds its highest bits.
+// A piece is a run of ID bits that belong to one field. A field may consist of
+// several pieces; the topmost one holds its highest bits.
 type piece struct {
 	field   field
-	reverse bool  // the piece's lowest bit is its topmost in the ID
+	reverse bool  // the piece's lowest bit comes first in the ID
 	width   uint8 // in bits
-	pos     uint8 // where the piece's lowest bit lies in the ID
-	low     uint8 // which bit of the field that is
+	pos     uint8 // position of the piece's lowest bit in the ID
+	low     uint8 // position of that bit in the field
 }
 
 type field uint8
@@ -68,20 +68,21 @@ func (f field) String() string {
 	return "field(" + strconv.Itoa(int(f)) + ")"
 }
 
-// Parts are the fields of an ID that mean something.
+// Parts are the meaningful fields of an ID.
 type Parts struct {
 	Time time.Time // the beginning of the ID's tick, in UTC
-	Node uint64    // which generator made it
-	Seq  uint64    // its number inside the tick
+	Node uint64    // the node ID of the generator that made it
+	Seq  uint64    // its number within the tick
 }
 
-// Default is Firn's own layout: one zero bit, 41 bits of milliseconds since
-// 2026-01-01, 10 bits of node, 12 bits of sequence. It lasts until 2095 and
-// never sets the sign bit.
+// Default returns Firn's own layout: one zero bit, 41 bits of milliseconds
+// since 2026-01-01, 10 bits of node ID and 12 bits of sequence. It lasts until
+// 2095 and never sets the sign bit.
 func Default() Layout { return MustParseLayout("default") }
 
-// WithEpoch is the layout with another epoch, cut to whole milliseconds. An
-// epoch outside the years 1 to 9999 gives the zero Layout, which is not valid.
+// WithEpoch returns the layout with another epoch, truncated to whole
+// milliseconds. For an epoch outside the years 1 to 9999 it returns the zero
+// Layout, which is not valid.
 func (l Layout) WithEpoch(epoch time.Time) Layout {
 	if l.IsZero() || !isEpoch(epoch) {
 		return Layout{}
@@ -90,7 +91,7 @@ func (l Layout) WithEpoch(epoch time.Time) Layout {
 	return l
 }
 
-// isEpoch reports whether a layout's text can say the epoch.
+// isEpoch reports whether the text of a layout can express t as its epoch.
 func isEpoch(t time.Time) bool {
 	year := t.UTC().Year()
 	return year >= 1 && year <= 9999
@@ -99,41 +100,41 @@ func isEpoch(t time.Time) bool {
 // IsZero reports whether l is the zero Layout, which is not valid.
 func (l Layout) IsZero() bool { return l.size == 0 }
 
-// Bits is the size of an ID: 64 or 128, and for formats that can only be read
-// also 96 or 160.
+// Bits returns the size of an ID: 64 or 128, and for read-only formats also 96
+// or 160.
 func (l Layout) Bits() int { return int(l.size) }
 
-// TimeBits, NodeBits and SeqBits are the widths of the fields.
+// TimeBits returns the width of the time field.
 func (l Layout) TimeBits() int { return int(l.timeBits) }
 
-// NodeBits is the width of the node field; see TimeBits.
+// NodeBits returns the width of the node field.
 func (l Layout) NodeBits() int { return int(l.nodeBits) }
 
-// SeqBits is the width of the sequence field; see TimeBits.
+// SeqBits returns the width of the sequence field.
 func (l Layout) SeqBits() int { return int(l.seqBits) }
 
-// RandomBits is how many bits of an ID carry nothing but chance.
+// RandomBits returns the number of random bits in an ID.
 func (l Layout) RandomBits() int { return int(l.randBits) }
 
-// Unit is the length of a tick.
+// Unit returns the length of a tick.
 func (l Layout) Unit() time.Duration { return l.unit }
 
-// Epoch is the beginning of tick 0, in UTC.
+// Epoch returns the start of tick 0, in UTC.
 func (l Layout) Epoch() time.Time { return time.UnixMilli(l.epoch).UTC() }
 
-// Last is the beginning of the last tick that the time field can hold, in UTC.
+// Last returns the start of the last tick that the time field can hold, in UTC.
 func (l Layout) Last() time.Time {
 	t, _ := l.timeOf(mask(l.timeBits))
 	return t
 }
 
-// MaxNode is the highest node ID.
+// MaxNode returns the highest node ID.
 func (l Layout) MaxNode() uint64 { return mask(l.nodeBits) }
 
-// MaxSeq is the highest sequence number; a tick holds one ID more than that.
+// MaxSeq returns the highest sequence number. A tick holds MaxSeq+1 IDs.
 func (l Layout) MaxSeq() uint64 { return mask(l.seqBits) }
 
-// IDsPerSecond is how many IDs a node can make in the long run.
+// IDsPerSecond returns the sustained rate at which one node can make IDs.
 func (l Layout) IDsPerSecond() float64 {
 	if l.unit <= 0 {
 		return 0
@@ -141,8 +142,8 @@ func (l Layout) IDsPerSecond() float64 {
 	return math.Ldexp(1, int(l.seqBits)) * float64(time.Second) / float64(l.unit)
 }
 
-// MaxAhead is the layout's default for Options.MaxAhead: 15 s for hazelcast, as
-// Hazelcast has it, and 1 s for all others.
+// MaxAhead returns the layout's default for Options.MaxAhead: 15 s for
+// hazelcast, as in Hazelcast itself, and 1 s for all others.
 func (l Layout) MaxAhead() time.Duration {
 	if p := l.presetOf(); p != nil && p.maxAhead != 0 {
 		return p.maxAhead
@@ -150,13 +151,13 @@ func (l Layout) MaxAhead() time.Duration {
 	return time.Second
 }
 
-// ReadOnly reports whether the layout describes a format that can be read but
-// not made: IDs of 96 and 160 bits.
+// ReadOnly reports whether IDs of the layout can be read but not made. That
+// holds for formats with IDs of 96 and 160 bits.
 func (l Layout) ReadOnly() bool { return l.size != 64 && l.size != 128 }
 
-// Ordered reports whether IDs sort by time, and those of one generator strictly
-// increase: the time lies above everything else that varies and is not
-// reversed, and no random bits lie above the sequence.
+// Ordered reports whether IDs sort by time and those of one generator strictly
+// increase. In such a layout the time is not reversed and lies above everything
+// else that varies, and no random bits lie above the sequence.
 func (l Layout) Ordered() bool {
 	if !l.timeOnTop() {
 		return false
@@ -175,7 +176,7 @@ func (l Layout) Ordered() bool {
 	return true
 }
 
-// timeOnTop reports whether IDs sort by time as far as ticks tell.
+// timeOnTop reports whether IDs sort by time, at the resolution of ticks.
 func (l *Layout) timeOnTop() bool {
 	left := l.timeBits
 	for _, p := range l.pieces[:l.n] {
@@ -192,10 +193,10 @@ func (l *Layout) timeOnTop() bool {
 	return true
 }
 
-// Compose makes the ID of these parts. The time is cut to the tick it lies in;
-// random bits are zero. A part that does not fit is a *RangeError; nothing is
-// masked. It takes any ID the format can hold, also 0, which no generator
-// makes.
+// Compose returns the ID with these parts. The time is truncated to its tick,
+// and random bits are zero. A part that does not fit is a *RangeError; values
+// are never masked. Compose returns any ID that the format can hold, including
+// 0, which no generator makes.
 func (l Layout) Compose(p Parts) (ID, error) {
 	if err := l.need(64, "Compose128"); err != nil {
 		return 0, err
@@ -213,8 +214,8 @@ func (l Layout) Compose128(p Parts) (ID128, error) {
 	return ID128FromUint64s(w.hi, w.lo), err
 }
 
-// Decompose takes an ID apart. An ID whose constant or unused bits differ from
-// the layout's is not of this layout: that is an error.
+// Decompose splits an ID into its parts. It is an error if constant or unused
+// bits of the ID differ from those of the layout.
 func (l Layout) Decompose(id ID) (Parts, error) {
 	if err := l.need(64, "Decompose128"); err != nil {
 		return Parts{}, err
@@ -231,8 +232,8 @@ func (l Layout) Decompose128(id ID128) (Parts, error) {
 	return l.decomposeWide(wide{hi, lo}, 0)
 }
 
-// DecomposeBytes is Decompose for the big-endian bytes of an ID of any size:
-// as many bytes as the layout has bits, divided by eight.
+// DecomposeBytes is like Decompose, for the big-endian bytes of an ID of any
+// size. The length of b must be Bits/8.
 func (l Layout) DecomposeBytes(b []byte) (Parts, error) {
 	if err := l.check(); err != nil {
 		return Parts{}, err
@@ -240,8 +241,8 @@ func (l Layout) DecomposeBytes(b []byte) (Parts, error) {
 	if len(b) != int(l.size)/8 {
 		return Parts{}, fmt.Errorf("firn: an ID of layout %s has %d bytes, not %d", l, l.size/8, len(b))
 	}
-	// Only the first 16 bytes are looked at: what lies below is random in
-	// every layout that is longer (layoutOf makes sure).
+	// Only the first 16 bytes matter: in every longer layout the bits below are
+	// random (layoutOf makes sure of it).
 	var w wide
 	for i := range min(len(b), 16) {
 		w = w.shl(8)
@@ -250,13 +251,13 @@ func (l Layout) DecomposeBytes(b []byte) (Parts, error) {
 	return l.decomposeWide(w, l.size-min(l.size, 128))
 }
 
-// Range gives the lowest and the highest ID that an ID of the time from ≤ t <
-// to can have; both are inclusive. An ID's time is the beginning of its tick,
-// as Decompose says it, so neighbouring ranges neither overlap nor leave a gap.
+// Range returns the lowest and the highest possible ID with a time t in from ≤
+// t < to; both are inclusive. The time of an ID is the start of its tick, as in
+// Decompose, so adjacent ranges neither overlap nor leave a gap.
 //
 // A range that begins before the epoch or ends after the last tick is cut to
-// what the layout can hold. It is an error where nothing is left, where no tick
-// begins inside the range, and for a layout whose time is not on top.
+// what the layout can hold. It is an error if nothing is left, if no tick
+// begins within the range, or if the layout is not ordered by time.
 func (l Layout) Range(from, to time.Time) (lo, hi ID, err error) {
 	if err := l.need(64, "Range128"); err != nil {
 		return 0, 0, err
@@ -274,7 +275,7 @@ func (l Layout) Range128(from, to time.Time) (lo, hi ID128, err error) {
 	return ID128FromUint64s(a.hi, a.lo), ID128FromUint64s(b.hi, b.lo), err
 }
 
-// check reports what is wrong with a layout that did not come from ParseLayout.
+// check reports what is wrong with a layout that ParseLayout did not return.
 func (l *Layout) check() error {
 	if l.size == 0 {
 		return errors.New("firn: the zero Layout is not valid; use Default or ParseLayout")
@@ -282,8 +283,8 @@ func (l *Layout) check() error {
 	return nil
 }
 
-// need checks that IDs have the size of the method that was called, and names
-// the twin that fits.
+// need checks that IDs have the size that the called method handles. twin is
+// the method for the other size.
 func (l *Layout) need(size uint8, twin string) error {
 	if err := l.check(); err != nil {
 		return err
@@ -292,7 +293,7 @@ func (l *Layout) need(size uint8, twin string) error {
 		return nil
 	}
 	if l.ReadOnly() {
-		return fmt.Errorf("firn: IDs of layout %s have %d bits: they can be read, with DecomposeBytes, but not made", *l, l.size)
+		return fmt.Errorf("firn: IDs of layout %s have %d bits: they can be read (with DecomposeBytes) but not made", *l, l.size)
 	}
 	return fmt.Errorf("firn: layout %s has IDs of %d bits: use %s", *l, l.size, twin)
 }
@@ -315,8 +316,7 @@ func (l *Layout) rangeError(name string, v, most uint64) error {
 	return &RangeError{Field: name, Value: strconv.FormatUint(v, 10), Min: "0", Max: strconv.FormatUint(most, 10)}
 }
 
-// place puts the fields where they belong. Values must fit; random bits are
-// zero.
+// place puts the fields into an ID. Values must fit; random bits are zero.
 func (l *Layout) place(tick, node, seq uint64) wide {
 	w := l.consts
 	for _, p := range l.pieces[:l.n] {
@@ -340,7 +340,8 @@ func (l *Layout) place(tick, node, seq uint64) wide {
 	return w
 }
 
-// field collects the bits of one field. Positions count from cut bits up.
+// field collects the bits of one field. The positions of pieces count from bit
+// cut.
 func (l *Layout) field(w wide, f field, cut uint8) uint64 {
 	var v uint64
 	for _, p := range l.pieces[:l.n] {
@@ -356,8 +357,8 @@ func (l *Layout) field(w wide, f field, cut uint8) uint64 {
 	return v
 }
 
-// fixed marks the bits that are the same in every ID: constants and unused
-// bits on top. Only layouts of up to 128 bits have any.
+// fixed marks the bits that are the same in every ID: constants, and unused
+// bits at the top. Only layouts of up to 128 bits have any.
 func (l *Layout) fixed() wide {
 	if l.size > 128 {
 		return wide{}
@@ -382,7 +383,8 @@ func (l *Layout) decomposeWide(w wide, cut uint8) (Parts, error) {
 	return Parts{Time: t, Node: l.field(w, fieldNode, cut), Seq: l.field(w, fieldSeq, cut)}, nil
 }
 
-// checkFixed names the highest run of bits in which w differs from the layout.
+// checkFixed returns an error for the highest fixed bits in which w differs
+// from the layout.
 func (l *Layout) checkFixed(w wide) error {
 	if w.and(l.fixed()) == l.consts {
 		return nil
@@ -412,7 +414,7 @@ func bitsName(pos, width uint8) string {
 	return fmt.Sprintf("bits %d..%d", pos+width-1, pos)
 }
 
-// constName says what a constant means where a preset knows it.
+// constName describes a constant, by its meaning if a preset defines one.
 func (l *Layout) constName(p piece) string {
 	if pre := l.presetOf(); pre != nil {
 		if name := pre.constNames[p.pos]; name != "" {
@@ -424,7 +426,7 @@ func (l *Layout) constName(p piece) string {
 
 func (l *Layout) rangeWide(from, to time.Time) (lo, hi wide, err error) {
 	if !l.timeOnTop() {
-		return lo, hi, fmt.Errorf("firn: IDs of layout %s are not in the order of time, so no range of IDs holds a range of time", *l)
+		return lo, hi, fmt.Errorf("firn: IDs of layout %s are not ordered by time, so no range of IDs matches a range of time", *l)
 	}
 	if !from.Before(to) {
 		return lo, hi, fmt.Errorf("firn: the range is empty: it begins at %s and ends at %s", stamp(from), stamp(to))
@@ -440,8 +442,8 @@ func (l *Layout) rangeWide(from, to time.Time) (lo, hi wide, err error) {
 	case where == 0:
 		first = tick
 	}
-	// The last tick that begins before to is the one that holds the instant before
-	// it.
+	// The last tick that begins before to is the one that holds the instant
+	// before to.
 	switch tick, _, where := l.tickAt(to.Add(-1)); {
 	case where < 0:
 		return lo, hi, fmt.Errorf("firn: the range ends at %s, before the epoch of layout %s (%s)", stamp(to), *l, stamp(l.Epoch()))
@@ -465,10 +467,10 @@ func (l *Layout) noTick(from, to time.Time) error {
 	return fmt.Errorf("firn: no tick of %v begins from %s to before %s", l.unit, stamp(from), stamp(to))
 }
 
-// stamp writes a time for an error message.
+// stamp formats a time for an error message.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999999999Z07:00") }
 
-// tickIn is the tick that t lies in, or a *RangeError.
+// tickIn returns the tick that t lies in, or a *RangeError.
 func (l *Layout) tickIn(t time.Time) (uint64, error) {
 	tick, _, where := l.tickAt(t)
 	if where != 0 || tick > mask(l.timeBits) {
@@ -478,9 +480,9 @@ func (l *Layout) tickIn(t time.Time) (uint64, error) {
 	return tick, nil
 }
 
-// tickAt counts the ticks from the epoch to t, and the nanoseconds from the
-// beginning of that tick to t. where is negative when t is before the epoch,
-// and positive when 64 bits cannot count the ticks.
+// tickAt returns the number of ticks from the epoch to t, and the nanoseconds
+// from the start of that tick to t. where is negative if t is before the epoch,
+// and positive if the number of ticks exceeds 64 bits.
 func (l *Layout) tickAt(t time.Time) (tick, rest uint64, where int) {
 	hi, lo, before := l.sinceEpoch(t)
 	if before {
@@ -493,8 +495,9 @@ func (l *Layout) tickAt(t time.Time) (tick, rest uint64, where int) {
 	return tick, rest, 0
 }
 
-// sinceEpoch is the time from the epoch to t in nanoseconds, as 128 bits: int64
-// holds only 292 years of them, and Boundary's time field 584 million.
+// sinceEpoch returns the time from the epoch to t in nanoseconds, as 128 bits:
+// an int64 of nanoseconds spans only 292 years, and Boundary's time field 584
+// million.
 func (l *Layout) sinceEpoch(t time.Time) (hi, lo uint64, before bool) {
 	epochSec := l.epoch / 1000
 	epochNsec := l.epoch % 1000 * 1e6
@@ -504,8 +507,8 @@ func (l *Layout) sinceEpoch(t time.Time) (hi, lo uint64, before bool) {
 	if t.Unix() < epochSec {
 		return 0, 0, true
 	}
-	// An epoch is of the years 1 to 9999, but a time may be any: as unsigned
-	// numbers the difference cannot overflow.
+	// An epoch lies in the years 1 to 9999, but t may be any time: as unsigned
+	// numbers, the difference cannot overflow.
 	sec, nsec := uint64(t.Unix())-uint64(epochSec), int64(t.Nanosecond())-epochNsec
 	if nsec < 0 {
 		if sec == 0 {
@@ -518,8 +521,8 @@ func (l *Layout) sinceEpoch(t time.Time) (hi, lo uint64, before bool) {
 	return hi + carry, lo, false
 }
 
-// timeOf is the beginning of a tick. It cannot fail for a tick that fits the
-// layout of a parsed text (see maxSeconds).
+// timeOf returns the start of a tick. It cannot fail for a tick that fits a
+// parsed layout (see maxSeconds).
 func (l *Layout) timeOf(tick uint64) (time.Time, error) {
 	if hi, lo := bits.Mul64(tick, uint64(l.unit)); hi < 1e9 {
 		if sec, nsec := bits.Div64(hi, lo, 1e9); sec <= maxSeconds {
@@ -527,9 +530,9 @@ func (l *Layout) timeOf(tick uint64) (time.Time, error) {
 			return time.Unix(epoch.Unix()+int64(sec), int64(epoch.Nanosecond())+int64(nsec)).UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("firn: tick %d of %v is beyond what a time can say", tick, l.unit)
+	return time.Time{}, fmt.Errorf("firn: tick %d of %v is beyond what a time can represent", tick, l.unit)
 }
 
-// maxSeconds bounds what a layout's time field may reach, about 1.1 billion
-// years: the year stays a 32-bit number.
+// maxSeconds bounds the range of a layout's time field, about 1.1 billion
+// years, so that the year fits 32 bits.
 const maxSeconds = 1 << 55

@@ -11,14 +11,14 @@ import (
 type Piece struct {
 	Field    string // "time", "node", "seq", "const", "rand" or "zero" (unused bits on top)
 	Width    int    // in bits
-	Pos      int    // where its lowest bit lies in the ID, counted from the lowest
-	Low      int    // which bit of the field that is
-	Reversed bool   // the bits lie the other way round
-	Const    uint64 // the value, where Field is "const"
+	Pos      int    // position of its lowest bit in the ID, counted from the lowest
+	Low      int    // position of that bit in the field
+	Reversed bool   // the bits are in reversed order
+	Const    uint64 // the value, if Field is "const"
 }
 
-// Pieces lists the bits of an ID from the top down. Fields without bits are
-// left out.
+// Pieces returns the pieces of an ID from the topmost bit down, leaving out
+// empty ones.
 func (l Layout) Pieces() []Piece {
 	var pieces []Piece
 	used := 0
@@ -41,9 +41,9 @@ func (l Layout) Pieces() []Piece {
 	return pieces
 }
 
-// Value is what an ID has in this piece's bits: a piece of the field, turned
-// round where the piece is Reversed. b is the ID as big-endian bytes. A piece
-// wider than 64 bits gives its lowest 64.
+// Value returns the bits of this piece in an ID, in the order of the field:
+// they are reversed back if the piece is Reversed. b is the ID as big-endian
+// bytes. For a piece wider than 64 bits, Value returns its lowest 64.
 func (p Piece) Value(b []byte) uint64 {
 	var v uint64
 	for i := range min(p.Width, 64) {
@@ -58,9 +58,9 @@ func (p Piece) Value(b []byte) uint64 {
 	return v
 }
 
-// Diagram draws the layout as a box with a cell for every piece and its bit
-// numbers above it, in at most about 90 columns. What stands in a cell is
-// label's; nil names the field and its width.
+// Diagram draws the layout as a box with a cell for each piece and the bit
+// positions above it, up to about 90 columns wide. The function label returns
+// the text of a cell; if it is nil, cells show the field and its width.
 func (l Layout) Diagram(label func(Piece) string) string {
 	if label == nil {
 		label = pieceLabel

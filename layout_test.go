@@ -93,17 +93,17 @@ func TestParseLayoutFaults(t *testing.T) {
 		"default,epoch":                 {"key=value"},
 		"default,epoch=":                {"no value"},
 		"default,epoch=1,epoch=2":       {"given twice"},
-		"default,unit=1ms":              {`"unit" is no key of default`, "epoch, node-bits, seq-bits"},
+		"default,unit=1ms":              {`unknown key "unit": default has`, "epoch, node-bits, seq-bits"},
 		"default,epoch=2026-01-01":      {"neither Unix milliseconds nor a time"},
 		"default,epoch=9e9":             {"neither"},
 		"default,epoch=300000000000000": {"outside the years 1 to 9999"},
 		"default,epoch=-62135596800001": {"outside the years"},
 		"default,epoch=2026-01-01T00:00:00.0001Z":    {"not a whole number of milliseconds"},
-		"hazelcast,node-bits=40,seq-bits=23":         {"63 bits", "take away 1"},
+		"hazelcast,node-bits=40,seq-bits=23":         {"63 bits", "remove 1"},
 		"hazelcast,node-bits=63,seq-bits=-1":         {`node-bits is "63"`, `seq-bits is "-1"`},
 		"snowcast,nodes=127":                         {"128 to 8192"},
 		"snowcast,nodes=8193":                        {"128 to 8192"},
-		"lable,mode=fast,cluster=16,x=1":             {`mode is "fast"`, `cluster is "16"`, `"x" is no key`},
+		"lable,mode=fast,cluster=16,x=1":             {`mode is "fast"`, `cluster is "16"`, `unknown key "x"`},
 		"bits=":                                      {`field "" should be name:width`},
 		"bits=time:41.node:10.seq:":                  {`width of field seq is ""`},
 		"bits=time:41.node:10.seq:+2":                {`width of field seq is "+2"`},
@@ -111,20 +111,20 @@ func TestParseLayoutFaults(t *testing.T) {
 		"bits=time:41.node:65":                       {"0 to 64"},
 		"bits=seq:12":                                {"no time field"},
 		"bits=time:0":                                {"no time field"},
-		"bits=time:64.node:64.seq:2":                 {"130 bits", "take away 2 to fit 128", "66 to fit 64"},
-		"bits=time:40.time:40":                       {"time has 80 bits in all"},
-		"bits=time:40.seq:63":                        {"seq has 63 bits in all: the most is 62"},
+		"bits=time:64.node:64.seq:2":                 {"130 bits", "remove 2 to fit 128", "66 to fit 64"},
+		"bits=time:40.time:40":                       {"time has a total of 80 bits"},
+		"bits=time:40.seq:63":                        {"seq has a total of 63 bits, more than 62"},
 		"bits=time:41.seq~:2":                        {"only time can"},
 		"bits=time:41.const:2":                       {"const:2=0"},
 		"bits=time:41.const:2=4":                     {"0 to 3"},
 		"bits=time:41.const:2=x":                     {"0 to 3"},
 		"bits=time:41.node:2=1":                      {"only const"},
-		"bits=time:41.worker:2":                      {`no field "worker"`},
-		"bits=time:64,unit=24h":                      {"beyond what a time can say"},
+		"bits=time:41.worker:2":                      {`unknown field "worker"`},
+		"bits=time:64,unit=24h":                      {"exceed what a time can represent"},
 		"bits=time:41,unit=0s":                       {"more than 0"},
 		"bits=time:41,unit=1":                        {"not a duration"},
 		"bits=time:41,unit=25h":                      {"24h0m0s"},
-		"bits=tim:41.node:99,unit=x,epoch=y,z=1":     {`"tim"`, `"99"`, `unit is "x"`, `epoch is "y"`, `"z" is no key`, "no time field"},
+		"bits=tim:41.node:99,unit=x,epoch=y,z=1":     {`"tim"`, `"99"`, `unit is "x"`, `epoch is "y"`, `unknown key "z"`, "no time field"},
 		"bits=time:8" + strings.Repeat(".seq:1", 16): {"more than 16 fields"},
 	} {
 		l, err := ParseLayout(in)
@@ -281,7 +281,7 @@ func TestRange(t *testing.T) {
 			t.Errorf("Range(%v, %v) = %v, %v, %v, want an error with %q", r[0], r[1], lo, hi, err, want)
 		}
 	}
-	if _, _, err := MustParseLayout("lable").Range(at(0), at(10)); err == nil || !strings.Contains(err.Error(), "not in the order of time") {
+	if _, _, err := MustParseLayout("lable").Range(at(0), at(10)); err == nil || !strings.Contains(err.Error(), "not ordered by time") {
 		t.Errorf("Range of lable: %v", err)
 	}
 	// Constants and random bits: the standard form of the lowest and the highest

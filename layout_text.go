@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ParseLayout reads a layout's text: PRESET[,KEY=VALUE…] or
+// ParseLayout parses the text of a layout: PRESET[,KEY=VALUE…] or
 // bits=FIELD:WIDTH.FIELD:WIDTH…[,KEY=VALUE…]. Examples:
 //
 //	default
@@ -18,9 +18,9 @@ import (
 //	bits=time:41.node:10.seq:12,unit=1ms,epoch=1767225600000
 //
 // Presets lists the names and their keys. Every layout has the key epoch, in
-// Unix milliseconds or as RFC 3339. A layout of one's own also has unit, the
-// length of a tick as a Go duration (1ms where it is left out; its epoch is
-// then 1970). Its fields are named from the top bit down:
+// Unix milliseconds or RFC 3339. A layout defined by bits also has the key
+// unit, the length of a tick as a Go duration. Its defaults are a unit of 1ms
+// and the epoch 1970-01-01. Its fields are listed from the topmost bit down:
 //
 //	time:W     W bits of the time in ticks; time~:W has them in reversed order
 //	node:W     W bits of the node ID
@@ -28,11 +28,11 @@ import (
 //	const:W=V  W bits that are always V, decimal or 0x hex
 //	rand:W     W random bits
 //
-// time, node and seq may come in several pieces, the highest bits first.
-// Widths of up to 64 bits in all make a 64-bit ID, and of up to 128 a 128-bit
-// one; what they do not fill is zero bits on top.
+// The fields time, node and seq may be given in several pieces, the highest
+// bits first. Widths that add up to 64 bits or less make a 64-bit ID, and up to
+// 128 bits a 128-bit ID. Unused bits are zero, at the top.
 //
-// The error is a *ParseError whose Reason lists all faults at once.
+// The error is a *ParseError whose Reason lists all mistakes.
 func ParseLayout(s string) (Layout, error) {
 	l, faults := parseLayout(s)
 	if len(faults) > 0 {
@@ -41,13 +41,13 @@ func ParseLayout(s string) (Layout, error) {
 	return l, nil
 }
 
-// joinFaults puts all faults into one line.
+// joinFaults returns an error text with all faults on one line.
 func joinFaults(faults []error) string {
 	return strings.ReplaceAll(errors.Join(faults...).Error(), "\n", "; ")
 }
 
-// MustParseLayout is ParseLayout for texts that are known to be right, such as
-// constants of a program. It panics on an error.
+// MustParseLayout is like ParseLayout but panics on error. Use it for constant
+// texts.
 func MustParseLayout(s string) Layout {
 	l, err := ParseLayout(s)
 	if err != nil {
@@ -56,8 +56,8 @@ func MustParseLayout(s string) Layout {
 	return l
 }
 
-// String is the layout's text, from which ParseLayout makes the same layout:
-// the preset and those keys that differ from its defaults.
+// String returns the layout's text: the preset and the keys that differ from
+// its defaults. ParseLayout returns the same layout for it.
 func (l Layout) String() string {
 	if l.size == 0 {
 		return "invalid"
@@ -79,7 +79,8 @@ func (l Layout) String() string {
 	return b.String()
 }
 
-// MarshalText is String; the zero Layout is an error.
+// MarshalText returns the text of String. It is an error if l is the zero
+// Layout.
 func (l Layout) MarshalText() ([]byte, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -87,7 +88,8 @@ func (l Layout) MarshalText() ([]byte, error) {
 	return []byte(l.String()), nil
 }
 
-// UnmarshalText is ParseLayout; on an error l keeps its value.
+// UnmarshalText sets l to the layout that ParseLayout returns. On error, l is
+// unchanged.
 func (l *Layout) UnmarshalText(text []byte) error {
 	v, err := ParseLayout(string(text))
 	if err == nil {
@@ -96,8 +98,8 @@ func (l *Layout) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Fields is the layout spelled out by its bits, whatever its name: the text
-// that ParseLayout reads after bits=.
+// Fields returns the layout's bits in the form that ParseLayout accepts after
+// bits=, whether or not the layout has a name.
 func (l Layout) Fields() string { return l.bitsText() }
 
 func (l *Layout) bitsText() string {
@@ -128,7 +130,7 @@ func (l *Layout) epochText() string {
 func parseLayout(s string) (l Layout, faults []error) {
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
 	if s == "" {
-		fault("it is empty: say %q, another preset (%s), or bits=…", "default", presetNames())
+		fault("it is empty: use %q, another preset (%s), or bits=…", "default", presetNames())
 		return l, faults
 	}
 	head, rest, more := strings.Cut(s, ",")
@@ -162,11 +164,11 @@ func parseLayout(s string) (l Layout, faults []error) {
 				l.unit = unit
 			}
 		}
-		faults = append(faults, unknownKeys(given, "a layout of one's own", "unit", "epoch")...)
+		faults = append(faults, unknownKeys(given, "a layout defined by bits", "unit", "epoch")...)
 	} else {
 		i := slices.IndexFunc(presets[:], func(p preset) bool { return p.name == head })
 		if i < 0 {
-			fault("there is no preset %s: it is one of %s, or bits=…", quoteShort(head), presetNames())
+			fault("there is no preset %s: use one of %s, or bits=…", quoteShort(head), presetNames())
 			return l, faults
 		}
 		p := &presets[i]
@@ -197,7 +199,7 @@ func parseLayout(s string) (l Layout, faults []error) {
 		l.epoch = epoch
 	}
 	if len(faults) > 0 && l.preset != 0 {
-		return l, faults // the preset's bits would only add to the noise
+		return l, faults // reporting the preset's bits as well would not help
 	}
 	return l, append(faults, l.setPieces(fields)...)
 }
@@ -211,21 +213,22 @@ func unknownKeys(given args, what string, known ...string) (faults []error) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		faults = append(faults, fmt.Errorf("%s is no key of %s: it has %s", quoteShort(name), what, strings.Join(known, ", ")))
+		faults = append(faults, fmt.Errorf("unknown key %s: %s has %s", quoteShort(name), what, strings.Join(known, ", ")))
 	}
 	return faults
 }
 
-// maxUnit bounds a tick; a longer one would be no order at all.
+// maxUnit bounds the length of a tick; with a longer one, IDs would hardly be
+// ordered.
 const maxUnit = 24 * time.Hour
 
-// parseEpoch reads Unix milliseconds or RFC 3339, from the year 1 to 9999.
+// parseEpoch parses Unix milliseconds or RFC 3339, in the years 1 to 9999.
 func parseEpoch(s string) (int64, error) {
 	ms, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
 		t, terr := time.Parse(time.RFC3339Nano, s)
 		if terr != nil {
-			return 0, fmt.Errorf("epoch is %s, neither Unix milliseconds nor a time such as 2026-01-01T00:00:00Z", quoteShort(s))
+			return 0, fmt.Errorf("epoch is %s, neither Unix milliseconds nor a time like 2026-01-01T00:00:00Z", quoteShort(s))
 		}
 		if t.Nanosecond()%1e6 != 0 {
 			return 0, fmt.Errorf("epoch is %s, which is not a whole number of milliseconds", quoteShort(s))
@@ -238,7 +241,7 @@ func parseEpoch(s string) (int64, error) {
 	return ms, nil
 }
 
-// setPieces reads the fields and fills in the layout's pieces and widths.
+// setPieces parses the fields and sets the layout's pieces and widths.
 func (l *Layout) setPieces(fields string) (faults []error) {
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
 	var consts [maxPieces]uint64
@@ -259,9 +262,9 @@ func (l *Layout) setPieces(fields string) (faults []error) {
 	}
 	l.n = uint8(n)
 	switch {
-	case l.size != 0: // a preset's own
+	case l.size != 0: // set by a preset
 	case total > 128:
-		fault("the widths add up to %d bits: take away %d to fit 128 (or %d to fit 64)", total, total-128, total-64)
+		fault("the widths add up to %d bits: remove %d to fit 128 (or %d to fit 64)", total, total-128, total-64)
 		return faults
 	case total > 64:
 		l.size = 128
@@ -283,11 +286,11 @@ func (l *Layout) setPieces(fields string) (faults []error) {
 	}
 	for _, f := range []field{fieldTime, fieldNode} {
 		if widths[f] > 64 {
-			fault("%s has %d bits in all: the most is 64", f, widths[f])
+			fault("%s has a total of %d bits, more than 64", f, widths[f])
 		}
 	}
 	if w := widths[fieldSeq]; w > maxSeqBits {
-		fault("seq has %d bits in all: the most is %d", w, maxSeqBits)
+		fault("seq has a total of %d bits, more than %d", w, maxSeqBits)
 	}
 	if widths[fieldTime] == 0 {
 		fault("there is no time field: an ID without time has no order")
@@ -298,7 +301,7 @@ func (l *Layout) setPieces(fields string) (faults []error) {
 	l.timeBits, l.nodeBits = uint8(widths[fieldTime]), uint8(widths[fieldNode])
 	l.seqBits, l.randBits = uint8(widths[fieldSeq]), uint8(widths[fieldRand])
 	if _, err := l.timeOf(mask(l.timeBits)); err != nil {
-		fault("%d bits of time in ticks of %v reach beyond what a time can say: take fewer bits or a finer unit", l.timeBits, l.unit)
+		fault("%d bits of time in ticks of %v exceed what a time can represent: use fewer bits or a finer unit", l.timeBits, l.unit)
 	}
 	return faults
 }
@@ -306,7 +309,7 @@ func (l *Layout) setPieces(fields string) (faults []error) {
 // maxSeqBits leaves at least one of a generator's 63 bits to the tick.
 const maxSeqBits = 62
 
-// parsePiece reads one field of a layout: name:width, or const:width=value.
+// parsePiece parses one field of a layout: name:width, or const:width=value.
 func parsePiece(s string) (p piece, value uint64, err error) {
 	name, width, ok := strings.Cut(s, ":")
 	if !ok {
@@ -326,10 +329,10 @@ func parsePiece(s string) (p piece, value uint64, err error) {
 	case "rand":
 		p.field, most = fieldRand, 128
 	default:
-		return p, 0, fmt.Errorf("there is no field %s: it is one of time, time~, node, seq, const, rand", quoteShort(name))
+		return p, 0, fmt.Errorf("unknown field %s: use one of time, time~, node, seq, const, rand", quoteShort(name))
 	}
 	if p.reverse && p.field != fieldTime {
-		return p, 0, fmt.Errorf("field %s cannot be reversed: only time can", name)
+		return p, 0, fmt.Errorf("field %s cannot be reversed; only time can", name)
 	}
 	width, text, hasValue := strings.Cut(width, "=")
 	n, err := strconv.ParseUint(width, 10, 8)

@@ -3,80 +3,106 @@ package firn
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A line is where calls wait that found no ID free: first come, first served.
-// Only the first of the line, the leader, looks at the clock. It sleeps until
-// what it wants should be free, takes as many slots as the whole line wants and
-// are there, and gives them out from the front. So a tick costs one look and
-// one swap, however long the line is, and wakes only callers that get IDs. No
-// caller is overtaken for good by others that come later: a call that finds the
-// line occupied joins it. (TryNext and Reserve, which never wait, take what is
-// free, except while a batch leads.)
+// A line is where calls wait that found no free ID: first come, first served.
+// Only the first one, the leader, reads the clock. It sleeps until its slots
+// should be free, takes as many free slots as the whole line wants, and
+// distributes them from the front. So a tick costs one reading and one swap,
+// however long the line is, and wakes only callers that get IDs. Later calls
+// cannot overtake a waiting call forever, because a call that finds the line
+// occupied joins it. (TryNext and Reserve never wait and take what is free,
+// except while a batch leads.)
 //
 // No slot is held across a wait: the leader takes slots when they may be used,
-// and a call that was given some returns them, even if its context has ended in
-// that moment. A call that leaves before was given none.
+// and a call that was given slots returns them even if its context has just
+// ended. A call that left earlier was given none.
 //
 // A batch takes all its slots at once, so it must not be overtaken at all while
-// it leads: each slot that another call took would make it wait for longer, and
-// with a batch larger than MaxAhead each look at the clock would move the word
-// to where the batch must begin anew. While it leads, held is the slot at which
-// it will end, and all other calls are refused.
+// it leads. Each slot that another call took would make it wait longer, and
+// with a batch larger than MaxAhead, each reading of the clock would move the
+// word to where the batch would have to begin again. While a batch leads, held
+// is the slot at which it will end, and all other calls are refused.
 //
 // The clock and contexts are the caller's code. They may panic, end the
-// goroutine, call the generator or block, so they run without the line's lock,
+// goroutine, call the generator or block. So they run without the line's lock,
 // and a call that does not return leaves the line by a deferred call. No
-// goroutine runs on the line's behalf, and none sleeps under its lock.
+// goroutine runs on behalf of the line, and none sleeps under its lock.
 type line struct {
-	n    atomic.Int64  // how many wait, to be read without the lock
-	held atomic.Uint64 // exclusive end of the slots that a leading batch waits for, or 0
-	mu   sync.Mutex
-	q    list.List // of *waiter
+	n    atomic.Int64  // number of waiting calls, readable without the lock
+	held atomic.Uint64 // exclusive end of the slots for which a leading batch waits, or 0
+	want atomic.Uint64 // slots that the line waits for; changes under mu
+	mu   sync.Mutex    // guards the fields below
+	q    list.List     // of *waiter
+	gone uint64        // slots that the line has been given so far
 }
 
-// A waiter is a call that waits for up to want slots, and at least one. A batch
-// waits for all of them.
+// A waiter is a call that waits for at least one and up to want slots, or, if
+// it is a batch, for all of them.
 type waiter struct {
 	want  uint64
 	batch bool
-	from  uint64        // of a batch: no slot of it lies below
-	place *list.Element // nil when it is not in line
-	woken chan struct{} // has one element when it leads, or was given slots
+	from  uint64        // lower bound of a batch's slots
+	place *list.Element // nil if it is not in line
+	woken chan struct{} // receives an element when the waiter becomes leader or gets slots
 
-	// Given, under the line's lock:
+	// When it joined: the slots that those before it wanted, and line.gone.
+	before, gone uint64
+
+	// Result, guarded by the line's lock:
 	t       *term // nil: nothing
 	slot, n uint64
 }
 
-// busy reports whether any call waits.
+// busy reports whether any call is waiting.
 func (l *line) busy() bool { return l.n.Load() > 0 }
 
-// join puts w in line, and reports whether it is the first.
+// join adds w to the line and reports whether it is the first.
 func (l *line) join(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	w.before, w.gone = l.want.Load(), l.gone
 	w.place = l.q.PushBack(w)
+	l.want.Add(w.want)
 	l.n.Add(1)
 	return l.q.Len() == 1
 }
 
-// remove takes w out of the line. The lock must be held.
+// remove removes w from the line. The caller holds the lock.
 func (l *line) remove(w *waiter) {
 	if l.q.Front() == w.place {
 		l.held.Store(0)
 	}
 	l.q.Remove(w.place)
 	w.place = nil
+	l.want.Add(-w.want)
 	l.n.Add(-1)
 }
 
-// leave takes w out of the line, and reports whether it was there: w was given
-// nothing then. If it led, the next one does.
+// ahead returns how many slots the calls before w want. w has left the line
+// without a turn. The result is an upper bound, as some of those calls may have
+// left as well.
+func (l *line) ahead(w *waiter) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return min(w.before-min(w.before, l.gone-w.gone), l.want.Load())
+}
+
+// notYourTurn returns the error of a call for n IDs that comes after calls for
+// before IDs. It does not read the clock: the leader has read it.
+func (c *core) notYourTurn(before, n uint64) error {
+	all := before + min(n, math.MaxUint64-before)
+	return &WaitError{Wait: c.spanOf(all), n: n, before: before}
+}
+
+// leave removes w from the line. It reports whether w was still in it, which
+// means that it got nothing. If w was the leader, the next one becomes leader.
 func (l *line) leave(w *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,15 +117,15 @@ func (l *line) leave(w *waiter) bool {
 	return true
 }
 
-// lead makes the first of the line lead it. The lock must be held.
+// lead makes the first waiter the leader. The caller holds the lock.
 func (l *line) lead() {
 	if first := l.q.Front(); first != nil {
 		first.Value.(*waiter).woken <- struct{}{}
 	}
 }
 
-// serve takes what the line wants and is free, and gives it out. The leader
-// calls it, and is the first to be given slots.
+// serve takes free slots for the line and distributes them. The leader calls it
+// and is the first to get slots.
 func (c *core) serve() error {
 	for {
 		v, err := c.look()
@@ -112,8 +138,8 @@ func (c *core) serve() error {
 	}
 }
 
-// give takes what the line wants and the view allows, and gives it out. It
-// gives nothing, without an error, where the view is out of date.
+// give takes the slots that the line wants and the view allows, and distributes
+// them. If the view is out of date, it does nothing and returns no error.
 func (l *line) give(c *core, v view) (given bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,6 +165,7 @@ func (l *line) give(c *core, v view) (given bool, err error) {
 	if !v.term.swap(v.word, slot, next-slot) {
 		return false, nil
 	}
+	l.gone += next - slot
 	for slot < next {
 		w := l.q.Front().Value.(*waiter)
 		l.remove(w)
@@ -152,8 +179,8 @@ func (l *line) give(c *core, v view) (given bool, err error) {
 	return true, nil
 }
 
-// takes reports whether w, which is not the first, may be given slots from next
-// on: behind a batch these can be slots that the clock has passed.
+// takes reports whether w, which is not the first, may get slots from next on:
+// after a batch, these can be slots that the clock has already passed.
 func (w *waiter) takes(next, end, clock uint64) bool {
 	if w.batch {
 		return next >= min(w.from, clock) && w.want <= end-next
@@ -161,8 +188,8 @@ func (w *waiter) takes(next, end, clock uint64) bool {
 	return next >= clock
 }
 
-// takeInLine takes what w wants for a call that may wait. The error is that of
-// a first try, or nil if there was none because others wait.
+// takeInLine takes the slots of w for a call that may wait. err is the error of
+// a first try, or nil if there was no try because other calls wait.
 func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, slot, n uint64, _ error) {
 	if err != nil {
 		if _, ok := c.waitFor(err); !ok {
@@ -175,7 +202,7 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 	first := c.line.join(&w)
 	defer func() {
 		if w.t == nil {
-			c.line.leave(&w) // also if the clock panics
+			c.line.leave(&w) // even if the clock panics
 		}
 		c.waits.add(time.Since(began))
 	}()
@@ -184,8 +211,8 @@ func (c *core) takeInLine(ctx context.Context, w waiter, err error) (t *term, sl
 		case <-w.woken:
 		case <-done:
 			if c.line.leave(&w) {
-				if err == nil {
-					err = &WaitError{Wait: c.layout.unit} // others were here before
+				if err == nil || errors.Is(err, ErrExhausted) {
+					err = c.notYourTurn(c.line.ahead(&w), w.want)
 				}
 				return nil, 0, 0, fmt.Errorf("%w: %w", err, ctx.Err())
 			}

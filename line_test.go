@@ -451,3 +451,35 @@ func TestChangesInsideTheLine(t *testing.T) {
 		}
 	}
 }
+
+// TestNotYourTurn: the error of a call whose turn has not come says how many
+// IDs those before it want, and how long that takes; not how long one ID does.
+func TestNotYourTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := oneATick(t)
+		wait := func(n int, d time.Duration, want string) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			go func() {
+				defer cancel()
+				_, err := g.NextBatch(ctx, n)
+				if want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+					t.Errorf("%d IDs: got %v, want %q", n, err, want)
+				}
+			}()
+			synctest.Wait()
+		}
+		wait(100, time.Minute, "")
+		wait(200, 260*time.Millisecond, "firn: 200 IDs are not free for another 200ms: context deadline exceeded")
+		wait(300, 700*time.Millisecond, "")
+		wait(50, 350*time.Millisecond, "firn: 50 IDs are not free for another 350ms: earlier calls wait for 300: context deadline exceeded")
+		wait(1, 50*time.Millisecond, "firn: no ID is free for another 651ms: earlier calls wait for 650: context deadline exceeded")
+		if _, err := g.TryNextBatch(5); err == nil || err.Error() != "firn: 5 IDs are not free for another 656ms: earlier calls wait for 651" {
+			t.Errorf("TryNextBatch: %v", err)
+		}
+		time.Sleep(time.Second)
+		if want := g.line.want.Load(); want != 0 {
+			t.Errorf("nobody waits, and the line wants %d", want)
+		}
+	})
+}

@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// The functions in this file find a node ID without a store. None of them
-// can tell whether another process has the same number: that is for whoever
-// set the number, numbered the hosts or built the network card. Two generators
-// with one number at one time make the same IDs. A store of grants is safe.
+// The functions in this file determine a node ID without a store. None of them
+// can detect that another process has the same one: uniqueness depends on the
+// configuration, the host names or the network cards. Two generators with the
+// same node ID at the same time make the same IDs. A store of grants prevents
+// that.
 
-// ParseNode reads a node ID for the layout: a plain number, or the parts that
-// the preset itself names, such as "datacenter=9,worker=7" for flake-idgen.
-// Parts that are left out are 0. Nothing is masked: a number that does not fit
-// is a *RangeError, any other fault a *ParseError.
+// ParseNode parses a node ID for the layout: a plain number, or the parts that
+// the preset names, such as "datacenter=9,worker=7" for flake-idgen. Omitted
+// parts are 0. Values are never masked: a number that does not fit is a
+// *RangeError, and any other mistake is a *ParseError.
 func (l Layout) ParseNode(s string) (uint64, error) {
 	if err := l.check(); err != nil {
 		return 0, err
@@ -72,7 +73,8 @@ func (l *Layout) nodePartWidth(name string) (uint8, bool) {
 	return 0, false
 }
 
-// orParts says how else a node of the layout can be written.
+// orParts describes the other form in which a node ID of the layout can be
+// written.
 func (l *Layout) orParts() string {
 	p := l.presetOf()
 	if p == nil || len(p.nodeParts) == 0 {
@@ -89,15 +91,15 @@ func (l *Layout) orParts() string {
 	return b.String()
 }
 
-// A NodePart is the part of a node ID that the preset has a name for.
+// A NodePart is a named part of a node ID.
 type NodePart struct {
 	Name  string
-	Value uint64 // 0 to the part's greatest
+	Value uint64 // 0 to the maximum of the part
 }
 
-// NodeParts splits a node ID into the parts that the layout's preset names,
-// datacenter and worker for instance. It is nil where the preset names none,
-// and for a number beyond the layout's MaxNode.
+// NodeParts splits a node ID into the parts that the layout's preset names, for
+// example datacenter and worker. It returns nil if the preset names none, and
+// for a number beyond the layout's MaxNode.
 func (l Layout) NodeParts(node uint64) []NodePart {
 	p := l.presetOf()
 	if p == nil || len(p.nodeParts) == 0 || node > l.MaxNode() {
@@ -112,11 +114,11 @@ func (l Layout) NodeParts(node uint64) []NodePart {
 	return parts
 }
 
-// NodeFromEnv reads a node ID from an environment variable. It is an error
-// if the variable is not set, is empty or is not a number.
+// NodeFromEnv reads a node ID from an environment variable. It is an error if
+// the variable is unset, empty or not a number.
 //
-// It is not safe where an environment is copied: replicas of one container
-// template have the same variables.
+// NodeFromEnv is not safe if the environment is copied: all replicas of a
+// container template have the same variables.
 func NodeFromEnv(name string) (uint64, error) {
 	text, ok := os.LookupEnv(name)
 	if !ok {
@@ -129,14 +131,16 @@ func NodeFromEnv(name string) (uint64, error) {
 	return n, nil
 }
 
-// NodeFromHostname takes the number at the end of a host name, after a hyphen
-// and without its domain: 7 of "ids-7.ids.default.svc". That is the ordinal of
-// a pod in a Kubernetes StatefulSet. An empty name means this host's.
+// NodeFromHostname returns the number at the end of a host name, after a hyphen
+// and without the domain: 7 for "ids-7.ids.default.svc". In a Kubernetes
+// StatefulSet, that is the ordinal of the pod. An empty name means the name of
+// this host.
 //
-// It is not safe when a pod is force-deleted from a host that cannot be
-// reached: then two pods with one ordinal can run. Nor is it when a pod comes
-// back on a host whose clock is behind, or across two StatefulSets. A name that
-// ends in an address (ip-10-0-12-7) is refused: its last number is no ordinal.
+// NodeFromHostname is not safe if a pod is force-deleted from an unreachable
+// host, because two pods with one ordinal may then run. Nor is it safe if a pod
+// is rescheduled to a host whose clock is behind, or across two StatefulSets. A
+// name that ends in an address (ip-10-0-12-7) is rejected: its last number is
+// not an ordinal.
 func NodeFromHostname(name string) (uint64, error) {
 	if name == "" {
 		var err error
@@ -156,17 +160,17 @@ func NodeFromHostname(name string) (uint64, error) {
 	return n, nil
 }
 
-// NodeFromInterface takes the 48-bit MAC address of a network interface, as
-// Boundary's flake does; its layout has room for it. An empty name means the
-// first interface, in the order of their indexes, whose address is good.
+// NodeFromInterface returns the 48-bit MAC address of a network interface as a
+// node ID. Boundary's flake does the same, and its layout has room for it. An
+// empty name means the first interface, by index, with a usable address.
 //
-// A zero address, one of a group, and one that is locally administered are
-// refused: the last kind is made up by software (containers, virtual
-// machines, private Wi-Fi) and often the same on many hosts. With allowLocal
-// locally administered addresses are taken.
+// Zero, group and locally administered addresses are rejected: the last kind is
+// made up by software (containers, virtual machines, private Wi-Fi) and often
+// repeats across hosts. If allowLocal is set, locally administered addresses
+// are accepted.
 //
-// It is not safe for two processes on one host, nor for cloned virtual
-// machines.
+// NodeFromInterface is not safe for two processes on one host, nor for cloned
+// virtual machines.
 func NodeFromInterface(name string, allowLocal bool) (uint64, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -188,12 +192,12 @@ func NodeFromInterface(name string, allowLocal bool) (uint64, error) {
 		for _, i := range interfaces {
 			names = append(names, i.Name)
 		}
-		return 0, fmt.Errorf("firn: node ID: there is no network interface %s: it is one of %s", quoteShort(name), strings.Join(names, ", "))
+		return 0, fmt.Errorf("firn: node ID: no network interface %s: choose one of %s", quoteShort(name), strings.Join(names, ", "))
 	}
 	return 0, fmt.Errorf("firn: node ID: no network interface with a usable address (%s)", strings.Join(refused, "; "))
 }
 
-// nodeFromMAC is the number of an EUI-48 address: IEEE 802, big-endian.
+// nodeFromMAC returns an EUI-48 address as a number: IEEE 802, big-endian.
 func nodeFromMAC(mac net.HardwareAddr, allowLocal bool) (uint64, error) {
 	if len(mac) != 6 {
 		return 0, fmt.Errorf("it has an address of %d bytes, not 6", len(mac))
@@ -206,7 +210,7 @@ func nodeFromMAC(mac net.HardwareAddr, allowLocal bool) (uint64, error) {
 	case n == 0:
 		return 0, errors.New("its address is zero")
 	case mac[0]&1 != 0:
-		return 0, fmt.Errorf("its address %s is that of a group", mac)
+		return 0, fmt.Errorf("its address %s is a group address", mac)
 	case mac[0]&2 != 0 && !allowLocal:
 		return 0, fmt.Errorf("its address %s is locally administered, so another host may have it too", mac)
 	}

@@ -2,29 +2,30 @@ package firn
 
 import "time"
 
-// A pace knows how long fetches take, and so whether larger ones help. A fetch
-// that takes the time of a round trip takes as long for more IDs. From a source
-// with a rate, twice as many IDs take twice as long: callers get no more of
-// them, and wait longer at a time.
+// A pace measures how long fetches take, to decide whether larger ones help. If
+// the time of a fetch is mostly the round trip, more IDs take no longer. If the
+// source has a limited rate, twice as many IDs take twice as long: callers get
+// no more IDs per second, and wait longer each time.
 type pace struct {
-	count   int           // of the fetches that follow
+	count   int           // the size of the measured fetches
 	best    time.Duration // the shortest of these
-	fetches int           // how many there were
-	below   time.Duration // the shortest of half as many IDs, just before; 0 if not known
+	fetches int           // number of these
+	below   time.Duration // the shortest fetch of half as many IDs, just before; 0 if unknown
 
-	ceiling int // the count that is not passed; 0 if there is none
-	held    int // how often it was not passed
-	retry   int // how often it is not, before it is tried again
+	ceiling int // the count is not raised beyond this; 0 means no ceiling
+	held    int // how often growth was held back
+	retry   int // how often it is held back before it is tried again
 }
 
-// How often growth is held back at first, and at most, before it is tried
-// again: a slow fetch may have been chance, and sources change.
+// The initial and the maximum number of times that growth is held back before
+// it is tried again: a slow fetch may have been an accident, and sources
+// change.
 const (
 	retryFirst = 32
 	retryMost  = 1024
 )
 
-// note notes how long a fetch took.
+// note records how long a fetch took.
 func (p *pace) note(count int, took time.Duration) {
 	if count == p.count {
 		p.best = min(p.best, took)
@@ -38,8 +39,8 @@ func (p *pace) note(count int, took time.Duration) {
 	p.count, p.best, p.fetches = count, took, 1
 }
 
-// grow returns the count to ask for when a caller had to wait, from least to
-// most.
+// grow returns the count to ask for after a caller had to wait, between least
+// and most.
 func (p *pace) grow(count, least, most int) int {
 	if p.ceiling > 0 && count >= p.ceiling {
 		if p.held++; p.held < p.retry {
@@ -48,12 +49,12 @@ func (p *pace) grow(count, least, most int) int {
 		p.ceiling, p.held = 0, 0
 	}
 	if p.count != count {
-		return count // none has come yet
+		return count // no fetch has completed yet
 	}
-	// Worth while is what shortens the time for an ID by a fifth.
+	// Growing is worthwhile if it shortens the time per ID by a fifth.
 	if p.below > 0 && p.best > p.below+p.below*3/5 {
 		if p.fetches == 1 {
-			return count // another look: one may be slow by chance
+			return count // measure again: one fetch may be slow by accident
 		}
 		p.ceiling = max(count/2, least)
 		p.retry = min(max(2*p.retry, retryFirst), retryMost)

@@ -11,39 +11,39 @@ import (
 	"time"
 )
 
-// A preset is a named layout: its bits, and what else is known of the format.
+// A preset is a named layout: its bits, and what is known of the format beyond
+// them.
 type preset struct {
 	name     string
 	about    string
 	bits     func(args) (string, error) // in the grammar of ParseLayout
-	keys     []presetKey                // beside epoch, which all have
+	keys     []presetKey                // besides epoch, which all have
 	unit     time.Duration              // zero: 1 ms
 	epoch    int64                      // Unix milliseconds
-	size     uint8                      // zero: what the bits need
+	size     uint8                      // zero: as many as the bits need
 	maxAhead time.Duration              // zero: 1 s
 
-	nodeParts  []namedBits      // what the format itself calls the pieces of its node
-	constNames map[uint8]string // position in the ID → what the constant there means
+	nodeParts  []namedBits      // the format's own names for the parts of its node ID
+	constNames map[uint8]string // position in the ID → meaning of the constant there
 	format     Format           // how the format writes its IDs; zero: as ID or ID128 does
 }
 
-// A presetKey is a setting of a preset. show gives back its text from a layout.
+// A presetKey is a setting of a preset. show returns its text for a layout.
 type presetKey struct {
 	name, byDefault, about string
 	show                   func(*Layout) string
 }
 
-// namedBits is a piece of a node ID with a name of its own.
+// namedBits is a named part of a node ID.
 type namedBits struct {
 	name  string
 	width uint8
 }
 
-// args are the settings of a layout text; a key that was not given has its
-// default.
+// args are the settings of a layout text. A missing key has its default.
 type args map[string]string
 
-// number reads the setting key, which must lie in lo..hi.
+// number parses the setting key, which must lie in lo..hi.
 func (a args) number(key string, lo, hi uint64) (uint64, error) {
 	n, err := strconv.ParseUint(a[key], 10, 64)
 	if err != nil || n < lo || n > hi {
@@ -52,7 +52,7 @@ func (a args) number(key string, lo, hi uint64) (uint64, error) {
 	return n, nil
 }
 
-// plain is a preset whose bits cannot be set.
+// plain returns the bits of a preset that cannot be configured.
 func plain(bits string) func(args) (string, error) {
 	return func(args) (string, error) { return bits, nil }
 }
@@ -60,8 +60,8 @@ func plain(bits string) func(args) (string, error) {
 // firnEpoch is 2026-01-01T00:00:00Z.
 const firnEpoch = 1767225600000
 
-// presets is the one table of named layouts. Widths and epochs are those of
-// the formats' own documents and code; the vectors in testdata/vectors were
+// presets is the table of all named layouts. Widths and epochs come from the
+// documents and the code of the formats; the vectors in testdata/vectors were
 // made by the real systems.
 var presets = [...]preset{
 	{
@@ -95,7 +95,7 @@ var presets = [...]preset{
 			return fmt.Sprintf("time:41.node:%d.seq:%d", width, 23-width), err
 		},
 		keys: []presetKey{{
-			name: "nodes", byDefault: "8192", about: "how many nodes there may be, 128..8192; rounded up to a power of two",
+			name: "nodes", byDefault: "8192", about: "the maximum number of nodes, 128..8192, rounded up to a power of two",
 			show: func(l *Layout) string { return strconv.FormatUint(1<<l.nodeBits, 10) },
 		}},
 	},
@@ -109,8 +109,8 @@ var presets = [...]preset{
 		nodeParts: []namedBits{{"datacenter", 5}, {"worker", 5}},
 	},
 	{
-		// The generator id got three more bits on top after the mode bit had
-		// been placed: that is why the node comes in two pieces.
+		// The generator ID got three more bits at the top after the mode bit
+		// had been placed, so the node comes in two pieces.
 		name: "lable", about: "LableOrg's unique IDs: spread over the key space, or sequential in time",
 		bits: func(a args) (string, error) {
 			time, mode, fault := "time~:42", 0, error(nil)
@@ -125,7 +125,7 @@ var presets = [...]preset{
 			return fmt.Sprintf("%s.seq:6.node:3.const:1=%d.node:8.const:4=%d", time, mode, cluster), errors.Join(fault, err)
 		},
 		keys: []presetKey{{
-			name: "mode", byDefault: "spread", about: "spread turns the 42 bits of the time round, time-sequential leaves them",
+			name: "mode", byDefault: "spread", about: "spread reverses the 42 time bits, time-sequential keeps their order",
 			show: func(l *Layout) string {
 				if l.consts.lo>>12&1 == 1 {
 					return "time-sequential"
@@ -159,7 +159,7 @@ var presets = [...]preset{
 		nodeParts: []namedBits{{"machine", 16}},
 	},
 	{
-		// A row's 16 bits are a hash of the table's name plus a counter.
+		// The 16 bits of a row are a hash of the table name plus a counter.
 		name: "mastodon", about: "Mastodon's IDs: milliseconds and 16 bits of sequence, no node",
 		bits: plain("time:48.seq:16"),
 	},
@@ -179,24 +179,24 @@ var presets = [...]preset{
 		bits: plain("time:48.seq:12.node:16.rand:52"), format: Base32,
 	},
 	{
-		name: "xid", about: "rs/xid, to read: seconds, machine and process as node, a counter",
+		name: "xid", about: "rs/xid, read only: seconds, machine and process as node, a counter",
 		unit: time.Second, size: 96, bits: plain("time:32.node:40.seq:24"),
 		nodeParts: []namedBits{{"machine", 24}, {"process", 16}},
 	},
 	{
-		name: "objectid", about: "MongoDB's ObjectID, to read: seconds, a random number per process, a counter",
+		name: "objectid", about: "MongoDB's ObjectID, read only: seconds, a random number per process, a counter",
 		unit: time.Second, size: 96, bits: plain("time:32.node:40.seq:24"),
 		nodeParts: []namedBits{{"process", 40}}, format: Hex,
 	},
 	{
-		name: "ksuid", about: "segment's KSUID, to read: seconds and 128 random bits",
+		name: "ksuid", about: "Segment's KSUID, read only: seconds and 128 random bits",
 		unit: time.Second, size: 160, epoch: 1400000000000, bits: plain("time:32.rand:128"),
 	},
 }
 
 func keyNodeBits(byDefault string) presetKey {
 	return presetKey{
-		name: "node-bits", byDefault: byDefault, about: "width of the node; the time has what is left of 63 bits",
+		name: "node-bits", byDefault: byDefault, about: "width of the node ID; the time gets the rest of 63 bits",
 		show: func(l *Layout) string { return strconv.Itoa(int(l.nodeBits)) },
 	}
 }
@@ -208,7 +208,7 @@ func keySeqBits(byDefault string) presetKey {
 	}
 }
 
-// nodeAndSeq reads node-bits and seq-bits, which share 63 bits with the time.
+// nodeAndSeq parses node-bits and seq-bits, which share 63 bits with the time.
 func nodeAndSeq(a args) (node, seq uint64, err error) {
 	node, nodeErr := a.number("node-bits", 0, 62)
 	seq, seqErr := a.number("seq-bits", 0, 62)
@@ -216,12 +216,12 @@ func nodeAndSeq(a args) (node, seq uint64, err error) {
 		return 0, 0, err
 	}
 	if node+seq > 62 {
-		return 0, 0, fmt.Errorf("node-bits %d and seq-bits %d are %d bits, which leaves none of 63 for the time: take away %d", node, seq, node+seq, node+seq-62)
+		return 0, 0, fmt.Errorf("node-bits %d and seq-bits %d are %d bits, which leaves none of 63 for the time: remove %d", node, seq, node+seq, node+seq-62)
 	}
 	return node, seq, nil
 }
 
-// presetOf is the preset that the layout was made from, or nil.
+// presetOf returns the preset that the layout was made from, or nil.
 func (l *Layout) presetOf() *preset {
 	if l.preset == 0 {
 		return nil
@@ -229,8 +229,8 @@ func (l *Layout) presetOf() *preset {
 	return &presets[l.preset-1]
 }
 
-// Preset is the name that the layout's text begins with, or "" for a layout
-// that is spelled out by its bits.
+// Preset returns the name that the layout's text begins with, or "" for a
+// layout that is defined by its bits.
 func (l Layout) Preset() string {
 	if p := l.presetOf(); p != nil {
 		return p.name
@@ -238,8 +238,9 @@ func (l Layout) Preset() string {
 	return ""
 }
 
-// Format is how the layout's own format writes an ID: Hex for ObjectIDs, for
-// instance. Decimal stands for 64-bit IDs, UUID for those of 128 bits.
+// Format returns the format in which the layout's own system writes an ID: Hex
+// for ObjectIDs, for example. It is Decimal for other 64-bit IDs and UUID for
+// other 128-bit IDs.
 func (l Layout) Format() Format {
 	if p := l.presetOf(); p != nil && p.format != Decimal {
 		return p.format
@@ -258,15 +259,15 @@ type PresetInfo struct {
 	Layout Layout // with every key at its default
 }
 
-// A PresetKey describes a setting of a named layout, beside epoch, which every
+// A PresetKey describes a setting of a named layout, besides epoch, which every
 // layout has.
 type PresetKey struct{ Name, Default, About string }
 
-// Presets lists the named layouts, Firn's own first.
+// Presets returns an iterator over the named layouts, Firn's own first.
 func Presets() iter.Seq[PresetInfo] {
 	return func(yield func(PresetInfo) bool) {
 		for _, info := range presetInfos() {
-			info.Keys = slices.Clone(info.Keys) // the caller's own
+			info.Keys = slices.Clone(info.Keys) // owned by the caller
 			if !yield(info) {
 				return
 			}
@@ -274,7 +275,7 @@ func Presets() iter.Seq[PresetInfo] {
 	}
 }
 
-// presetInfos parses the table once, when it is first asked for.
+// presetInfos parses the table once, on first use.
 var presetInfos = sync.OnceValue(func() (infos []PresetInfo) {
 	for i := range presets {
 		p := &presets[i]

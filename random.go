@@ -5,18 +5,18 @@ import (
 	"math/rand/v2"
 )
 
-// randomWide is 128 bits of the runtime's generator (ChaCha8, seeded by the
-// system). Nothing rests on them: IDs are unique by their time, sequence and
-// node, and random bits are only what UUIDs and ULIDs have there.
+// randomWide returns 128 bits from the runtime's generator (ChaCha8, seeded by
+// the system). Nothing depends on them: IDs are unique by time, sequence and
+// node, and random bits only fill the random parts of UUIDs and ULIDs.
 func randomWide() wide { return wide{rand.Uint64(), rand.Uint64()} }
 
-// mix gives each slot of a batch random bits of its own from the batch's seed,
-// by the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+// mix derives the random bits of a slot from its batch's seed, with the
+// finalizer of SplitMix64 (Steele, Lea, Flood 2014).
 func mix(seed wide, slot uint64) wide {
 	return wide{finalize(seed.hi + slot*0x9e3779b97f4a7c15), mixLow(seed, slot)}
 }
 
-// mixLow is the lower half of mix.
+// mixLow returns the lower half of mix.
 func mixLow(seed wide, slot uint64) uint64 {
 	return finalize(seed.lo ^ bits.Reverse64(slot*0xd1342543de82ef95))
 }

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Stats is what a generator has done since it was made.
+// Stats are statistics of a generator since it was made.
 type Stats struct {
 	IDs         uint64        // made, one by one or in batches
 	Batches     uint64        // made by Reserve and NextBatch, and pieces made by Fill
 	Waits       uint64        // calls that had to wait
-	TotalWait   time.Duration // of all these calls together
-	LongestWait time.Duration // of one call
-	Lead        time.Duration // of the last ID's time over the clock; negative when idle
+	TotalWait   time.Duration // total of these calls
+	LongestWait time.Duration // longest of these calls
+	Lead        time.Duration // how far the last ID's time is ahead of the clock; negative when idle
 }
 
 // waits counts calls that had to wait.
@@ -34,7 +34,8 @@ func (w *waits) add(d time.Duration) {
 	}
 }
 
-// countRetired counts the IDs of earlier terms, as soon as they are known.
+// countRetired adds the IDs of earlier terms to the count as soon as they are
+// known.
 func (c *core) countRetired() {
 	c.retired = slices.DeleteFunc(c.retired, func(t *term) bool {
 		n, ok := t.made()
@@ -45,8 +46,8 @@ func (c *core) countRetired() {
 	})
 }
 
-// countAll counts the IDs of all terms. It reports false, and counts none,
-// while those of one are not known.
+// countAll counts the IDs of all terms. It reports false, and adds none, while
+// the count of a term is unknown.
 func (c *core) countAll() bool {
 	c.countRetired()
 	n, ok := c.term.Load().made()
@@ -56,15 +57,16 @@ func (c *core) countAll() bool {
 	return ok
 }
 
-// Stats reports what the generator has done. Its counts never fall; Lead does.
-// After Seal no ID is missing, nor one that a call under way will return.
+// Stats returns statistics of the generator. Its counts never fall; Lead does.
+// After Seal, they include every ID, even those that calls in progress will
+// return.
 func (c *core) Stats() Stats {
 	now := c.clock.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.countAll() && c.isSealed {
-		// Some calls are inside swap, which waits for nothing, and no other begins
-		// one: it is the last chance to count what they took.
+		// Some calls are inside swap, which does not wait, and no new ones
+		// begin: this is the last chance to count what they took.
 		runtime.Gosched()
 	}
 	t := c.term.Load()

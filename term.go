@@ -6,56 +6,59 @@ import (
 	"github.com/firnid/firn/internal/freshness"
 )
 
-// sealed is the bit of a term's word that says that it makes no more slots.
+// sealed is the bit of a term's word that ends the term.
 const sealed = 1 << 63
 
-// A term is a generator's life under one grant: its node ID and its own
-// count of slots. A slot is judged by the limit of the term it was taken from,
-// whatever other term the generator has by then.
+// A term is a generator's life under one grant: its node ID and its own count
+// of slots. A slot is checked against the limit of the term from which it was
+// taken, even if the generator has another term by then.
 type term struct {
 	grant    Grant
 	composer composer
 
-	// first is the first slot that may be used: where the grant begins, or later
-	// because of what earlier terms used. Where the term is static it is only
-	// known at the first call (start), and never below first.
+	// first is the first slot that may be used: the start of the grant, or
+	// later because of slots used in earlier terms. A static term learns its
+	// first slot only at the first call (see start); it is never below first.
 	first  uint64
 	static bool
 
-	// origin is the word that the term began with: first, or 0 if static.
+	// origin is the initial word of the term: first, or 0 if the term is
+	// static.
 	origin uint64
 
-	// floor is what the generator has used in earlier terms, see core.floor.
+	// floor is the end of what the generator used in earlier terms; see
+	// core.floor.
 	floor uint64
 
 	// start is the first slot of a static term, once it has one.
 	start atomic.Uint64
 
-	// What a single ID is taken with: read by all, written when a window opens.
+	// window is used to take a single ID. All calls read it, and opening a
+	// window writes it.
 	window freshness.Window
 
-	// over is set before the word is sealed, for those who have slots left.
+	// over is set before the word is sealed, for cursors that still hold slots.
 	over atomic.Bool
 
 	_ apart
 
-	// word is the next slot, 63 bits, and on top the bit sealed. Zero in a
-	// static term means that it has not started. It only grows, and never past
-	// limit.
+	// word is the next slot in 63 bits, with the bit sealed on top. Zero in a
+	// static term means that it has not started. The word only grows, and never
+	// beyond limit.
 	word atomic.Uint64
 
-	_ apart // so that whoever moves the word takes nothing else from other processors
+	_ apart // so that writing the word takes nothing else from other processors
 
-	// limit is the slot at which the grant, or the layout, ends. It only grows.
+	// limit is the slot at which the grant or the layout ends. It only grows.
 	limit atomic.Uint64
 
-	// debt remembers the last reservation that ran ahead of the clock.
+	// debt is the last reservation that ran ahead of the clock.
 	debt atomic.Pointer[debt]
 
-	// skipped counts slots that the clock passed by unused, so that the number
-	// of IDs made is word - origin - skipped. Whoever moves the word over unused
-	// slots adds 1 to pulls before and to pulled after, so that a reader of both
-	// can tell whether skipped belongs to the word it has seen.
+	// skipped counts slots that the clock passed unused, so the number of IDs
+	// made is word - origin - skipped. A call that moves the word over unused
+	// slots adds 1 to pulls before and to pulled after. A reader of both can
+	// then tell whether skipped belongs to the word that it has read.
 	skipped       atomic.Uint64
 	pulls, pulled atomic.Uint64
 }
@@ -63,18 +66,18 @@ type term struct {
 // apart is two cache lines: processors fetch them in pairs.
 type apart [128]byte
 
-// A debt is a reservation of the slots [from, to), made at clock now. The word
-// after any of them lies in (from, to].
+// A debt is a reservation of the slots [from, to), made when the clock read
+// now. The word after any of these slots lies in (from, to].
 type debt struct {
 	from, to uint64
 	now      reading
 }
 
-// covers reports whether the slot before word was taken by the reservation.
+// covers reports whether the reservation took the slot before word.
 func (d *debt) covers(word uint64) bool { return d.from < word && word <= d.to }
 
-// reached is the end of the slots that the generator has used when the term's
-// word is this: 0 if it has used none.
+// reached returns the end of the slots that the generator has used when the
+// term's word is this, or 0 if it has used none.
 func (t *term) reached(word uint64) uint64 {
 	if word > max(t.first, t.start.Load()) {
 		return word
@@ -91,20 +94,20 @@ func (t *term) begin(first uint64) {
 	}
 }
 
-// quick takes the next slot if it may be used by a reading of the clock that is
-// still fresh. It is take(1) without the clock, and all that is true of take is
-// true of it, whatever the counter says that tells what is fresh:
+// quick takes the next slot if a reading of the clock that is still fresh
+// allows it. It is take(1) without reading the clock, and gives the same
+// guarantees, even if the counter that measures freshness is wrong:
 //
 // The end of the window was computed by take, from a reading of the clock and
-// from the term's limit, after the word had reached that clock. So a slot below
-// it that the word stands at is in the grant, no further ahead of that reading
-// than MaxAhead allows, and not behind it. The swap takes the slot only if the
-// word still stands there, so slots are unique, and one that is refused stays
-// where it was, however many callers there are. A sealed word is above every
-// end, as its top bit is set.
+// from the term's limit, after the word had reached that clock. So if the word
+// is at a slot below this end, the slot is in the grant, no further ahead of
+// that reading than MaxAhead allows, and not behind it. The swap takes the slot
+// only if the word is still there, so slots are unique, and a refused call
+// leaves the word unchanged, however many callers there are. A sealed word is
+// above every end, because its top bit is set.
 //
-// It swaps and does not add, though an add would cost less under contention:
-// see docs/decisions/generator.md.
+// It swaps instead of adding, though an addition would cost less under
+// contention: see docs/decisions/generator.md.
 func (t *term) quick() (slot uint64, ok bool) {
 	return t.below(t.window.End(freshness.Cycles()))
 }
@@ -122,7 +125,8 @@ func (t *term) below(end uint64) (slot uint64, ok bool) {
 	}
 }
 
-// someBelow takes up to n slots, and at least one, if the next lies below end.
+// someBelow takes at least one and up to n slots if the next one lies below
+// end.
 func (t *term) someBelow(n, end uint64) (slot, got uint64, ok bool) {
 	for {
 		v := t.word.Load()
@@ -136,7 +140,7 @@ func (t *term) someBelow(n, end uint64) (slot, got uint64, ok bool) {
 	}
 }
 
-// allBelow takes the next n slots if all lie below end.
+// allBelow takes the next n slots if all of them lie below end.
 func (t *term) allBelow(n, end uint64) (slot uint64, ok bool) {
 	for {
 		v := t.word.Load()
@@ -149,8 +153,8 @@ func (t *term) allBelow(n, end uint64) (slot uint64, ok bool) {
 	}
 }
 
-// swap moves the word from v over the slots [s, s+n), and reports whether it
-// had still been v.
+// swap moves the word from v over the slots [s, s+n). It reports whether the
+// word was still v.
 func (t *term) swap(v, s, n uint64) bool {
 	if s == v {
 		return t.word.CompareAndSwap(v, s+n)
@@ -164,15 +168,15 @@ func (t *term) swap(v, s, n uint64) bool {
 	return ok
 }
 
-// made is how many slots were taken. It is not known while somebody moves the
-// word over unused slots: then ok is false.
+// made returns the number of slots taken. ok is false while a call moves the
+// word over unused slots, because the number is unknown then.
 func (t *term) made() (n uint64, ok bool) {
 	done := t.pulled.Load()
 	v, skipped := t.word.Load()&^sealed, t.skipped.Load()
 	return v - t.origin - skipped, t.pulls.Load() == done
 }
 
-// end is the exclusive end of the slots taken, and whether any was.
+// end returns the exclusive end of the slots taken, and whether there are any.
 func (t *term) end() (slot uint64, any bool) {
 	v := t.word.Load() &^ sealed
 	return v, v > max(t.first, t.start.Load())

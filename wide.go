@@ -2,8 +2,8 @@ package firn
 
 import "math/bits"
 
-// A wide is a 128-bit unsigned number: the form in which layouts put bits
-// together, whatever the size of the ID.
+// A wide is a 128-bit unsigned number, in which layouts assemble IDs of any
+// size.
 type wide struct{ hi, lo uint64 }
 
 func (w wide) or(v wide) wide  { return wide{w.hi | v.hi, w.lo | v.lo} }
@@ -11,7 +11,7 @@ func (w wide) and(v wide) wide { return wide{w.hi & v.hi, w.lo & v.lo} }
 func (w wide) not() wide       { return wide{^w.hi, ^w.lo} }
 func (w wide) isZero() bool    { return w.hi|w.lo == 0 }
 
-// shl shifts left; Go's shifts by 64 and more give 0, which is what is needed.
+// shl shifts left. Go's shifts by 64 and more give 0, as is needed here.
 func (w wide) shl(n uint8) wide {
 	return wide{w.hi<<n | w.lo<<(n-64) | w.lo>>(64-n), w.lo << n}
 }
@@ -20,7 +20,7 @@ func (w wide) shr(n uint8) wide {
 	return wide{w.hi >> n, w.lo>>n | w.hi<<(64-n) | w.hi>>(n-64)}
 }
 
-// ones is the number whose n lowest bits are set, n ≤ 128.
+// ones returns the number whose n lowest bits are set, n ≤ 128.
 func ones(n uint8) wide {
 	if n <= 64 {
 		return wide{0, mask(n)}
@@ -28,8 +28,8 @@ func ones(n uint8) wide {
 	return wide{mask(n - 64), ^uint64(0)}
 }
 
-// mask has its n lowest bits set, n ≤ 64.
+// mask returns the number whose n lowest bits are set, n ≤ 64.
 func mask(n uint8) uint64 { return 1<<n - 1 }
 
-// reverse turns round the n lowest bits of v, 1 ≤ n ≤ 64.
+// reverse reverses the n lowest bits of v, 1 ≤ n ≤ 64.
 func reverse(v uint64, n uint8) uint64 { return bits.Reverse64(v) >> (64 - n) }

@@ -127,8 +127,8 @@ func maxAnswer(n int) int { return 1024 + 128*n }
 func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error) {
 	size := idSize[I]()
 	p := parser{data: data}
-	var spans []span
-	total, found := 0, false
+	all := collector{count: count}
+	found := false
 	err := p.object(func(key string) error {
 		if key != "runs" {
 			return p.skip()
@@ -138,16 +138,11 @@ func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error)
 		}
 		found = true
 		return p.list('[', ']', func() error {
-			s, err := p.run(size)
+			first, step, count, err := p.run()
 			if err != nil {
 				return err
 			}
-			if s.count > count-total {
-				return fmt.Errorf("it has more IDs than the %d that were asked for", count)
-			}
-			total += s.count
-			spans = append(spans, s)
-			return nil
+			return all.addText(first, step, count, size)
 		})
 	})
 	if err != nil {
@@ -158,10 +153,52 @@ func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error)
 		return nil, p.errorf("there is more after the end")
 	case !found:
 		return nil, errors.New("it has no runs")
-	case total != count:
-		return nil, fmt.Errorf("it has %d IDs, not the %d that were asked for", total, count)
 	}
-	return runsOf[I](spans)
+	if err := all.end(); err != nil {
+		return nil, err
+	}
+	return runsOf[I](all.spans)
+}
+
+// A collector collects the runs of an answer that should have count IDs.
+type collector struct {
+	count, total int
+	spans        []span
+}
+
+// addText adds a run of IDs of size bytes as servers write it, or says what is
+// wrong with it.
+func (c *collector) addText(first, step, count string, size int) error {
+	n, err := parseHex(first, size)
+	if err != nil {
+		return err
+	}
+	by, err := parseDecimal(step, 64)
+	if err != nil {
+		return fmt.Errorf("the step of a run: %w", err)
+	}
+	ids, err := parseDecimal(count, 31)
+	if err != nil {
+		return fmt.Errorf("the count of a run: %w", err)
+	}
+	s, err := newSpan(n, by, int(ids), size)
+	if err != nil {
+		return err
+	}
+	if s.count > c.count-c.total {
+		return fmt.Errorf("it has more IDs than the %d that were asked for", c.count)
+	}
+	c.total += s.count
+	c.spans = append(c.spans, s)
+	return nil
+}
+
+// end says whether IDs are missing.
+func (c *collector) end() error {
+	if c.total != c.count {
+		return fmt.Errorf("it has %d IDs, not the %d that were asked for", c.total, c.count)
+	}
+	return nil
 }
 
 // runsOf is the runs of spans that have no ID in common.
@@ -301,13 +338,10 @@ func (p *parser) skip() error {
 	return nil
 }
 
-// run reads a run of IDs of size bytes.
-func (p *parser) run(size int) (span, error) {
-	var (
-		first, step, count string
-		known              = map[string]*string{"first": &first, "step": &step, "count": &count}
-	)
-	err := p.object(func(key string) error {
+// run reads a run.
+func (p *parser) run() (first, step, count string, err error) {
+	known := map[string]*string{"first": &first, "step": &step, "count": &count}
+	err = p.object(func(key string) error {
 		value := known[key]
 		if value == nil {
 			return p.skip()
@@ -326,22 +360,7 @@ func (p *parser) run(size int) (span, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return span{}, err
-	}
-	n, err := parseHex(first, size)
-	if err != nil {
-		return span{}, err
-	}
-	by, err := parseDecimal(step, 64)
-	if err != nil {
-		return span{}, fmt.Errorf("the step of a run: %w", err)
-	}
-	ids, err := parseDecimal(count, 31)
-	if err != nil {
-		return span{}, fmt.Errorf("the count of a run: %w", err)
-	}
-	return newSpan(n, by, int(ids), size)
+	return first, step, count, err
 }
 
 // digits reads the digits of a number, of which a count has nothing else.

@@ -46,7 +46,7 @@ func New(c Config) (*Client, error) {
 	shared.CheckRedirect = noRedirect
 	for _, text := range c.Servers {
 		a, _ := parseAddress(text) // fill has read it
-		s := server{name: text, base: a.base, http: &shared}
+		s := server{name: text, base: a.base, http: &shared, link: newLink(&client.config, a)}
 		if a.socket != "" {
 			t := newTransport(nil, func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return new(net.Dialer).DialContext(ctx, "unix", a.socket)
@@ -119,6 +119,11 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 
+	for _, s := range c.roster.servers {
+		if s.link != nil {
+			closers = append(closers, s.link.close)
+		}
+	}
 	var first error
 	for _, closeOne := range closers {
 		if err := closeOne(ctx); err != nil && first == nil {

@@ -45,12 +45,69 @@ func newNonce() string {
 	return hex.EncodeToString(raw[:])
 }
 
-// request asks one server for n IDs, once: for runs, or for packed ones.
+// request asks one server for n IDs, once: for runs, or for packed ones. It
+// speaks RESP where that is possible, and HTTP otherwise, which also says what
+// is wrong: so errors are the same.
 func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed bool) (b firn.BatchOf[I], err error) {
 	c := &s.client.config
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	token := c.Token
+	if c.TokenSource != nil {
+		if token, err = c.TokenSource(ctx); err != nil {
+			return b, &tokenError{err}
+		}
+	}
+	runs, err := s.ask(ctx, to.link.get(token), to, n, packed)
+	if errors.Is(err, errElsewhere) {
+		runs, err = s.post(ctx, to, token, n, packed)
+	}
+	if err != nil {
+		return b, err
+	}
+	if s.isRepeat(runs[0].First) {
+		return b, s.unusable(to, "it begins with the same ID as the one before: something on the way keeps answers")
+	}
+	return firn.BatchFromRuns(runs...), nil
+}
 
+// ask asks over RESP. Its error is errElsewhere where HTTP should be spoken.
+func (s *SequencerOf[I]) ask(ctx context.Context, p *pipe, to *server, n int, packed bool) ([]firn.RunOf[I], error) {
+	if p == nil {
+		return nil, errElsewhere
+	}
+	command := "NEXTR"
+	if packed {
+		command = "NEXTB"
+	}
+	var room [128]byte
+	a, err := p.ask(ctx, expectation{n, idSize[I](), packed}, appendCommand(room[:0], command, s.name, strconv.Itoa(n)))
+	var runs []firn.RunOf[I]
+	switch {
+	case errors.Is(err, errElsewhere):
+		return nil, err
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("client: %s at %s: %w", s.name, to.name, err)
+	case err != nil:
+	case packed:
+		runs, err = parsePacked[I](a.packed, n)
+	default:
+		runs, err = runsOf[I](a.spans)
+	}
+	if err != nil {
+		return nil, s.unusable(to, "%v", err)
+	}
+	return runs, nil
+}
+
+// unusable is the error of an answer that has something else than IDs that were
+// asked for.
+func (s *SequencerOf[I]) unusable(from *server, format string, a ...any) error {
+	return &AnswerError{s.name, from.name, fmt.Sprintf(format, a...)}
+}
+
+// post asks over HTTP.
+func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n int, packed bool) ([]firn.RunOf[I], error) {
 	target := to.base + s.path + "?count=" + strconv.Itoa(n)
 	accept := "application/octet-stream"
 	if !packed {
@@ -61,60 +118,60 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, nil)
 	if err != nil {
-		return b, fmt.Errorf("client: %s at %s: %w", s.name, to.name, err)
+		return nil, fmt.Errorf("client: %s at %s: %w", s.name, to.name, err)
 	}
 	req.Header["Accept"] = []string{accept}
-	req.Header["User-Agent"] = []string{c.UserAgent}
+	req.Header["User-Agent"] = []string{s.client.config.UserAgent}
 	// Not sent: it tells net/http to try again by itself when the server has just
 	// closed the connection. A retry makes new IDs.
 	req.Header["X-Idempotency-Key"] = []string{}
 	nonce := newNonce()
 	req.Header[nonceHeader] = []string{nonce}
-	token := c.Token
-	if c.TokenSource != nil {
-		if token, err = c.TokenSource(ctx); err != nil {
-			return b, &tokenError{err}
-		}
-	}
 	if token != "" {
 		req.Header["Authorization"] = []string{"Bearer " + token}
 	}
 
 	resp, err := to.http.Do(req)
 	if err != nil {
-		return b, fmt.Errorf("client: %s at %s: %w", s.name, to.name, reasonOf(err))
+		return nil, fmt.Errorf("client: %s at %s: %w", s.name, to.name, reasonOf(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return b, s.problem(resp, to)
-	}
-	unusable := func(format string, a ...any) error {
-		return &AnswerError{s.name, to.name, fmt.Sprintf(format, a...)}
+		return nil, s.problem(resp, to)
 	}
 	// An older server, or one behind a proxy that drops the header, answers
 	// without.
 	if got := resp.Header[nonceHeader]; len(got) > 1 || len(got) == 1 && got[0] != nonce {
-		return b, unusable("it is the answer to another request: something on the way keeps answers, or mixes them up")
+		return nil, s.unusable(to, "it is the answer to another request: something on the way keeps answers, or mixes them up")
 	}
+	runs, err := s.readAnswer(resp, to, accept, n, packed)
+	if err == nil {
+		to.link.offered(resp.Header, token)
+	}
+	return runs, err
+}
+
+// readAnswer reads the IDs of an answer.
+func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept string, n int, packed bool) ([]firn.RunOf[I], error) {
 	if got, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); got != accept {
-		return b, unusable("it is %s, not %s", quote(resp.Header.Get("Content-Type")), accept)
+		return nil, s.unusable(to, "it is %s, not %s", quote(resp.Header.Get("Content-Type")), accept)
 	}
 	most := int64(maxAnswer(n))
 	if packed {
 		most = int64(n * idSize[I]())
 	}
 	if other := 24 - idSize[I](); packed && resp.ContentLength == int64(n*other) {
-		return b, unusable("%v", widthError(other))
+		return nil, s.unusable(to, "%v", widthError(other))
 	}
 	if resp.ContentLength > most {
-		return b, unusable("it has %d bytes, where %d IDs have at most %d", resp.ContentLength, n, most)
+		return nil, s.unusable(to, "it has %d bytes, where %d IDs have at most %d", resp.ContentLength, n, most)
 	}
 	data, err := readAll(resp, most+1)
 	if err != nil {
-		return b, fmt.Errorf("client: %s at %s: read the answer: %w", s.name, to.name, err)
+		return nil, fmt.Errorf("client: %s at %s: read the answer: %w", s.name, to.name, err)
 	}
 	if int64(len(data)) > most {
-		return b, unusable("it has more than %d bytes, which is what %d IDs have at most", most, n)
+		return nil, s.unusable(to, "it has more than %d bytes, which is what %d IDs have at most", most, n)
 	}
 	var runs []firn.RunOf[I]
 	if packed {
@@ -123,12 +180,9 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 		runs, err = parseRuns[I](data, n)
 	}
 	if err != nil {
-		return b, unusable("%v", err)
+		return nil, s.unusable(to, "%v", err)
 	}
-	if s.isRepeat(runs[0].First) {
-		return b, unusable("it begins with the same ID as the one before: something on the way keeps answers")
-	}
-	return firn.BatchFromRuns(runs...), nil
+	return runs, nil
 }
 
 // readAll reads a body, and of a longer one its first most bytes.

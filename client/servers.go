@@ -12,6 +12,7 @@ type server struct {
 	name string // as in Config.Servers
 	base string // of URLs
 	http *http.Client
+	link *link // nil where HTTP alone is spoken
 }
 
 // A health is what is known of a server: as a whole, or for one sequencer.

@@ -12,12 +12,31 @@ const reloadEvery = 5 * time.Second
 func (s *Server) watchFiles(ctx context.Context) {
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()
+	said := make(map[string]time.Time)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 			s.Reload()
+			s.logReplaced(said, time.Now())
+		}
+	}
+}
+
+// replacedEvery is the minimum time between warnings about a replaced token.
+const replacedEvery = time.Hour
+
+// logReplaced logs which replaced tokens are still used. said has the time of
+// the last warning for each.
+func (s *Server) logReplaced(said map[string]time.Time, now time.Time) {
+	if s.c.Tokens == nil {
+		return
+	}
+	for _, name := range s.c.Tokens.Set().Replaced() {
+		if at, ok := said[name]; !ok || now.Sub(at) >= replacedEvery {
+			said[name] = now
+			s.c.Log.Warn("old token still used", "entry", name, "hint", "give all clients the new token before you remove the old one")
 		}
 	}
 }

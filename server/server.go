@@ -173,7 +173,7 @@ func New(c Config) (*Server, error) {
 	}
 	s.handler = s.newHandler()
 	s.web = httpapi.NewServer(s.handler)
-	s.web.ConnContext = withTLSState
+	s.web.ConnContext = withConn
 	s.web.RegisterOnShutdown(s.pages.Close) // page streams do not end by themselves
 	s.rpc, s.resp = s.newRPC(), s.newRESP()
 	s.watching, s.stopWatching = context.WithCancel(context.Background())

@@ -17,9 +17,6 @@ var _ grant.Clock = (*Store)(nil)
 // It still serves: a member that finds old records at its start knows at once
 // that its clock is the store's, and need not watch whether others renew.
 func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
-	if err := s.enter(ctx); err != nil {
-		return time.Time{}, 0, err
-	}
-	defer s.calls.Done()
-	return time.Now().Round(0).UTC(), time.Nanosecond, nil // without the monotonic reading
+	now, err = do(ctx, s, func(*call) (time.Time, error) { return time.Now().Round(0).UTC(), nil }) // without the monotonic reading
+	return now, time.Nanosecond, err
 }

@@ -33,7 +33,9 @@ var (
 //
 // A call waits for as long as its context allows while another process holds
 // the record's lock. A process that is killed leaves no lock; one that is
-// stopped keeps those it has, of at most the records it was writing.
+// stopped keeps those it has, of at most the records it was writing. If the disk
+// does not answer, the call returns soon after its context is done, and what it
+// has asked for keeps its lock until the disk has answered.
 type Store struct {
 	disk  disk
 	path  string // for errors
@@ -42,33 +44,17 @@ type Store struct {
 	// failed is why the store refuses service, once it does.
 	failed atomic.Pointer[failure]
 
-	mu      sync.Mutex // guards closed, and adding to calls
-	closed  bool
-	calls   sync.WaitGroup // calls that are under way
-	closing chan struct{}  // closed when Close begins, to end waiting
+	mu       sync.Mutex // guards what follows, and adding to calls
+	closed   bool
+	orphaned bool           // Close has returned before all calls ended
+	running  int            // calls that have not ended, also if their callers have left
+	left     int            // of these, those whose callers have left
+	silent   time.Time      // when the first of these began
+	calls    sync.WaitGroup // callers that are there
+	closing  chan struct{}  // closed when Close begins, to end waiting
 }
 
 type failure struct{ err error }
-
-// errClosed is of calls after Close, and of those that Close ends.
-var errClosed = fmt.Errorf("%w: dirstore: the store is closed", grant.ErrNotSent)
-
-// enter begins a call. Each that succeeds needs one s.calls.Done.
-func (s *Store) enter(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return notSent(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
-	}
-	if f := s.failed.Load(); f != nil {
-		return notSent(f.err)
-	}
-	s.calls.Add(1)
-	return nil
-}
 
 // fail makes the store refuse service, and returns why.
 func (s *Store) fail(err error) error {
@@ -85,10 +71,11 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.calls.Done()
+	return do(ctx, s, func(*call) ([]byte, error) { return s.getNow(ctx, key) })
+}
+
+// getNow is get inside a call.
+func (s *Store) getNow(ctx context.Context, key string) ([]byte, error) {
 	name := fileName(key)
 	if !readsTakeLock {
 		value, settled, err := s.read(name, key)
@@ -134,7 +121,7 @@ func (s *Store) settled(ctx context.Context, name, key string) ([]byte, error) {
 	// Nobody is writing it, so its writer is gone, and may have gone before
 	// the rename was durable. What is in the file was durable before the
 	// rename; write the same once more, and be sure of the rename too.
-	if err := s.write(ctx, name, key, value); err != nil {
+	if err := s.write(ctx, new(call), name, key, value); err != nil {
 		return nil, err
 	}
 	return value, nil
@@ -142,9 +129,10 @@ func (s *Store) settled(ctx context.Context, name, key string) ([]byte, error) {
 
 // CAS puts next in the place of old.
 //
-// An error that is not grant.ErrNotSent is ErrFailed too. A full disk, a file
-// that may not be written, and a context that is done before the very last step
-// leave everything as it was, and are grant.ErrNotSent.
+// An error that is not grant.ErrNotSent is ErrFailed too, unless the disk has not
+// answered. A full disk, a file that may not be written, and a context that is
+// done before the very last step leave everything as it was, and are
+// grant.ErrNotSent.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err
@@ -152,10 +140,13 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	if err := grant.CheckValue(next); err != nil {
 		return false, err
 	}
-	if err := s.enter(ctx); err != nil {
-		return false, err
-	}
-	defer s.calls.Done()
+	// The caller may change its arguments once it has left.
+	old, next = bytes.Clone(old), bytes.Clone(next)
+	return do(ctx, s, func(c *call) (bool, error) { return s.casNow(ctx, c, key, old, next) })
+}
+
+// casNow is CAS inside a call.
+func (s *Store) casNow(ctx context.Context, c *call, key string, old, next []byte) (bool, error) {
 	name := fileName(key)
 	unlock, err := s.lock(ctx, name)
 	if err != nil {
@@ -169,7 +160,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	if !bytes.Equal(now, old) {
 		return false, nil
 	}
-	if err := s.write(ctx, name, key, next); err != nil {
+	if err := s.write(ctx, c, name, key, next); err != nil {
 		return false, err
 	}
 	return true, nil
@@ -181,7 +172,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 //
 // The order is what everything rests on: content, fsync, rename, fsync, mark.
 // TestCrashStates has a mutant for each step left out.
-func (s *Store) write(ctx context.Context, name, key string, value []byte) error {
+func (s *Store) write(ctx context.Context, c *call, name, key string, value []byte) error {
 	temp, record := tempPrefix+name, recordPrefix+name
 	if err := s.writeFile(temp, encodeRecord(key, value)); err != nil {
 		// It may be there in part, and it takes room. If it cannot be
@@ -196,7 +187,7 @@ func (s *Store) write(ctx context.Context, name, key string, value []byte) error
 		return notSent(err)
 	}
 	defer func() { _ = dir.Close() }()
-	if err := s.rename(ctx, temp, record); err != nil {
+	if err := s.rename(ctx, c, temp, record); err != nil {
 		return err
 	}
 	// From here on others see it, and only the mark tells them to wait.
@@ -235,11 +226,14 @@ func (s *Store) writeFile(name string, data []byte) error {
 
 // rename renames, unless ctx is done by now. If the system refuses, that is
 // certain; if it cannot tell, the store has failed.
-func (s *Store) rename(ctx context.Context, from, to string) error {
+func (s *Store) rename(ctx context.Context, c *call, from, to string) error {
 	var w waiter
 	defer w.stop()
 	for {
 		err := ctx.Err()
+		if err == nil && !c.renames() {
+			err = context.Canceled // the caller has left a moment ago
+		}
 		if err == nil {
 			if err = s.disk.rename(from, to); err == nil {
 				return nil
@@ -306,6 +300,11 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 func (s *Store) waited(err error, name string) error {
 	if errors.Is(err, errClosed) {
 		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left > 0 {
+		err = fmt.Errorf("%w: %w", s.silence(), err) // and so does not let go of the lock, perhaps
 	}
 	return fmt.Errorf("dirstore: another process or goroutine holds %s in %s: %w", lockPrefix+name, s.path, err)
 }
@@ -381,21 +380,19 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 
 // glance is Get that does not ask whether the value is durable.
 func (s *Store) glance(ctx context.Context, key string) ([]byte, error) {
-	if readsTakeLock {
-		return s.get(ctx, key)
-	}
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.calls.Done()
-	value, _, err := s.read(fileName(key), key)
-	return value, err
+	return do(ctx, s, func(*call) ([]byte, error) {
+		if readsTakeLock {
+			return s.getNow(ctx, key)
+		}
+		value, _, err := s.read(fileName(key), key)
+		return value, err
+	})
 }
 
 // List calls yield for every key with the prefix. It looks at the names of all
 // files of the store, and reads those whose key has the prefix.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
-	keys, err := s.keys(ctx, prefix)
+	keys, err := do(ctx, s, func(*call) ([]string, error) { return s.keys(ctx, prefix) })
 	if err != nil {
 		return err
 	}
@@ -411,12 +408,9 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	return nil
 }
 
-// keys returns, in order, all keys with the prefix that may have a record.
+// keys returns, in order, all keys with the prefix that may have a record. It
+// is called inside a call.
 func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.calls.Done()
 	files, err := s.disk.names()
 	if err != nil {
 		return nil, notSent(err)
@@ -481,6 +475,8 @@ func (s *Store) Window() time.Duration { return 30 * time.Second }
 
 // Close ends the use of the store. It waits for the calls under way, which are
 // those that are busy with the disk: those that wait for a lock end at once.
+// Those whose callers have left, as the disk does not answer, it does not wait
+// for: the last of them closes the directory.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -491,5 +487,11 @@ func (s *Store) Close() error {
 	}
 	close(s.closing)
 	s.calls.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running > 0 {
+		s.orphaned = true
+		return fmt.Errorf("%w; %d calls are left there", s.silence(), s.running)
+	}
 	return s.disk.close()
 }

@@ -18,8 +18,9 @@ import (
 // whose sessions begin with autocommit = 0, so set it to 1 in the driver's
 // options. A connection that another user of the sql.DB has left inside a
 // transaction, or with autocommit off, does no harm: each call begins with
-// ROLLBACK, and a CAS ends with COMMIT. The user must not be one that may write
-// to a server that is read_only.
+// ROLLBACK, and a CAS ends with COMMIT. The user should not be one that may write
+// to a server that is read_only, such as root: a CAS there is unknown, and the
+// server has a transaction that others lack.
 func MySQL(number func(error) uint16) *Dialect {
 	return &Dialect{
 		name:      "MySQL",
@@ -56,8 +57,12 @@ func MySQL(number func(error) uint16) *Dialect {
 			}
 			return false
 		},
-		begin:      "ROLLBACK",
-		commit:     "COMMIT",
+		begin:  "ROLLBACK",
+		commit: "COMMIT",
+		// A user with the right to do so writes to a server that is read_only too: to
+		// one that was replaced, over a connection that is older than that. It is asked
+		// after the commit, as it may have been set while the statement was executed.
+		settle:     "SELECT {P}, TRUE",
 		duplicate:  func(err error) bool { return number(err) == 1062 },
 		missing:    func(err error) bool { return number(err) == 1146 },
 		denied:     func(err error) bool { return number(err) == 1142 || number(err) == 1143 },

@@ -25,10 +25,12 @@ var imports = []importLine{
 	{pattern: "internal/freshness", imports: []string{"internal/mutant"}},
 	{pattern: "internal/arch"},
 	{pattern: "internal/mutant"},
+	{pattern: "internal/picture", imports: []string{"."}},
 	{pattern: "internal/simkit"},
 	{pattern: "tools/kube"},
 	{pattern: "tools/mutate"},
 	{pattern: "tools/licenses"},
+	{pattern: "tools/voice"},
 	{pattern: "tools/release"},
 	{pattern: "tools/deploy", tests: []string{"kubestore/kubetest"}},
 
@@ -124,7 +126,7 @@ var imports = []importLine{
 	// Stores are known here alone.
 	{
 		pattern: "server/stores",
-		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore"},
+		imports: []string{"etcdstore", "grant", "grant/dirstore", "grant/sqlstore", "kubestore", "server/tlsconf"},
 		tests:   []string{".", "grant/memstore", "grant/storetest", "sequencer", "server/stores/sqltest"},
 	},
 	{pattern: "server/stores/sqltest"},

@@ -21,12 +21,10 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -84,6 +82,7 @@ type Principal struct {
 	sum        [sha256.Size]byte
 	subject    subject // of a certificate, if there is no token
 	expires    time.Time
+	used       *atomic.Bool // set when a token that is being replaced is used; nil for other tokens
 }
 
 // A subject is a name in a certificate. The zero value means no name.
@@ -134,7 +133,8 @@ func (p *Principal) covers(sequencer string) bool {
 
 // A Set is a set of principals. It is immutable, and safe for concurrent use.
 type Set struct {
-	all       []*Principal
+	all       []*Principal // one per hash or certificate
+	entries   int
 	byToken   map[[sha256.Size]byte]*Principal
 	bySubject map[subject]*Principal
 	anyone    bool // with a verified certificate may take IDs
@@ -161,6 +161,24 @@ func (s *Set) add(p *Principal) {
 // through timing: a client cannot search for a hash digit by digit.
 func (s *Set) Token(token string, now time.Time) (*Principal, bool) {
 	return alive(s.byToken[sha256.Sum256([]byte(token))], now)
+}
+
+// Replaced returns the names of the entries whose old token was used since the
+// last call.
+func (s *Set) Replaced() (names []string) {
+	for _, p := range s.all {
+		if p.used != nil && p.used.Swap(false) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// note records that a token that is being replaced was used.
+func (p *Principal) note() {
+	if p.used != nil && !p.used.Load() {
+		p.used.Store(true)
+	}
 }
 
 // Certificate returns the principal of a certificate, which must have been
@@ -214,8 +232,8 @@ func alive(p *Principal, now time.Time) (*Principal, bool) {
 	return p, true
 }
 
-// Len returns the number of principals.
-func (s *Set) Len() int { return len(s.all) }
+// Len returns the number of entries.
+func (s *Set) Len() int { return s.entries }
 
 // maxFile bounds the size of a token file.
 const maxFile = 4 << 20
@@ -233,6 +251,9 @@ const maxFaults = 50
 //	    sequencers: ["orders", "invoices-*"]   # default: all
 //	    expires: 2027-01-01T00:00:00Z          # default: never
 //	    create: 20                             # may create so many; default: 1000
+//	  - name: web
+//	    sha256: [2c26…, fcde…]                 # old and new token, during rotation
+//	    role: generate
 //	  - name: ops
 //	    dns: ops.example.com                   # certificate name: uri, dns or cn
 //	    role: admin
@@ -241,6 +262,21 @@ const maxFaults = 50
 // empty file is an error, because it may have been cut off. Parse reports all
 // faults at once, with their lines in the named file.
 func Parse(data []byte, file string) (*Set, error) {
+	entries, err := read(data, file)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{entries: len(entries)}
+	for _, e := range entries {
+		for _, p := range e.principals() {
+			s.add(p)
+		}
+	}
+	return s, nil
+}
+
+// read is Parse, but returns entries.
+func read(data []byte, file string) ([]*entry, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("%s: larger than %d MiB", file, maxFile>>20)
 	}
@@ -258,22 +294,25 @@ func Parse(data []byte, file string) (*Set, error) {
 		}
 		faults = append(faults, fmt.Errorf("%s:%d: %s", file, n.Line, fmt.Sprintf(format, args...)))
 	}
-	s := new(Set)
+	var entries []*entry
 	list := listOf(&doc, fault)
 	names, seen := make(map[string]int), make(map[string]int)
 	for _, n := range list {
-		p, key := principal(n, fault)
-		if p == nil {
+		e := readEntry(n, fault)
+		if e == nil {
 			continue
 		}
-		if line, ok := names[p.Name]; ok {
-			fault(n, "name %q is already used on line %d", p.Name, line)
+		if line, ok := names[e.Name]; ok {
+			fault(n, "name %q is already used on line %d", e.Name, line)
 		}
-		if line, ok := seen[key]; ok && key != "" {
-			fault(n, "this token or certificate is already used on line %d", line)
+		names[e.Name] = n.Line
+		for _, key := range e.keys() {
+			if line, ok := seen[key]; ok {
+				fault(n, "this token or certificate is already used on line %d", line)
+			}
+			seen[key] = n.Line
 		}
-		names[p.Name], seen[key] = n.Line, n.Line
-		s.add(p)
+		entries = append(entries, e)
 	}
 	switch err := d.Decode(&more); {
 	case err == nil:
@@ -287,7 +326,7 @@ func Parse(data []byte, file string) (*Set, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	return s, nil
+	return entries, nil
 }
 
 // emptyFile is the error for a file without a list.
@@ -325,95 +364,6 @@ func listOf(doc *yaml.Node, fault func(*yaml.Node, string, ...any)) []*yaml.Node
 		}
 	}
 	return list
-}
-
-// principal reads one entry. The key identifies its token or certificate.
-func principal(n *yaml.Node, fault func(*yaml.Node, string, ...any)) (p *Principal, key string) {
-	if n.Kind != yaml.MappingNode {
-		fault(n, "an entry needs name, role, and one of sha256, uri, dns and cn")
-		return nil, ""
-	}
-	p = &Principal{creates: defaultCreates}
-	given := make(map[string]bool)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		if given[k.Value] {
-			fault(k, "%s is given twice", k.Value)
-		}
-		given[k.Value] = true
-		if k.Value != "sequencers" && v.Kind != yaml.ScalarNode {
-			fault(v, "%s must be a single value", k.Value)
-			continue
-		}
-		switch k.Value {
-		case "name":
-			p.Name = v.Value
-			if v.Value == "" || len(v.Value) > 128 || v.Tag == "!!null" || strings.ContainsFunc(v.Value, unicode.IsControl) {
-				fault(v, "name must have 1 to 128 bytes and no control characters")
-			}
-		case "sha256":
-			sum, err := hex.DecodeString(v.Value)
-			if err != nil || len(sum) != sha256.Size {
-				if strings.HasPrefix(v.Value, prefix) {
-					fault(v, "sha256 holds a token, not its hash: replace the token, as this file was not kept secret, and write the hash here (firn token hash)")
-				} else {
-					fault(v, "sha256 must have 64 hexadecimal digits")
-				}
-			}
-			copy(p.sum[:], sum)
-			key = strings.ToLower(v.Value)
-		case "uri", "dns", "cn":
-			p.subject, key = subject{k.Value, v.Value}, k.Value+" "+v.Value
-			if v.Value == "" {
-				fault(v, "%s must be a name in a client's certificate", k.Value)
-			}
-		case "certificate":
-			fault(k, "certificate was replaced by uri, dns and cn: use the one that %q is in the certificate", v.Value)
-		case "create":
-			var err error
-			if p.creates, err = strconv.Atoi(v.Value); err != nil || p.creates < 0 || p.creates > maxCreates {
-				fault(v, "create is %q: it must be the number of sequencers that the entry may create by using them, 0 to %d", v.Value, maxCreates)
-			}
-		case "role":
-			p.Role = Role(v.Value)
-			if p.Role != Generate && p.Role != Read && p.Role != Admin {
-				fault(v, "role is %q: it must be generate, read or admin", v.Value)
-			}
-		case "expires":
-			var err error
-			if p.expires, err = time.Parse(time.RFC3339, v.Value); err != nil {
-				fault(v, "expires is %q: it must be a time such as 2027-01-01T00:00:00Z", v.Value)
-			}
-		case "sequencers":
-			if v.Kind != yaml.SequenceNode || len(v.Content) == 0 {
-				fault(v, "sequencers must be a list of names, or patterns with one *; leave it out for all")
-				continue
-			}
-			for _, pattern := range v.Content {
-				if pattern.Kind != yaml.ScalarNode || !config.IsPattern(pattern.Value) {
-					fault(pattern, "%q is neither a sequencer name nor a pattern with one *", pattern.Value)
-				}
-				p.sequencers = append(p.sequencers, pattern.Value)
-			}
-		default:
-			fault(k, "unknown key %q: the keys are name, sha256, uri, dns, cn, role, sequencers, create and expires", k.Value)
-		}
-	}
-	for _, needed := range []string{"name", "role"} {
-		if !given[needed] {
-			fault(n, "%s is missing", needed)
-		}
-	}
-	known := 0
-	for _, by := range []string{"sha256", "uri", "dns", "cn"} {
-		if given[by] {
-			known++
-		}
-	}
-	if known != 1 && !given["certificate"] {
-		fault(n, "an entry needs exactly one of sha256, uri, dns and cn")
-	}
-	return p, key
 }
 
 // A File is a Set that can be reloaded when its file has changed. It must be

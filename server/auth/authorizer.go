@@ -74,6 +74,7 @@ func (s *Set) who(c *Credentials, now time.Time, trusted func(*x509.Certificate)
 		return nil, false
 	}
 	if c.set == s && !c.p.Ends() {
+		c.p.note()
 		return c.p, true
 	}
 	var p *Principal
@@ -88,6 +89,7 @@ func (s *Set) who(c *Credentials, now time.Time, trusted func(*x509.Certificate)
 	}
 	c.set, c.p = nil, nil
 	if ok {
+		p.note()
 		c.set, c.p = s, p
 	}
 	return p, ok

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"sync"
@@ -46,10 +47,10 @@ func (c *creations) note(p *Principal, sequencer string, now time.Time) error {
 	if c.by == nil {
 		c.by = make(map[[identityLen]byte]*creation)
 	}
-	mine := c.by[p.identity()]
+	mine := c.by[p.account()]
 	if mine == nil {
 		mine = &creation{names: make(map[string]struct{})}
-		c.by[p.identity()] = mine
+		c.by[p.account()] = mine
 	}
 	if _, again := mine.names[sequencer]; again {
 		return nil // an earlier attempt did not finish
@@ -66,4 +67,14 @@ func (c *creations) note(p *Principal, sequencer string, now time.Time) error {
 	mine.next = mine.next.Add(createEvery)
 	mine.names[strings.Clone(sequencer)] = struct{}{}
 	return nil
+}
+
+// account returns the key under which a principal's creations are counted: for
+// a token the name of its entry, because a rotated token is the same client.
+func (p *Principal) account() [identityLen]byte {
+	if p.subject != (subject{}) {
+		return p.identity()
+	}
+	sum := sha256.Sum256([]byte("name " + p.Name))
+	return [identityLen]byte(sum[:identityLen])
 }

@@ -188,6 +188,7 @@ func (s *Sessions) principal(value string, set *Set, secure bool, now time.Time)
 	id, name := [identityLen]byte(rest), string(rest[identityLen:])
 	for _, p := range set.all {
 		if p.Name == name && p.identity() == id {
+			p.note()
 			return alive(p, now)
 		}
 	}

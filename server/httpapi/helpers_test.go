@@ -38,16 +38,17 @@ func newStatic(t testing.TB, layout string) *service.Static {
 }
 
 // stats returns the statistics of a sequencer's generator.
-func stats(t testing.TB, b service.Backend, name string) firn.Stats {
+func stats(t testing.TB, b service.Backend, name string) (found firn.Stats) {
 	t.Helper()
-	s, err := b.Sequencer(context.Background(), name)
-	if err != nil {
+	if _, err := b.Sequencer(context.Background(), name); err != nil {
 		t.Fatal(err)
 	}
-	if s.Source128 != nil {
-		return s.Source128.(*firn.Generator128).Stats()
-	}
-	return s.Source.(*firn.Generator).Stats()
+	b.(*service.Static).Stats(func(n string, s firn.Stats) {
+		if n == name {
+			found = s
+		}
+	})
+	return found
 }
 
 // do sends a request to a handler. Headers are "Name: value".

@@ -246,10 +246,10 @@ func TestHasRuns(t *testing.T) {
 		}
 		want := false
 		if s.Source128 != nil {
-			b, _, err := s.Source128.(*firn.Generator128).Reserve(3)
+			b, err := s.Source128.NextBatch(t.Context(), 3)
 			want = err == nil && b.Runs() != nil
 		} else {
-			b, _, err := s.Source.(*firn.Generator).Reserve(3)
+			b, err := s.Source.NextBatch(t.Context(), 3)
 			want = err == nil && b.Runs() != nil
 		}
 		if got := s.Layout.HasRuns(); got != want {

@@ -5,6 +5,7 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"fmt"
 	"net/url"
@@ -21,7 +22,8 @@ type Options struct {
 	Servers     []*url.URL // http or https; connections are distributed over them
 	Protocol    string     // http, grpc or resp
 	Sequencer   string
-	Token       string // "" means none
+	Token       string      // "" means none
+	TLS         *tls.Config // for https; nil means the system's authorities
 	Connections int
 	Count       int // IDs per request
 	Pipeline    int // concurrent requests per connection, for resp; at least 1

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -38,17 +39,22 @@ type taker interface {
 // connect opens a connection.
 func (o *Options) connect(ctx context.Context, server *url.URL) (taker, error) {
 	secure := server.Scheme == "https"
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.TLS != nil {
+		config = o.TLS.Clone()
+	}
 	switch o.Protocol {
 	case "grpc":
+		var shake handshake
 		creds := insecure.NewCredentials()
 		if secure {
-			creds = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12})
+			creds = &watchedTLS{credentials.NewTLS(config), &shake}
 		}
 		conn, err := grpc.NewClient(server.Host, grpc.WithTransportCredentials(creds), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
 		if err != nil {
 			return nil, err
 		}
-		return &rpcTaker{o: o, conn: conn, ids: firnv1.NewIDsClient(conn)}, nil
+		return &rpcTaker{o: o, conn: conn, ids: firnv1.NewIDsClient(conn), shake: &shake}, nil
 	case "resp":
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, "tcp", server.Host)
@@ -56,7 +62,8 @@ func (o *Options) connect(ctx context.Context, server *url.URL) (taker, error) {
 			return nil, err
 		}
 		if secure {
-			conn = tls.Client(conn, &tls.Config{ServerName: server.Hostname(), MinVersion: tls.VersionTLS12})
+			config.ServerName = server.Hostname()
+			conn = tls.Client(conn, config)
 		}
 		t, err := newRESPTaker(ctx, o, conn)
 		if err != nil {
@@ -64,7 +71,7 @@ func (o *Options) connect(ctx context.Context, server *url.URL) (taker, error) {
 		}
 		return t, nil
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
+	transport := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true, TLSClientConfig: config}
 	return &webTaker{o: o, transport: transport, target: server.Scheme + "://" + server.Host + "/v1/sequencers/" + o.Sequencer + "/next?count=" + strconv.Itoa(o.Count)}, nil
 }
 
@@ -109,10 +116,51 @@ func (t *webTaker) close() { t.transport.CloseIdleConnections() }
 
 // An rpcTaker takes IDs over gRPC.
 type rpcTaker struct {
-	o    *Options
-	conn *grpc.ClientConn
-	ids  firnv1.IDsClient
-	buf  []byte
+	o     *Options
+	conn  *grpc.ClientConn
+	ids   firnv1.IDsClient
+	shake *handshake
+	buf   []byte
+}
+
+// A handshake has the error of the last TLS handshake, of which gRPC returns
+// only the text. With TLS 1.3 a server rejects a certificate after the
+// handshake.
+type handshake struct{ err atomic.Pointer[error] }
+
+// watchedTLS records the errors of handshakes.
+type watchedTLS struct {
+	credentials.TransportCredentials
+	last *handshake
+}
+
+// ClientHandshake records an error.
+func (w *watchedTLS) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	if err != nil {
+		w.last.err.Store(&err)
+		return nil, nil, err
+	}
+	return &watchedConn{conn, w.last}, info, nil
+}
+
+// A watchedConn records the errors of reads.
+type watchedConn struct {
+	net.Conn
+	last *handshake
+}
+
+func (c *watchedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil && err != io.EOF {
+		c.last.err.Store(&err)
+	}
+	return n, err
+}
+
+// Clone makes a copy that records errors in the same place.
+func (w *watchedTLS) Clone() credentials.TransportCredentials {
+	return &watchedTLS{w.TransportCredentials.Clone(), w.last}
 }
 
 func (t *rpcTaker) take(ctx context.Context) ([][]byte, error) {
@@ -121,6 +169,9 @@ func (t *rpcTaker) take(ctx context.Context) ([][]byte, error) {
 	}
 	r, err := t.ids.Next(ctx, &firnv1.NextRequest{Sequencer: t.o.Sequencer, Count: uint32(t.o.Count)})
 	if err != nil {
+		if shake := t.shake.err.Load(); shake != nil && status.Code(err) == codes.Unavailable {
+			err = *shake
+		}
 		return nil, err
 	}
 	if len(r.Ids128) > 0 {

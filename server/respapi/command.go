@@ -18,6 +18,7 @@ const (
 	opUnknown op = iota
 	opNext
 	opNextB
+	opNextR
 	opIncr
 	opIncrBy
 	opMulti
@@ -73,6 +74,7 @@ var commands = [...]command{
 	{op: opNextB, name: "nextb", min: 3, max: 3, usage: "NEXTB name count", about: "Makes count new IDs and returns them in one string, 8 or 16 bytes each, big-endian", flags: flagsNext, key: true},
 	{op: opIncr, name: "incr", min: 2, max: 2, usage: "INCR name", about: "Makes a new 64-bit ID and returns it as an integer, which some clients round", flags: flagsNext, key: true},
 	{op: opIncrBy, name: "incrby", min: 3, max: 3, usage: "INCRBY name 1", about: "Same as INCR, for clients that send it; the amount must be 1", flags: flagsNext, key: true},
+	{op: opNextR, name: "nextr", min: 3, max: 3, usage: "NEXTR name count", about: "Makes count new IDs and returns them as runs: first ID in hexadecimal, step and count", flags: flagsNext, key: true},
 	{op: opMulti, name: "multi", min: 1, max: 1, usage: "MULTI", about: "Queues the commands that follow", flags: flagsTx, in: atOnce},
 	{op: opExec, name: "exec", min: 1, max: 1, usage: "EXEC", about: "Executes the queued commands", flags: flagsTx, in: atOnce},
 	{op: opDiscard, name: "discard", min: 1, max: 1, usage: "DISCARD", about: "Discards the queued commands", flags: flagsTx, in: atOnce},
@@ -102,7 +104,7 @@ var commands = [...]command{
 // group returns the group of a command in Redis's documentation.
 func (c *command) group() string {
 	switch c.op {
-	case opNext, opNextB, opIncr, opIncrBy, opInspect:
+	case opNext, opNextB, opNextR, opIncr, opIncrBy, opInspect:
 		return "generic"
 	case opInfo, opCommand, opConfig, opTime, opDBSize, opRole:
 		return "server"
@@ -208,7 +210,7 @@ func (c *conn) execute(args [][]byte, raw []byte) {
 // repeated.
 func (c *conn) do(o op, args [][]byte, raw []byte) (ids, n int) {
 	switch o {
-	case opNext, opNextB, opIncr, opIncrBy:
+	case opNext, opNextB, opNextR, opIncr, opIncrBy:
 		return c.take(o, args, raw)
 	case opMulti:
 		c.multi()

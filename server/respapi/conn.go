@@ -61,9 +61,10 @@ type conn struct {
 	known   map[string]*known
 	counted struct{ commands, ids uint64 } // since the last flush
 
-	out   []byte    // answers not sent yet
-	err   error     // error of sending: the client has gone
-	ended time.Time // when the previous command ended; zero if unknown
+	out     []byte    // answers not sent yet
+	err     error     // error of sending: the client has gone
+	writeBy time.Time // write deadline; zero before the first write
+	ended   time.Time // when the previous command ended; zero if unknown
 
 	stopMu   sync.Mutex // guards stopping and the read deadline
 	stopping bool
@@ -73,7 +74,7 @@ type conn struct {
 func (c *conn) serve() {
 	for {
 		c.answerTraced()
-		c.flush()
+		c.send(c.ended)
 		if c.ending || c.err != nil {
 			break
 		}
@@ -197,17 +198,23 @@ func (c *conn) fail(code, text string) {
 }
 
 // flush sends the pending answers with one write.
-func (c *conn) flush() {
+func (c *conn) flush() { c.send(time.Time{}) }
+
+// send is flush at a time that was just read from the clock; zero if none was
+// read.
+func (c *conn) send(now time.Time) {
 	if n := c.counted; n.commands > 0 {
 		c.s.totalCommands.Add(n.commands)
 		c.s.totalN.Add(n.ids)
 		c.counted.commands, c.counted.ids = 0, 0
 	}
 	if len(c.out) > 0 && c.err == nil {
-		now := time.Now()
+		if now.IsZero() {
+			now = time.Now()
+		}
 		c.listing.active.Store(now.UnixNano())
 		c.listing.last.Store(c.last)
-		if c.err = c.nc.SetWriteDeadline(now.Add(c.s.c.WriteTimeout)); c.err == nil {
+		if c.err = c.extendWriting(now); c.err == nil {
 			var n int
 			n, c.err = c.nc.Write(c.out)
 			c.s.totalOut.Add(uint64(n))
@@ -220,6 +227,18 @@ func (c *conn) flush() {
 	if cap(c.out) > 2*keepBuffer {
 		c.out = nil
 	}
+}
+
+// extendWriting gives a write at least WriteTimeout, and up to an eighth more.
+// Setting a deadline costs as much as answering a command, so most writes keep
+// the previous one.
+func (c *conn) extendWriting(now time.Time) error {
+	d := c.s.c.WriteTimeout
+	if c.writeBy.Sub(now) >= d {
+		return nil
+	}
+	c.writeBy = now.Add(d + d/8)
+	return c.nc.SetWriteDeadline(c.writeBy)
 }
 
 // fill reads more bytes.

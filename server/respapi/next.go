@@ -20,6 +20,7 @@ const (
 	shapeOne    shape = iota // one bulk string per command, for one or more commands
 	shapeArray               // as an array of bulk strings
 	shapePacked              // as one bulk string
+	shapeRuns                // as an array of runs, each an array of first ID, step and count
 	shapeInt                 // as an integer
 )
 
@@ -52,8 +53,8 @@ const fewRepeats = 4
 // maxRepeats is how many equal commands in a row are answered from one batch.
 const maxRepeats = 1024
 
-// take answers NEXT, NEXTB, INCR and INCRBY. It returns how many IDs it gave
-// and how many commands it answered.
+// take answers NEXT, NEXTB, NEXTR, INCR and INCRBY. It returns how many IDs it
+// gave and how many commands it answered.
 func (c *conn) take(o op, args [][]byte, raw []byte) (ids, n int) {
 	q, err := c.readRequest(o, args)
 	switch {
@@ -77,6 +78,10 @@ func (c *conn) readRequest(o op, args [][]byte) (q request, err error) {
 		err = checkAmount(args)
 	case opNextB:
 		q.shape, q.format, q.hasFormat = shapePacked, firn.Raw, true
+		q.count, err = parseCount(args[2], c.s.c.MaxCount)
+	case opNextR:
+		// The number of hexadecimal digits shows the size of the IDs.
+		q.shape, q.format, q.hasFormat = shapeRuns, firn.Hex, true
 		q.count, err = parseCount(args[2], c.s.c.MaxCount)
 	default:
 		err = q.options(args[2:], c.s.c.MaxCount)
@@ -188,7 +193,7 @@ func (c *conn) serveIDs(q request) (ids int) {
 	var err error
 	if k != nil && k.tries() {
 		// IDs that are available without waiting need no timer.
-		if q.count == 1 {
+		if q.count == 1 && q.shape != shapeRuns {
 			err = c.answerOne(k, q)
 		} else {
 			err = c.tryAnswer(&k.q, q)
@@ -269,10 +274,10 @@ func (c *conn) answerFrom(ctx context.Context, s *service.Sequencer, q request) 
 	}
 	if s.Source128 == nil {
 		b, err := s.Source.NextBatch(ctx, q.count)
-		return answer(c, q, 8, b, err, func(id firn.ID) bool { return c.append64(q, format, id) })
+		return answer64(c, q, format, b, err)
 	}
 	b, err := s.Source128.NextBatch(ctx, q.count)
-	return answer(c, q, 16, b, err, func(id firn.ID128) bool { return c.appendID(format.Append128(c.ids[:0], id), q.shape) })
+	return answer128(c, q, format, b, err)
 }
 
 // tryAnswer is answerFrom for IDs that are available without waiting.
@@ -283,10 +288,41 @@ func (c *conn) tryAnswer(s *service.Sequencer, q request) error {
 	}
 	if s.Try128 == nil {
 		b, err := s.Try.TryNextBatch(q.count)
-		return answer(c, q, 8, b, err, func(id firn.ID) bool { return c.append64(q, format, id) })
+		return answer64(c, q, format, b, err)
 	}
 	b, err := s.Try128.TryNextBatch(q.count)
+	return answer128(c, q, format, b, err)
+}
+
+func answer64(c *conn, q request, format firn.Format, b firn.Batch, err error) error {
+	if q.shape == shapeRuns {
+		return answerRuns(c, q, b, err, func(id firn.ID) []byte { return format.Append(c.ids[:0], id) })
+	}
+	return answer(c, q, 8, b, err, func(id firn.ID) bool { return c.append64(q, format, id) })
+}
+
+func answer128(c *conn, q request, format firn.Format, b firn.Batch128, err error) error {
+	if q.shape == shapeRuns {
+		return answerRuns(c, q, b, err, func(id firn.ID128) []byte { return format.Append128(c.ids[:0], id) })
+	}
 	return answer(c, q, 16, b, err, func(id firn.ID128) bool { return c.appendID(format.Append128(c.ids[:0], id), q.shape) })
+}
+
+// answerRuns answers with the runs of a batch; text formats their first IDs.
+func answerRuns[I firn.AnyID[I]](c *conn, q request, b firn.BatchOf[I], err error, text func(I) []byte) error {
+	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
+		return err
+	}
+	runs := b.Runs()
+	c.out = appendArray(c.out, len(runs))
+	for _, r := range runs {
+		c.out = appendBulk(appendArray(c.out, 3), text(r.First))
+		c.out = appendInt(appendBulk(c.out, strconv.AppendUint(c.ids[:0], r.Step, 10)), int64(r.Count))
+		if len(c.out) >= flushAt {
+			c.flush()
+		}
+	}
+	return nil
 }
 
 // answer answers with the IDs of a batch, of size bytes each; each appends one.
@@ -358,6 +394,8 @@ func (c *conn) answerOne(k *known, q request) error {
 // error if it does not fit. It runs before any ID is taken.
 func (c *conn) fit(q *request, l *firn.Layout) (firn.Format, error) {
 	switch {
+	case q.shape == shapeRuns && !l.HasRuns():
+		return 0, requestErrorf("%s: IDs of layout %s do not form runs: use NEXTB %s", service.NoRuns, *l, q.name)
 	case q.shape != shapeInt:
 	case l.Bits() != 64:
 		return 0, requestErrorf("INCR returns a 64-bit integer, but IDs of layout %s have %d bits: use NEXT %s", *l, l.Bits(), q.name)

@@ -54,7 +54,8 @@ type Config struct {
 	ReadTimeout time.Duration
 
 	// WriteTimeout is how long a client may take to receive a piece of its
-	// answers, of 64 KiB or more; 0 means DefaultWriteTimeout.
+	// answers, of 64 KiB or more; the limit may be up to an eighth longer. 0 means
+	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
 
 	// Auth decides what each client may do; nil allows everything. A client

@@ -52,9 +52,14 @@ func (s *Server) mayTake(ctx context.Context, name string) error {
 	return refuseOld(ctx)
 }
 
+// limited returns the context of a call with the server's limit.
+func (s *Server) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.c.Limit)
+}
+
 // find validates a call and finds the sequencer. n is how many IDs it takes at
 // once.
-func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form, n int64) (want, error) {
+func (s *Server) find(ctx, limited context.Context, method, name string, form firnv1.Form, n int64) (want, error) {
 	w := want{name: name}
 	if n > int64(s.c.Limits.Count) {
 		return w, invalid("count", fmt.Sprintf("count is %d: it must be a number from 1 to %d", n, s.c.Limits.Count))
@@ -69,8 +74,6 @@ func (s *Server) find(ctx context.Context, method, name string, form firnv1.Form
 	default:
 		return w, invalid("form", fmt.Sprintf("form is %d: it must be FORM_IDS or FORM_RUNS", form))
 	}
-	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
-	defer cancel()
 	var err error
 	if w.s, err = service.Find(limited, s.c.Backend, name, s.c.Auth, func() *auth.Credentials { return shownIn(ctx) }); err != nil {
 		return w, s.failed(ctx, method, err)
@@ -89,9 +92,7 @@ type answer struct {
 }
 
 // take takes n IDs, or returns an error.
-func (s *Server) take(ctx context.Context, method string, w want, n int) (a answer, err error) {
-	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
-	defer cancel()
+func (s *Server) take(ctx, limited context.Context, method string, w want, n int) (a answer, err error) {
 	if w.s.Source128 != nil {
 		err = takeOf(limited, w.s.Source128, n, func(b firn.Batch128) {
 			if w.runs {
@@ -142,35 +143,40 @@ func (s *Server) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextR
 
 // next makes n IDs for an authorized caller.
 func (s *Server) next(ctx context.Context, method, name string, form firnv1.Form, n int64) (*firnv1.NextResponse, error) {
-	w, err := s.find(ctx, method, name, form, n)
+	limited, cancel := s.limited(ctx) // for the rest of the call
+	defer cancel()
+	w, err := s.find(ctx, limited, method, name, form, n)
 	if err != nil {
 		return nil, err
 	}
 	if octets := n * int64(w.s.Layout.Bits()) / 8; octets > manyOctets && !w.runs {
-		done, err := s.begin(ctx)
+		done, err := s.begin(ctx, limited, w.s.Layout, int(n))
 		if err != nil {
 			return nil, err
 		}
 		defer done()
 	}
-	a, err := s.take(ctx, method, w, int(n))
+	a, err := s.take(ctx, limited, method, w, int(n))
 	if err != nil {
 		return nil, err
 	}
 	return &firnv1.NextResponse{Ids: a.ids, Ids128: a.ids128, Runs: a.runs, Layout: w.s.Layout.String()}, nil
 }
 
-// begin waits until the call may begin a long answer; done ends it.
-func (s *Server) begin(ctx context.Context) (done func(), err error) {
-	limited, cancel := context.WithTimeout(ctx, s.c.Limit)
+// begin waits until the call may begin a long answer of n IDs; done ends it.
+func (s *Server) begin(ctx, limited context.Context, l firn.Layout, n int) (done func(), err error) {
+	turn, cancel := service.WithTurn(limited, l, n)
 	defer cancel()
-	if done, err = callerOf(ctx).meter.begin(limited); err != nil {
-		if ctx.Err() != nil {
-			return nil, status.FromContextError(ctx.Err()).Err()
-		}
+	done, err = callerOf(ctx).meter.begin(turn)
+	switch {
+	case err == nil:
+		return done, nil
+	case ctx.Err() != nil:
+		return nil, status.FromContextError(ctx.Err()).Err()
+	case errors.Is(err, errUnread):
 		return nil, fail(service.Busy, fmt.Sprintf("the client has not read its earlier answers in %v: no ID was taken", s.c.Limit), time.Second)
 	}
-	return done, nil
+	return nil, fail(service.Busy, fmt.Sprintf("%d earlier calls for many IDs on this connection were not answered in %v: no ID was taken; use another connection for calls that must not wait for them", maxLong, s.c.Limit), time.Second)
 }
 
 // A credit is how many more IDs a stream may send.
@@ -230,7 +236,7 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	if err := s.mayTake(ctx, name); err != nil {
 		return err
 	}
-	w, err := s.find(ctx, "Stream", name, first.GetForm(), 0)
+	w, err := s.findFirst(ctx, name, first.GetForm())
 	if err != nil {
 		return err
 	}
@@ -271,6 +277,20 @@ func (s *Server) Stream(stream grpc.BidiStreamingServer[firnv1.StreamRequest, fi
 	return err
 }
 
+// findFirst is find for the first message of a Stream.
+func (s *Server) findFirst(ctx context.Context, name string, form firnv1.Form) (want, error) {
+	limited, cancel := s.limited(ctx)
+	defer cancel()
+	return s.find(ctx, limited, "Stream", name, form, 0)
+}
+
+// takeNext is take for a response of a Stream.
+func (s *Server) takeNext(ctx context.Context, w want, n int) (answer, error) {
+	limited, cancel := s.limited(ctx)
+	defer cancel()
+	return s.take(ctx, limited, "Stream", w, n)
+}
+
 // pump sends IDs for credit until there will be no more credit.
 func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *credit, o *outbox, batch uint64) error {
 	if !w.runs {
@@ -302,7 +322,7 @@ func (s *Server) pump(ctx context.Context, stream grpc.ServerStream, w want, c *
 		err = s.check(ctx, auth.Take, w.name)
 		var a answer
 		if err == nil {
-			a, err = s.take(ctx, "Stream", w, int(n))
+			a, err = s.takeNext(ctx, w, int(n))
 		}
 		if err != nil {
 			o.unreserve(maxPiece)

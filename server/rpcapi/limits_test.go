@@ -188,7 +188,7 @@ func TestDetachGoesOn(t *testing.T) {
 		_ = other.Close(context.Background())
 	}()
 	cluster := service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})
-	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 50 * time.Millisecond}))
+	q := firnv1.NewSequencersClient(serve(t, Config{Backend: cluster, Limit: 500 * time.Millisecond}))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	r, err := q.Detach(ctx, &firnv1.DetachRequest{Name: "orders"})

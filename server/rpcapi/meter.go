@@ -3,7 +3,10 @@ package rpcapi
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,7 +37,7 @@ type meter struct {
 	last    uint32              // the newest stream
 	running int                 // calls in progress
 	long    int                 // of these, calls with a long answer
-	changed chan struct{}       // closed when one of these has changed; nil if no call waits
+	line    []chan struct{}     // calls that wait to begin one, in order; closed when they may
 
 	held   int       // bytes of unsent messages of Stream
 	queue  []*outbox // of streams that wait for room
@@ -128,13 +131,18 @@ func (m *meter) end(stream uint32) {
 	m.change()
 }
 
-// change wakes waiting calls. The caller holds m.mu.
+// change lets waiting calls begin a long answer if they may. The caller holds
+// m.mu.
 func (m *meter) change() {
-	if m.changed != nil {
-		close(m.changed)
-		m.changed = nil
+	for len(m.line) > 0 && m.mayBegin() {
+		m.long++
+		close(m.line[0])
+		m.line = m.line[1:]
 	}
 }
+
+// mayBegin reports whether a long answer may begin. The caller holds m.mu.
+func (m *meter) mayBegin() bool { return m.unread() < maxUnread && m.long < maxLong }
 
 // unread returns how many answers were not sent completely, or calls not
 // received completely. The caller holds m.mu.
@@ -158,29 +166,38 @@ func (m *meter) count(running, long int) {
 	m.change()
 }
 
-// begin waits until a long answer may begin; done ends it. m may be nil.
+// errUnread means that no long answer may begin because the client does not
+// read earlier ones.
+var errUnread = errors.New("earlier answers are not read")
+
+// begin waits until a long answer may begin, in the order of the calls; done
+// ends it. m may be nil.
 func (m *meter) begin(ctx context.Context) (done func(), err error) {
 	if m == nil {
 		return func() {}, nil
 	}
-	for {
-		m.mu.Lock()
-		if m.unread() < maxUnread && m.long < maxLong {
-			m.long++
-			m.mu.Unlock()
-			return func() { m.count(0, -1) }, nil
-		}
-		if m.changed == nil {
-			m.changed = make(chan struct{})
-		}
-		changed := m.changed
-		m.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	done = func() { m.count(0, -1) }
+	turn := make(chan struct{})
+	m.mu.Lock()
+	m.line = append(m.line, turn)
+	m.change()
+	m.mu.Unlock()
+	select {
+	case <-turn:
+		return done, nil
+	case <-ctx.Done():
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := slices.Index(m.line, turn)
+	if at < 0 {
+		return done, nil // its turn came at this very moment
+	}
+	m.line = slices.Delete(m.line, at, at+1)
+	if m.unread() >= maxUnread {
+		return nil, fmt.Errorf("%w: %w", errUnread, ctx.Err())
+	}
+	return nil, ctx.Err()
 }
 
 // frames finds the headers of frames in a stream of bytes.

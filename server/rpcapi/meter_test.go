@@ -116,8 +116,59 @@ func TestMeter(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := m.begin(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v, want the context's error", err)
+		if _, err := m.begin(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errUnread) {
+			t.Errorf("%v, want the context's error, and that answers are not read", err)
+		}
+	})
+}
+
+// TestMeterOrder: calls for many IDs begin in the order of their arrival. A
+// cancelled call leaves no gap, and a new one does not overtake those that
+// wait.
+func TestMeterOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMeter(nil, meterLimits{})
+		var running []func()
+		for range maxLong {
+			done, err := m.begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = append(running, done)
+		}
+		var order []int
+		for i := range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				done, err := m.begin(ctx)
+				if i%4 == 1 {
+					if err == nil || errors.Is(err, errUnread) {
+						t.Errorf("call %d: %v, want that it is given up", i, err)
+					}
+					return
+				}
+				order = append(order, i)
+				time.Sleep(time.Second)
+				done()
+			}()
+			synctest.Wait()
+			if i%4 == 1 {
+				cancel()
+				synctest.Wait()
+			}
+		}
+		running[0]()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if want := []int{0, 2, 3, 4, 6, 7, 8, 10, 11, 12, 14, 15, 16, 18, 19}; !slices.Equal(order, want) {
+			t.Errorf("they begin in the order %v, want %v", order, want)
+		}
+		for _, done := range running[1:] {
+			done()
+		}
+		if m.long != 0 || len(m.line) != 0 {
+			t.Errorf("%d are begun and %d wait, want none", m.long, len(m.line))
 		}
 	})
 }

@@ -32,7 +32,8 @@ type Cluster struct {
 	idling *time.Timer
 	closes map[string]chan struct{} // names whose sequencer is closing; closed when it has closed
 
-	near suggestions
+	near  suggestions
+	alike namesakes
 
 	retiring sync.WaitGroup  // retired sequencers that are not closed yet
 	openings sync.WaitGroup  // sequencers that are being opened
@@ -58,6 +59,11 @@ type ClusterConfig struct {
 	// Acquired is called when a sequencer was opened and has a node ID. It must
 	// return at once; nil is allowed.
 	Acquired func()
+
+	// Alike is called in the background, once per name, if a sequencer that was
+	// created by its first use has a name that may be a typo of another's; nil is
+	// allowed.
+	Alike func(name, other string)
 
 	// MaxNames is how many sequencers may be open at once; 0 means
 	// DefaultMaxNames. Opening one more that exists closes the least recently used
@@ -341,6 +347,7 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 		if err := mayCreate(ctx, name); err != nil {
 			return err
 		}
+		c.created(name)
 	}
 	if r := open.Nodes; r != nil && r.Hi > open.Layout.MaxNode() {
 		return fmt.Errorf("this server may take node IDs %d..%d, but the layout of sequencer %s has 0..%d", r.Lo, r.Hi, name, open.Layout.MaxNode())

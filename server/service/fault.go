@@ -150,7 +150,7 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 	case f.Kind == ClockAhead && errors.As(err, &ahead) && ahead.Comparing:
 		f.Retry = time.Second
 	case f.Kind == Busy && errors.As(err, &wait):
-		f.Retry = wait.Wait
+		f.Detail, f.Retry = Detail(wait), wait.Wait
 	case f.Kind == ClockWrong && errors.As(err, &clock):
 		f.Retry, f.Cause = clock.Wait, nil // the wait ends by itself
 	}

@@ -130,7 +130,7 @@ var kinds = [numKinds]struct {
 		scope: OfServer, logged: true, hint: "see the server's log"},
 	TimeOver: {name: "time-over", title: "The layout's time range has ended", status: http.StatusInternalServerError, resp: respErr, code: codes.OutOfRange,
 		scope: OfSequencer, hint: "create another sequencer, with a layout whose time range has not ended"},
-	Busy: {name: "busy", title: "No ID was available in time", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable,
+	Busy: {name: "busy", title: "More IDs are requested than can be made in time", status: http.StatusServiceUnavailable, resp: respTryAgain, code: codes.Unavailable,
 		scope: OfSequencer, retry: time.Second, hint: "clients ask for more IDs than one node ID can make: add servers"},
 	Cancelled: {name: "cancelled", title: "The request was cancelled", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable, scope: OfMember},
 	ClockWrong: {name: "clock", title: "The server's clock is wrong", status: http.StatusServiceUnavailable, resp: respUnavailable, code: codes.Unavailable,

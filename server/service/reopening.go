@@ -16,17 +16,16 @@ import (
 // with another layout, the error is returned, and the next call for the name
 // opens it with the new layout.
 type reopeningSource[I firn.AnyID[I]] struct {
-	member member[I]
-	c      *Cluster
-	name   string
-	o      *opening
-	ask    asking[I]
+	turns turns[I]
+	c     *Cluster
+	name  string
+	o     *opening
+	ask   asking[I]
 }
 
 // A member is a sequencer.Sequencer or a sequencer.Sequencer128.
 type member[I firn.AnyID[I]] interface {
-	firn.SourceOf[I]
-	Trier[I]
+	maker[I]
 	Layout() firn.Layout
 	Attach(context.Context) error
 	Close(context.Context) error
@@ -41,7 +40,7 @@ type asking[I firn.AnyID[I]] func(p Peers, ctx context.Context, name string, l f
 // o.
 func sourceOf[I firn.AnyID[I]](c *Cluster, name string, o *opening, q member[I], ask asking[I]) *reopeningSource[I] {
 	o.q.Layout, o.attach, o.close, o.stats, o.state = q.Layout(), q.Attach, q.Close, q.Stats, q.State
-	return &reopeningSource[I]{member: q, c: c, name: name, o: o, ask: ask}
+	return &reopeningSource[I]{turns: turnsOf[I](q, q.Layout()), c: c, name: name, o: o, ask: ask}
 }
 
 // NextBatch takes available IDs. Otherwise it waits, for a silent store only as
@@ -52,8 +51,9 @@ func (r *reopeningSource[I]) NextBatch(ctx context.Context, n int) (b firn.Batch
 		b, err = r.TryNextBatch(n)
 	}
 	if err != nil && isWait(err) {
+		refusal := err
 		err = r.c.patience.during(ctx, need{writes: true, over: r.o.lapsed}, func(ctx context.Context) error {
-			b, err = r.member.NextBatch(ctx, n)
+			b, err = r.turns.wait(ctx, n, refusal)
 			return r.seen(err)
 		})
 	}
@@ -95,13 +95,13 @@ func isWait(err error) bool {
 
 // TryNextBatch takes IDs that are available without waiting.
 func (r *reopeningSource[I]) TryNextBatch(n int) (firn.BatchOf[I], error) {
-	b, err := r.member.TryNextBatch(n)
+	b, err := r.turns.TryNextBatch(n)
 	return b, r.seen(err)
 }
 
 // TryNext takes one ID that is available without waiting.
 func (r *reopeningSource[I]) TryNext() (I, error) {
-	id, err := r.member.TryNext()
+	id, err := r.turns.TryNext()
 	return id, r.seen(err)
 }
 

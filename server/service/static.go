@@ -65,11 +65,13 @@ func (s *Static) make() (Sequencer, error) {
 	grant := firn.StaticGrant(s.c.Node)
 	if q.Layout.Bits() == 128 {
 		g, err := firn.NewGenerator128(q.Layout, grant, s.c.Options)
-		q.Source128, q.Try128 = g, g
+		t := turnsOf(maker[firn.ID128](g), q.Layout)
+		q.Source128, q.Try128 = t, t
 		return q, err
 	}
 	g, err := firn.NewGenerator(q.Layout, grant, s.c.Options)
-	q.Source, q.Try = g, g
+	t := turnsOf(maker[firn.ID](g), q.Layout)
+	q.Source, q.Try = t, t
 	return q, err
 }
 
@@ -116,10 +118,10 @@ func (s *Static) Stats(yield func(name string, s firn.Stats)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for name, q := range s.byName {
-		if g, ok := q.Source.(*firn.Generator); ok {
-			yield(name, g.Stats())
-		} else if g, ok := q.Source128.(*firn.Generator128); ok {
-			yield(name, g.Stats())
+		if t, ok := q.Source.(turns[firn.ID]); ok {
+			yield(name, t.m.(*firn.Generator).Stats())
+		} else if t, ok := q.Source128.(turns[firn.ID128]); ok {
+			yield(name, t.m.(*firn.Generator128).Stats())
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/dirstore"
@@ -79,8 +80,11 @@ func OpenDir(path string, o DirOptions) (grant.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, missing := os.Lstat(filepath.Join(path, "firn-store")) // the marker
-	s, err := dirstore.Open(path, &dirstore.Options{Create: o.Create, AllowVolatile: o.Volatile})
+	var missing error
+	s, err := inTime(path, func() (_ grant.Store, err error) {
+		_, missing = os.Lstat(filepath.Join(path, "firn-store")) // the marker
+		return dirstore.Open(path, &dirstore.Options{Create: o.Create, AllowVolatile: o.Volatile})
+	})
 	if err != nil {
 		return nil, &dirError{dirWords.Replace(err.Error()), err}
 	}
@@ -88,6 +92,39 @@ func OpenDir(path string, o DirOptions) (grant.Store, error) {
 		o.Created(path)
 	}
 	return s, nil
+}
+
+// openDirTime is how long a disk may take to answer when a directory is opened:
+// longer than the wait for the lock of a new store.
+const openDirTime = 20 * time.Second
+
+// inTime opens a directory, unless its disk does not answer: the system cannot
+// interrupt a call. If the disk answers later, the store is closed again.
+func inTime(path string, open func() (grant.Store, error)) (grant.Store, error) {
+	type result struct {
+		store grant.Store
+		err   error
+	}
+	results, left := make(chan result), make(chan struct{})
+	go func() {
+		s, err := open()
+		select {
+		case results <- result{s, err}:
+		case <-left:
+			if err == nil {
+				_ = s.Close()
+			}
+		}
+	}()
+	timer := time.NewTimer(openDirTime)
+	defer timer.Stop()
+	select {
+	case r := <-results:
+		return r.store, r.err
+	case <-timer.C:
+		close(left)
+		return nil, fmt.Errorf("open %s: the disk has not answered for %v: check the disk and its mount", path, openDirTime)
+	}
 }
 
 // A dirError is an error of dirstore in terms of URLs.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/sqlstore"
+	"github.com/firnid/firn/server/tlsconf"
 )
 
 // The pool is small: renewals are short and rarely concurrent.
@@ -108,7 +109,7 @@ func openPostgreSQL(ctx context.Context, u *parsed, warn func(string)) (grant.St
 		e.Unreachable = pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "53300" || strings.HasPrefix(pg.Code, "08")
 		return nil, e
 	}
-	return nil, networkFault(where, err)
+	return nil, networkFault(where, err, "sslrootcert=FILE", "sslcert=FILE and sslkey=FILE")
 }
 
 // warningsKey is where a pgx connection keeps the server's warnings. The data
@@ -218,7 +219,7 @@ func openMySQL(ctx context.Context, u *parsed, warn func(string)) (grant.Store, 
 	if errors.As(err, &e) {
 		return nil, err
 	}
-	e = networkFault(where, err)
+	e = networkFault(where, err, "tls=true and ca=FILE", "cert=FILE and key=FILE")
 	switch number(err) {
 	case 1040, 1053, 1077, 1203: // too many connections, or shutting down
 		e.Unreachable = true
@@ -292,9 +293,13 @@ func innermost(err error) error {
 }
 
 // networkFault returns the error for a server that could not be reached, or an
-// unknown error.
-func networkFault(where string, err error) *Error {
-	e := fault(networkHint(err), "%s: %w", where, innermost(err))
+// unknown error. ca and cert name the URL parameters for TLS files.
+func networkFault(where string, err error, ca, cert string) *Error {
+	hint := tlsconf.Hint(err, ca+" in the URL", cert+" in the URL")
+	if hint == "" {
+		hint = networkHint(err)
+	}
+	e := fault(hint, "%s: %w", where, innermost(err))
 	e.Unreachable = isNetwork(err)
 	return e
 }

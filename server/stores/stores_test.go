@@ -399,6 +399,13 @@ func TestReadOnly(t *testing.T) {
 	if ok, err := s.CAS(t.Context(), "a", []byte("1"), []byte("2")); !ok || err != nil {
 		t.Errorf("CAS = %v, %v, want it applied", ok, err)
 	}
+	// A user who may still write, over an earlier connection.
+	server.Exec("GRANT READ ONLY ADMIN ON *.* TO " + sqltest.User + "@'127.0.0.1';")
+	s = open(t, server.URL())
+	server.Exec("SET GLOBAL read_only = 1;")
+	if ok, err := s.CAS(t.Context(), "a", []byte("2"), []byte("3")); ok || !errors.Is(err, sqlstore.ErrReplica) || errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS of a user who may write to a read-only server = %v, %v, want ErrReplica and an unknown result", ok, err)
+	}
 }
 
 // TestUnfit: a server that would lose what is committed, or that is a replica,

@@ -15,6 +15,10 @@ import (
 // calls. In between, it logs calls at level debug. It passes everything on to
 // next.
 //
+// A Store that cannot write may still read, for example if its disk hangs or
+// its standby is missing: after a failed write, only a write shows that it
+// answers again.
+//
 // For a Store that comes and goes, it logs once in tellEvery. It ignores calls
 // that their caller has cancelled or gave almost no time. It also ignores Time,
 // which a Store may not answer although it is up.
@@ -35,6 +39,7 @@ type teller struct {
 	mu     sync.Mutex // guards the fields below
 	since  time.Time  // when it stopped answering; zero while it answers
 	failed uint64     // calls since then
+	write  bool       // one of these calls was a write
 	said   bool       // the silence was logged
 	last   time.Time  // when a silence was last logged
 }
@@ -50,7 +55,7 @@ func (t *teller) observe(ctx context.Context, what grant.Request, key string) (c
 		now := time.Now()
 		switch {
 		case err == nil:
-			t.answered(now)
+			t.answered(now, what)
 		case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && now.Sub(begin) < littleOf:
 		default:
 			t.silent(begin, now, what, err)
@@ -63,9 +68,10 @@ func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.since.IsZero() {
-		t.since, t.failed = begin, 0
+		t.since, t.failed, t.write = begin, 0, false
 	}
 	t.failed++
+	t.write = t.write || what == grant.RequestCAS
 	level := slog.LevelDebug
 	if !t.said && (t.last.IsZero() || now.Sub(t.last) >= tellEvery) {
 		t.said, t.last, level = true, now, slog.LevelWarn
@@ -74,10 +80,10 @@ func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
 }
 
 // answered records a call that did not fail.
-func (t *teller) answered(now time.Time) {
+func (t *teller) answered(now time.Time, what grant.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.since.IsZero() {
+	if t.since.IsZero() || t.write && what != grant.RequestCAS {
 		return
 	}
 	if t.said {

@@ -18,7 +18,14 @@ import (
 // A cutStore does not answer while it is cut.
 type cutStore struct {
 	memstore.Store
-	cut, hangs atomic.Bool
+	cut, hangs, full atomic.Bool
+}
+
+func (c *cutStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if c.full.Load() {
+		return false, errors.New("no space left")
+	}
+	return c.Store.CAS(ctx, key, old, next)
 }
 
 func (c *cutStore) Get(ctx context.Context, key string) ([]byte, error) {
@@ -97,6 +104,18 @@ func TestTell(t *testing.T) {
 		}
 		again := `level=INFO msg="store answers again" after=1s failed=1`
 		want("it comes and goes", gone, again, gone, again, gone, again)
+		time.Sleep(time.Minute)
+
+		// It keeps reading, but does not write.
+		inner.full.Store(true)
+		for range 30 {
+			_, _ = s.CAS(t.Context(), "k", nil, []byte("v"))
+			get(1)
+		}
+		want("it does not write", `level=WARN msg="store does not answer" call=cas error="no space left"`)
+		inner.full.Store(false)
+		_, _ = s.CAS(t.Context(), "k", nil, []byte("v"))
+		want("it writes again", `level=INFO msg="store answers again" after=30s failed=30`)
 		time.Sleep(time.Minute)
 
 		// Whoever gives up, or has no time, says nothing.

@@ -2,8 +2,6 @@ package stores
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -14,23 +12,16 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/server/tlsconf"
 )
 
 // isNetwork reports whether err is a network error that may go away, and not
 // one of settings: an unknown host name, a refused connection, a timeout.
 func isNetwork(err error) bool {
-	var (
-		certificate *tls.CertificateVerificationError
-		authority   x509.UnknownAuthorityError
-		hostname    x509.HostnameError
-		alert       tls.AlertError
-		plain       tls.RecordHeaderError
-		network     net.Error
-	)
-	switch {
-	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &hostname), errors.As(err, &alert), errors.As(err, &plain):
+	if tlsconf.IsMismatch(err) {
 		return false
 	}
+	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn)
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/firnid/firn/server/load"
 	"github.com/firnid/firn/server/service"
+	"github.com/firnid/firn/server/tlsconf"
 )
 
 // A bencher is what the command bench was told.
@@ -22,6 +25,9 @@ type bencher struct {
 	protocol    string
 	sequencer   string
 	token       string
+	tokenFile   string
+	ca          string
+	cert, key   string
 	connections uint64
 	count       uint64
 	pipeline    uint64
@@ -40,7 +46,7 @@ compared at the end, so it takes 16 bytes of memory for each request or more. It
 1 if there is a duplicate. A request that fails is counted and tried again.
 
 It takes IDs that are then used by nobody: give it a sequencer of its own.`,
-		Example: "  firn bench\n  firn bench --protocol resp --pipeline 16\n  firn bench --server http://a:3476,http://b:3476 --count 10000 --json",
+		Example: "  firn bench\n  firn bench --protocol resp --pipeline 16\n  firn bench --server http://a:3476,http://b:3476 --count 10000 --json\n  firn bench --server https://a:3476 --ca ca.crt --token-file billing.token",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context(), a) },
 	}
@@ -50,6 +56,10 @@ It takes IDs that are then used by nobody: give it a sequencer of its own.`,
 	complete(cmd, "protocol", func() []string { return []string{"http", "grpc", "resp"} })
 	f.StringVar(&b.sequencer, "sequencer", b.sequencer, "`NAME` to take IDs of")
 	f.StringVar(&b.token, "token", "", "`TOKEN` that may take them")
+	f.StringVar(&b.tokenFile, "token-file", "", "`FILE` with the token: arguments of a command are visible to other users")
+	f.StringVar(&b.ca, "ca", "", "`FILE` of the authority of the servers' certificates, in PEM (default the system's)")
+	f.StringVar(&b.cert, "cert", "", "`FILE` of a client certificate, in PEM")
+	f.StringVar(&b.key, "key", "", "`FILE` of its key")
 	numberVar(cmd, &b.connections, "connections", "", "N", "how many connections, each with one request at a time")
 	numberVar(cmd, &b.count, "count", "", "N", "IDs in a request")
 	numberVar(cmd, &b.pipeline, "pipeline", "", "N", "requests at a time in a connection, for resp")
@@ -102,9 +112,38 @@ func (b *bencher) check() ([]*url.URL, error) {
 	return all, nil
 }
 
+// credentials reads the files for TLS and the token.
+func (b *bencher) credentials(servers []*url.URL) (*tls.Config, error) {
+	secure := slices.ContainsFunc(servers, func(u *url.URL) bool { return u.Scheme == "https" })
+	switch {
+	case b.token != "" && b.tokenFile != "":
+		return nil, misuse("", "either --token or --token-file, not both")
+	case !secure && (b.ca != "" || b.cert != "" || b.key != ""):
+		return nil, misuse("write --server https://HOST:PORT", "--ca, --cert and --key are for TLS, and no server has https://")
+	case (b.cert == "") != (b.key == ""):
+		return nil, misuse("", "--cert and --key need each other")
+	}
+	if b.tokenFile != "" {
+		f, err := openTokenFile(b.tokenFile, nil)
+		if err != nil {
+			return nil, failed("it is a file with one token, such as firn token new prints", "--token-file: %w", err)
+		}
+		b.token = f.token()
+	}
+	c, err := tlsconf.Dialer(b.ca, b.cert, b.key)
+	if err != nil {
+		return nil, failed("--ca, --cert and --key name files in PEM", "%w", err)
+	}
+	return c, nil
+}
+
 // run loads the servers, and shows each second what comes.
 func (b *bencher) run(ctx context.Context, a *app) error {
 	servers, err := b.check()
+	if err != nil {
+		return err
+	}
+	config, err := b.credentials(servers)
 	if err != nil {
 		return err
 	}
@@ -117,14 +156,14 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 		}
 	}
 	l, err := load.Run(ctx, load.Options{
-		Servers: servers, Protocol: b.protocol, Sequencer: b.sequencer, Token: b.token,
+		Servers: servers, Protocol: b.protocol, Sequencer: b.sequencer, Token: b.token, TLS: config,
 		Connections: int(b.connections), Count: int(b.count), Pipeline: int(b.pipeline), Duration: b.duration,
 	}, watch)
 	if watch != nil {
 		fmt.Fprint(a.stderr, "\r\x1b[K")
 	}
 	if err != nil {
-		return failed(b.hint(err), "no IDs: %w", err)
+		return failed(b.hint(servers[0], err), "no IDs: %w", err)
 	}
 	if err := b.report(a, l); err != nil {
 		return err
@@ -136,19 +175,35 @@ func (b *bencher) run(ctx context.Context, a *app) error {
 }
 
 // hint is what to do where no IDs came.
-func (b *bencher) hint(err error) string {
+func (b *bencher) hint(server *url.URL, err error) string {
+	if hint := tlsconf.Hint(err, "--ca FILE", "--cert FILE and --key FILE"); hint != "" {
+		return hint
+	}
 	code := load.CodeOf(err)
 	switch {
 	case code == codes.Unauthenticated && b.token == "":
-		return "the server wants to know who asks: --token TOKEN, such as firn token new prints"
+		return "the server requires a token: --token-file FILE, with a token such as firn token new prints"
 	case code == codes.Unauthenticated:
-		return "the server does not know this --token, or it has expired"
+		return "the server does not know this token, or it has expired"
 	case code == codes.PermissionDenied && b.token == "":
-		return "--token TOKEN is for one that may take IDs of " + b.sequencer + "; --sequencer names another"
+		return "--token-file FILE names one that may take IDs of " + b.sequencer + "; --sequencer names another"
 	case code == codes.PermissionDenied:
-		return "this --token may not take IDs of " + b.sequencer + "; --sequencer names another"
+		return "this token may not take IDs of " + b.sequencer + "; --sequencer names another"
+	}
+	if server.Scheme == "http" && speaksTLS(server.Host) {
+		return "the server uses TLS: --server https://HOST:PORT"
 	}
 	return "is firn serve running there, and does it speak " + b.protocol + "?"
+}
+
+// speaksTLS reports whether a server answers a handshake of TLS.
+func speaksTLS(address string) bool {
+	d := net.Dialer{Timeout: 2 * time.Second}
+	conn, err := tls.DialWithDialer(&d, "tcp", address, &tls.Config{InsecureSkipVerify: true}) // nothing is sent
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil || tlsconf.IsMismatch(err) && !errors.As(err, new(tls.RecordHeaderError))
 }
 
 // report prints the result.

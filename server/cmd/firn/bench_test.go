@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/nettest"
 )
 
 // startServing runs serve in this process, and returns its URL.
@@ -85,15 +87,70 @@ func TestBenchHint(t *testing.T) {
 	url := startServing(t, "--node", "1", "--tokens", tokens)
 	for _, protocol := range []string{"http", "grpc", "resp"} {
 		for _, tt := range []struct{ token, want string }{
-			{"", "hint: the server wants to know who asks: --token"},
-			{"firn_wrong", "hint: the server does not know this --token"},
-			{token, "hint: this --token may not take IDs of bench"},
+			{"", "hint: the server requires a token: --token-file"},
+			{"firn_wrong", "hint: the server does not know this token"},
+			{token, "hint: this token may not take IDs of bench"},
 		} {
 			a, _, stderr := serveApp(t)
 			code := run(t.Context(), a, []string{"bench", "--server", url, "--protocol", protocol, "--token", tt.token, "--connections", "1", "--duration", "1ms"})
 			if code != exitFailed || !strings.Contains(stderr.String(), tt.want) {
 				t.Errorf("%s with token %q: exit %d, and %s, want %q", protocol, tt.token, code, stderr, tt.want)
 			}
+		}
+	}
+}
+
+// TestBenchTLS: servers with a certificate of one's own authority are loaded
+// with --ca, those that want a certificate with --cert, and what is missing or
+// wrong is hinted at, over each protocol.
+func TestBenchTLS(t *testing.T) {
+	token, hash := auth.NewToken()
+	dir := t.TempDir()
+	nettest.Certificates(t, dir)
+	file := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{
+		"tokens.yaml": "tokens:\n- {name: a, role: generate, sha256: " + hash + "}\n- {name: c, role: generate, dns: localhost}\n",
+		"token":       token + "\n",
+	} {
+		if err := os.WriteFile(file(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secure := []string{"--node", "1", "--tls-cert", file("server.crt"), "--tls-key", file("server.key"), "--tokens", file("tokens.yaml")}
+	url := startServing(t, secure...)
+	mutual := startServing(t, append(slices.Clip(secure), "--client-ca", file("ca.crt"), "--require-client-cert")...)
+	open := startServing(t, "--node", "1")
+	for _, protocol := range []string{"http", "grpc", "resp"} {
+		for _, row := range []struct {
+			args string
+			want string // of the hint; "" if all is well
+		}{
+			{"--server " + url + " --ca " + file("ca.crt") + " --token-file " + file("token"), ""},
+			{"--server " + mutual + " --ca " + file("ca.crt") + " --cert " + file("client.crt") + " --key " + file("client.key"), ""},
+			{"--server " + url + " --token-file " + file("token"), "with --ca FILE"},
+			{"--server " + mutual + " --ca " + file("ca.crt") + " --token-file " + file("token"), "with --cert FILE and --key FILE"},
+			{"--server " + strings.Replace(url, "https:", "http:", 1), "the server uses TLS: --server https://"},
+			{"--server " + strings.Replace(mutual, "https:", "http:", 1), "the server uses TLS: --server https://"},
+			{"--server " + strings.Replace(open, "http:", "https:", 1), "the server does not use TLS"},
+			{"--server " + url + " --ca " + file("ca.crt"), "the server requires a token"},
+		} {
+			a, _, stderr := serveApp(t)
+			code := run(t.Context(), a, append([]string{"bench", "--protocol", protocol, "--connections", "1", "--duration", "1ms"}, strings.Fields(row.args)...))
+			if want := map[bool]int{true: exitFine, false: exitFailed}[row.want == ""]; code != want || !strings.Contains(stderr.String(), row.want) {
+				t.Errorf("%s %s: exit %d, %s, want %d and %q", protocol, row.args, code, stderr, want, row.want)
+			}
+		}
+	}
+	for _, args := range []string{"--token x --token-file " + file("token"), "--ca " + file("ca.crt"), "--server " + url + " --cert " + file("client.crt")} {
+		a, _, stderr := serveApp(t)
+		if code := run(t.Context(), a, append([]string{"bench"}, strings.Fields(args)...)); code != exitMisuse {
+			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitMisuse, stderr)
+		}
+	}
+	for _, args := range []string{"--token-file " + file("none"), "--ca " + file("client.key"), "--cert " + file("server.crt") + " --key " + file("client.key")} {
+		a, _, stderr := serveApp(t)
+		if code := run(t.Context(), a, append([]string{"bench", "--server", url}, strings.Fields(args)...)); code != exitFailed {
+			t.Errorf("bench %s: exit %d, want %d: %s", args, code, exitFailed, stderr)
 		}
 	}
 }

@@ -471,7 +471,7 @@ func printConfig(w io.Writer, flags *pflag.FlagSet, f *config.File, from origin)
 			fmt.Fprintf(w, "%s# %s:\n", indent, name)
 		}
 	}
-	fmt.Fprint(w, "\n# How sequencers are created at their first use: by name, by pattern, or else default.\n")
+	fmt.Fprint(w, "\n# How sequencers are created at their first use: by name, by pattern, or else default.\n# A mistyped name creates one too, unless create-on-first-use is false.\n")
 	if f == nil || len(f.Templates) == 0 {
 		fmt.Fprint(w, "# sequencers:\n#   default: {layout: default}\n#   \"orders-*\": {layout: hazelcast, max-ahead: 15s, window: 60s, nodes: 0..511}\n")
 		return

@@ -186,7 +186,7 @@ func (t tally) result(a *app, what string) error {
 	if t.all > 1 {
 		fmt.Fprintf(a.stderr, "firn: %d of %d %s could not be read\n", t.bad, t.all, what)
 	}
-	if t.bad > maxComplaints {
+	if t.bad > maxComplaints && what == "IDs" {
 		fmt.Fprintln(a.stderr, "firn: hint: --csv COLUMN reads a column of a table, and --from FORMAT names the format of the IDs")
 	}
 	return answerNo()

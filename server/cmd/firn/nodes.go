@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -54,6 +55,7 @@ type nodeJSON struct {
 	Node      uint64  `json:"node"`
 	State     string  `json:"state"`
 	Host      string  `json:"host"`
+	Server    string  `json:"server,omitempty"` // that holds it, if it is a known one
 	Owner     string  `json:"owner"`
 	Until     string  `json:"until"`
 	Left      float64 `json:"left_seconds"`
@@ -85,6 +87,9 @@ func newNodeList(a *app) *cobra.Command {
 left. A window is renewed while IDs are made; one that is over belonged to a
 process that makes none, or is gone, and its number may be taken by another.
 
+SERVER is which firn serve of the host holds it: its address, or the beginning of its
+ID if it has none; firn member list lists them. It is - for other programs.
+
 WRITTEN is how long ago the owner wrote that, by its own clock; where it is in
 the future, that clock is ahead of this one.
 
@@ -99,7 +104,8 @@ can acquire it until the time that this clock showed. firn node repair gives it 
 		if err != nil {
 			return err
 		}
-		t := table{head: []string{"SEQUENCER", "NODE", "STATE", "HOST", "UNTIL", "LEFT", "WRITTEN"}, right: map[int]bool{1: true, 5: true}}
+		t := table{head: []string{"SEQUENCER", "NODE", "STATE", "HOST", "SERVER", "UNTIL", "LEFT", "WRITTEN"}, right: map[int]bool{1: true, 6: true}}
+		servers := a.holders(ctx, s)
 		hidden, broken := 0, false
 		now := a.now()
 		if by, _ := a.storeLead(ctx, s); by.Abs() > clockMost {
@@ -114,6 +120,10 @@ can acquire it until the time that this clock showed. firn node repair gives it 
 				free, isBlocked := blocked[n.Node]
 				if free {
 					repairable++
+				}
+				server := ""
+				if state == "held" || state == "closing" {
+					server = servers[holding{name, n.Node}]
 				}
 				switch {
 				case err != nil && asJSON:
@@ -130,7 +140,7 @@ can acquire it until the time that this clock showed. firn node repair gives it 
 					hidden++
 				case asJSON:
 					written = a.printJSON(nodeJSON{
-						Sequencer: name, Node: n.Node, State: state, Host: n.Host, Owner: n.Owner,
+						Sequencer: name, Node: n.Node, State: state, Host: n.Host, Server: server, Owner: n.Owner,
 						Until: textfmt.Stamp(n.Until), Left: max(0, n.Until.Sub(now).Seconds()),
 						Written: textfmt.Stamp(n.Wall), Ahead: max(0, n.Wall.Sub(now).Seconds()),
 						Blocked: isBlocked,
@@ -139,7 +149,7 @@ can acquire it until the time that this clock showed. firn node repair gives it 
 					if isBlocked {
 						state = "blocked"
 					}
-					t.add(name, strconv.FormatUint(n.Node, 10), state, n.Host, textfmt.Stamp(n.Until), left(n.Until.Sub(now)), ago(now.Sub(n.Wall)))
+					t.add(name, strconv.FormatUint(n.Node, 10), state, n.Host, cmp.Or(server, "-"), textfmt.Stamp(n.Until), left(n.Until.Sub(now)), ago(now.Sub(n.Wall)))
 				}
 				return written == nil
 			})

@@ -61,7 +61,7 @@ with 0.`,
 		newCheck(a),
 	)
 	add(groupLayout, newLayout(a))
-	add(groupServer, newServe(a), newHealth(a), newDoctor(a), newBench(a), newConfig(a), newSequencer(a), newToken(a), newNode(a))
+	add(groupServer, newServe(a), newHealth(a), newDoctor(a), newBench(a), newConfig(a), newSequencer(a), newToken(a), newNode(a), newMember(a))
 	add(groupOther, newMan(a), newVersion(a))
 	root.SetHelpCommand(newHelp())
 	root.SetHelpCommandGroupID(groupOther)

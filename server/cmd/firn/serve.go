@@ -107,6 +107,10 @@ A sequencer is created when its name is first used, with --layout and
 store give IDs of the same names, and no two are equal, whatever clocks do and
 however servers end.
 
+A mistyped name creates a sequencer too, and its IDs may equal those of the one that
+was meant: the log warns if the name is like another. --create-on-first-use=false
+refuses names that do not exist; firn sequencer create makes them.
+
 ` + storeHelp + `
 
 With --node and no --store, no store is used: the number is static, and nothing
@@ -184,7 +188,7 @@ func (s *serving) flags(cmd *cobra.Command) {
 	f.BoolVar(&s.forward, "forward", s.forward, "ask another server of the store where this one has no node ID")
 	f.StringVar(&s.memberToken, "member-token", "", "`FILE` with the token that other servers of the store let this one in with")
 	f.BoolVar(&s.waitForStore, "wait-for-store", s.waitForStore, "start while the store is unreachable, unready, and keep trying; otherwise exit")
-	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer when its name is first used; else it must exist")
+	f.BoolVar(&s.create, "create-on-first-use", s.create, "create a sequencer on the first use of its name; false refuses unknown names")
 }
 
 // run listens and serves until ctx is done. What is wrong with values is said

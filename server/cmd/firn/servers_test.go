@@ -233,12 +233,53 @@ func TestServersOnEtcd(t *testing.T) {
 	inFull(t)
 	notInProcess(t)
 	c := etcdtest.Start(t)
+	startEarly(t, c)
 	n := 0
 	testServers(t, "etcd", 3, c.URL("servers"), func() {
 		c.Kill(n % etcdtest.Members)
 		c.Start(n % etcdtest.Members)
 		n++
 	})
+}
+
+// startEarly: a server that starts before its etcd serves, unready, and hands
+// out IDs once the etcd is reachable.
+func startEarly(t *testing.T, c *etcdtest.Cluster) {
+	t.Helper()
+	for i := range etcdtest.Members {
+		c.Kill(i)
+	}
+	var s testServer
+	s.start(t, c.URL("early"))
+	defer s.end(syscall.SIGTERM)
+	ask := func(method, path string) (status int) {
+		r, err := http.NewRequestWithContext(t.Context(), method, *s.url.Load()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode
+	}
+	const next = "/v1/sequencers/early/next"
+	if ready, given := ask("GET", "/readyz"), ask("POST", next); ready != http.StatusServiceUnavailable || given != http.StatusServiceUnavailable {
+		t.Fatalf("before etcd runs: /readyz answers %d and next %d, want 503 twice", ready, given)
+	}
+	for i := range etcdtest.Members {
+		c.Start(i)
+	}
+	c.Ready()
+	for begin := time.Now(); ask("GET", "/readyz") != http.StatusOK; time.Sleep(50 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatal("the server is not ready a minute after etcd is")
+		}
+	}
+	if given := ask("POST", next); given != http.StatusOK {
+		t.Fatalf("next answers %d once etcd runs", given)
+	}
 }
 
 // TestServersOnPostgreSQL: three firn serve on one PostgreSQL, which is killed

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -24,6 +23,9 @@ found, and is read again when it changes:
       sequencers: ["orders", "invoices-*"]   # all, if it is left out
       create: 20                             # see below; 1000, if it is left out
       expires: 2027-01-01T00:00:00Z          # never, if it is left out
+    - name: web
+      sha256: [2c26…, fcde…]                 # the old and the new token, while it is rotated
+      role: generate
     - name: ops
       dns: ops.example.com                   # a name in a client's certificate
       role: admin
@@ -45,10 +47,10 @@ Over HTTP a token is sent as Authorization: Bearer firn_…, over RESP as AUTH f
 func newToken(a *app) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:     "token",
-		Short:   "Make tokens for firn serve",
+		Short:   "Make, list, rotate and remove tokens for firn serve",
 		Long:    tokenHelp,
-		Example: "  firn token new --name billing --role generate --file tokens.yaml\n  firn token hash <token.txt",
-	}, newTokenNew(a), newTokenHash(a))
+		Example: "  firn token new --name billing --role generate --file tokens.yaml\n  firn token list --file tokens.yaml\n  firn token rotate billing --file tokens.yaml",
+	}, newTokenNew(a), newTokenList(a), newTokenRotate(a), newTokenRemove(a), newTokenHash(a))
 }
 
 func newTokenNew(a *app) *cobra.Command {
@@ -59,8 +61,9 @@ func newTokenNew(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new --name NAME --role ROLE [--file FILE]",
 		Short: "Make a token, and its entry for the file",
-		Long: `New makes a token of 256 random bits and prints it, once: nobody can find it again.
-Its entry is added to --file, which is made if it is not there, or printed on stderr.
+		Long: `New creates a token of 256 random bits and prints it once: the file has only its hash.
+Its entry is added to --file, which is created if it does not exist, or printed on
+stderr. To replace the token of an entry, use firn token rotate.
 
 ` + tokenHelp,
 		Example: "  firn token new --name billing --role generate --sequencers 'orders,invoices-*' --file tokens.yaml\n  firn token new --name ops --role admin --expires 2027-01-01T00:00:00Z",
@@ -87,7 +90,7 @@ Its entry is added to --file, which is made if it is not there, or printed on st
 			}
 			if file == "" {
 				fmt.Fprintf(a.stderr, "Its entry, for the list below tokens: in the file of tokens:\n\n%s\n", b.String())
-			} else if err := addToken(file, b.String()); err != nil {
+			} else if err := addToken(file, name, b.String()); err != nil {
 				return err
 			}
 			fmt.Fprintln(a.stdout, token)
@@ -113,41 +116,6 @@ func faultsOf(err error) string {
 		}
 	}
 	return strings.Join(lines, "; ")
-}
-
-// addToken adds an entry to a file, in one step: a server that reads it
-// meanwhile sees the old or the new one.
-func addToken(file, entry string) error {
-	old, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		old, err = []byte("tokens:\n"), nil
-	}
-	if err != nil {
-		return failed("", "%w", err)
-	}
-	text := string(old)
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	if strings.TrimSpace(text) == "" {
-		text = "tokens:\n"
-	}
-	text += entry
-	if _, err := auth.Parse([]byte(text), file); err != nil {
-		return failed("nothing was changed. firn token --help has the form of the file; without --file the entry is printed", "with the new entry at its end, the file is wrong: %w", err)
-	}
-	mode := os.FileMode(0o600)
-	if info, err := os.Stat(file); err == nil {
-		mode = info.Mode().Perm()
-	}
-	temp := file + ".new"
-	if err := os.WriteFile(temp, []byte(text), mode); err != nil {
-		return failed("", "%w", err)
-	}
-	if err := os.Rename(temp, file); err != nil {
-		return failed("", "%w", err)
-	}
-	return nil
 }
 
 func newTokenHash(a *app) *cobra.Command {

@@ -1,0 +1,156 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// An expectation is what a reply should have.
+type expectation struct {
+	count  int  // of IDs
+	size   int  // of an ID, in bytes
+	packed bool // IDs one after the other, and not runs
+}
+
+// A reply is what a server says to a command.
+type reply struct {
+	spans  []span // where runs were asked for
+	packed []byte // or IDs
+	err    error  // errElsewhere, or what is wrong with the IDs
+}
+
+// errFraming is the error of bytes that are no answer to what was asked. What
+// follows them has no meaning.
+var errFraming = errors.New("not an answer to what was asked for")
+
+// appendCommand appends a command with its arguments.
+func appendCommand(b []byte, words ...string) []byte {
+	b = fmt.Appendf(b, "*%d\r\n", len(words))
+	for _, w := range words {
+		b = fmt.Appendf(b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	return b
+}
+
+// readReply reads the answer to a command. Its error means that nothing more
+// can be read; what is wrong with the IDs alone is that of the reply.
+func readReply(r *bufio.Reader, want expectation) (a reply, err error) {
+	kind, n, err := readHead(r)
+	switch {
+	case err != nil:
+	case kind == '-':
+		a.err = errElsewhere // HTTP says it in full
+	case kind == '$' && want.packed:
+		a.packed, a.err, err = readPacked(r, n, want)
+	case kind == '*' && !want.packed && n <= want.count:
+		a.spans, a.err, err = readRuns(r, n, want)
+	default:
+		err = errFraming
+	}
+	return a, err
+}
+
+// readLine reads a line: its type, and the text that follows.
+func readLine(r *bufio.Reader) (kind byte, text []byte, err error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return 0, nil, err
+	}
+	text, ok := bytes.CutSuffix(line, []byte("\r\n"))
+	if !ok || len(text) == 0 {
+		return 0, nil, errFraming
+	}
+	return text[0], text[1:], nil
+}
+
+// readHead reads a line that has a number after its type, or is an error.
+func readHead(r *bufio.Reader) (kind byte, n int, err error) {
+	kind, text, err := readLine(r)
+	if err != nil || kind == '-' {
+		return kind, 0, err
+	}
+	u, err := strconv.ParseUint(string(text), 10, 31)
+	if err != nil {
+		return 0, 0, errFraming
+	}
+	return kind, int(u), nil
+}
+
+// readPacked reads the rest of a string of n bytes.
+func readPacked(r *bufio.Reader, n int, want expectation) (data []byte, wrong, err error) {
+	other := 24 - want.size
+	if n != want.count*want.size && n != want.count*other {
+		return nil, nil, errFraming
+	}
+	data = make([]byte, n+2)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return nil, nil, err
+	}
+	if string(data[n:]) != "\r\n" {
+		return nil, nil, errFraming
+	}
+	if n == want.count*other {
+		wrong = widthError(other)
+	}
+	return data[:n], wrong, nil
+}
+
+// readRuns reads n runs, each of its first ID, its step and its count.
+func readRuns(r *bufio.Reader, n int, want expectation) (spans []span, wrong, err error) {
+	all := collector{count: want.count}
+	for range n {
+		if kind, items, err := readHead(r); err != nil || kind != '*' || items != 3 {
+			return nil, nil, framing(err)
+		}
+		first, err := readText(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		step, err := readText(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		kind, count, err := readLine(r)
+		if err != nil || kind != ':' {
+			return nil, nil, framing(err)
+		}
+		if wrong == nil {
+			wrong = all.addText(first, step, string(count), want.size)
+		}
+	}
+	if wrong == nil {
+		wrong = all.end()
+	}
+	return all.spans, wrong, nil
+}
+
+// framing is the error of reading or, if there was none, errFraming.
+func framing(err error) error {
+	if err != nil {
+		return err
+	}
+	return errFraming
+}
+
+// maxText is the longest text of a run.
+const maxText = 64
+
+// readText reads a short string.
+func readText(r *bufio.Reader) (string, error) {
+	kind, n, err := readHead(r)
+	if err != nil || kind != '$' || n > maxText {
+		return "", framing(err)
+	}
+	var buf [maxText + 2]byte
+	if _, err := io.ReadFull(r, buf[:n+2]); err != nil {
+		return "", err
+	}
+	if string(buf[n:n+2]) != "\r\n" {
+		return "", errFraming
+	}
+	return string(buf[:n]), nil
+}

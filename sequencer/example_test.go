@@ -1,0 +1,41 @@
+package sequencer_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/grant/dirstore"
+	"github.com/firnid/firn/sequencer"
+)
+
+// A program that makes the IDs of its orders. Any number of processes of this
+// machine can run it at the same time. The README shows it.
+func Example() {
+	run := func(ctx context.Context) error {
+		store, err := dirstore.Open("/srv/ids", &dirstore.Options{Create: true})
+		if err != nil {
+			return err
+		}
+		// In a burst, IDs run up to 5 ms ahead of the clock (1 s by default), so a
+		// range that ends now has nearly all of them.
+		ahead := 5 * time.Millisecond
+		orders, err := sequencer.Open(ctx, store, "orders", &sequencer.Config{Layout: firn.Default(), MaxAhead: &ahead})
+		if err != nil {
+			return err
+		}
+		defer orders.Close(ctx) // gives the node ID back
+
+		id, err := orders.Next(ctx) // greater than every ID that orders has made before
+		if err != nil {
+			return err
+		}
+		parts, err := firn.Default().Decompose(id)
+		fmt.Println(id, parts.Time, parts.Node, parts.Seq, err)
+		return nil
+	}
+	if err := run(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+}

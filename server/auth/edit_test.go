@@ -1,0 +1,149 @@
+package auth
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	hashA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	hashB = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	hashC = "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+)
+
+// TestEdit: entries change as requested and everything around them stays,
+// however the file is written.
+func TestEdit(t *testing.T) {
+	short := strings.NewReplacer("A", hashA, "B", hashB, "C", hashC)
+	rotate := func(data []byte) ([]byte, error) { return Rotate(data, "f", "web", hashB) }
+	removeOld := func(data []byte) ([]byte, error) { return RemoveOld(data, "f", "web") }
+	remove := func(data []byte) ([]byte, error) { return Remove(data, "f", "web") }
+	for _, row := range []struct {
+		name      string
+		edit      func([]byte) ([]byte, error)
+		old, want string
+	}{
+		{"scalar", rotate, "tokens:\n  - name: web\n    sha256: A # ours\n    role: read\n", "tokens:\n  - name: web\n    sha256: [A, B] # ours\n    role: read\n"},
+		{"quotes", rotate, "tokens:\n  - {name: \"web\", sha256: \"A\", role: read}", "tokens:\n  - {name: \"web\", sha256: [\"A\", B], role: read}\n"},
+		{"wide characters", rotate, "tokens: [{name: web, role: read, sha256: A}, {name: höß, sha256: C, role: read}]\n", "tokens: [{name: web, role: read, sha256: [A, B]}, {name: höß, sha256: C, role: read}]\n"},
+		{"after wide characters", rotate, "tokens: [{name: höß, sha256: C, role: read}, {name: web, role: read, sha256: A}]\n", "tokens: [{name: höß, sha256: C, role: read}, {name: web, role: read, sha256: [A, B]}]\n"},
+		{"list", rotate, "tokens:\n- name: web\n  sha256: [A]\n  role: read\n", "tokens:\n- name: web\n  sha256: [A, B]\n  role: read\n"},
+		{"block", rotate, "tokens:\n  - name: web\n    sha256:\n      - A\n    role: read\n", "tokens:\n  - name: web\n    sha256:\n      - A\n      - B\n    role: read\n"},
+
+		{"old of list", removeOld, "tokens:\n  - name: web\n    sha256: [A, B] # ours\n    role: read\n", "tokens:\n  - name: web\n    sha256: B # ours\n    role: read\n"},
+		{"old of lines", removeOld, "tokens:\n  - name: web\n    sha256: [\n      A,\n      'B', ] # ours\n    role: read\n", "tokens:\n  - name: web\n    sha256: 'B' # ours\n    role: read\n"},
+		{"old of block", removeOld, "tokens:\n  - name: web\n    sha256:\n      - A\n      - B\n    role: read\n", "tokens:\n  - name: web\n    sha256:\n      - B\n    role: read\n"},
+
+		{"first", remove, "tokens: # all\n  - name: web\n    sha256: A\n    role: read\n\n  # the ops team\n  - {name: ops, dns: ops, role: admin}\n", "tokens: # all\n\n  # the ops team\n  - {name: ops, dns: ops, role: admin}\n"},
+		{"last", remove, "tokens:\n  - {name: ops, dns: ops, role: admin}\n  - name: web\n    sha256: A\n    role: read\n    sequencers:\n      - a\n      - b", "tokens:\n  - {name: ops, dns: ops, role: admin}\n"},
+		{"only", remove, "# ours\ntokens:\n  - name: web\n    sha256: A\n    role: read\n", "# ours\ntokens: []\n"},
+	} {
+		got, err := row.edit([]byte(short.Replace(row.old)))
+		if want := short.Replace(row.want); err != nil || string(got) != want {
+			t.Errorf("%s: got %v\n%s\nwant\n%s", row.name, err, got, want)
+		}
+	}
+	for _, row := range []struct {
+		name string
+		edit func([]byte) ([]byte, error)
+		old  string
+		want string
+	}{
+		{"no entry", rotate, "tokens: []\n", "entry not found"},
+		{"three", rotate, "tokens: [{name: web, sha256: [A, C], role: read}]", "already has two tokens"},
+		{"certificate", rotate, "tokens: [{name: web, dns: web.example, role: read}]", "is for a certificate (dns web.example)"},
+		{"the same again", rotate, "tokens: [{name: web, sha256: B, role: read}]", "by hand"},
+		{"no old one", removeOld, "tokens: [{name: web, sha256: A, role: read}]", "no old token"},
+		{"a flow of entries", remove, "tokens: [{name: web, sha256: A, role: read}, {name: x, sha256: B, role: read}]", "by hand"},
+		{"an alias", rotate, "tokens: [{name: x, sha256: A, role: read}, {name: web, sha256: *a, role: read}]", "unknown anchor"},
+		{"a folded hash", rotate, "tokens:\n  - name: web\n    role: read\n    sha256: >-\n      A\n", "by hand"},
+		{"a file that is wrong", remove, "tokens: [{name: web}]", "role is missing"},
+	} {
+		if got, err := row.edit([]byte(short.Replace(row.old))); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: got %v, want an error with %q\n%s", row.name, err, row.want, got)
+		}
+	}
+	if _, err := remove([]byte("tokens: []")); !errors.Is(err, ErrNoEntry) {
+		t.Errorf("got %v, want ErrNoEntry", err)
+	}
+}
+
+// TestAddToEmpty: entries can be added to a file that allows no client.
+func TestAddToEmpty(t *testing.T) {
+	for _, old := range []string{"", "\n", "tokens:\n", "tokens: []", "# none\ntokens: []\n"} {
+		data, err := Add([]byte(old), "f", "  - name: web\n    sha256: "+hashA+"\n    role: read\n")
+		if err != nil {
+			t.Errorf("%q: %v", old, err)
+			continue
+		}
+		if all, err := Entries(data, "f"); err != nil || len(all) != 1 || all[0].Name != "web" || len(all[0].Hashes) != 1 {
+			t.Errorf("%q: got %v, %v\n%s", old, all, err, data)
+		}
+	}
+}
+
+// TestRotation: both tokens of an entry identify the same client, and the use
+// of the old one is noticed.
+func TestRotation(t *testing.T) {
+	old, oldHash := NewToken()
+	fresh, freshHash := NewToken()
+	parse := func(text string) *Set {
+		s, err := Parse([]byte(text), "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	before := parse("tokens: [{name: web, sha256: " + oldHash + ", role: generate, create: 1}]")
+	both := parse("tokens: [{name: web, sha256: [" + oldHash + ", " + freshHash + "], role: generate, create: 1}]")
+	after := parse("tokens: [{name: web, sha256: [" + freshHash + "], role: generate, create: 1}]")
+	set := before
+	g := NewGuard(func() *Set { return set }, nil)
+	lasting := &Credentials{Token: old, Given: true} // of a lasting connection
+	allowed := func(c *Credentials, do Action, name string) bool { return g.Allow(c, do, name) == nil }
+	if !allowed(lasting, Create, "a") || len(before.Replaced()) != 0 {
+		t.Error("a token that is not rotated is refused, or called old")
+	}
+	set = both
+	if both.Len() != 1 || !allowed(&Credentials{Token: fresh, Given: true}, Take, "a") || len(both.Replaced()) != 0 {
+		t.Error("the new token is refused, or called old")
+	}
+	if allowed(&Credentials{Token: fresh, Given: true}, Create, "b") {
+		t.Error("a new token may create what the old one may not any more")
+	}
+	for range 2 {
+		if !allowed(lasting, Take, "a") {
+			t.Error("the old token is refused")
+		}
+		if names := both.Replaced(); len(names) != 1 || names[0] != "web" {
+			t.Errorf("old tokens are used of %q, want of web", names)
+		}
+	}
+	set = after
+	if allowed(lasting, Take, "a") || !allowed(&Credentials{Token: fresh, Given: true}, Take, "a") {
+		t.Error("after the rotation the old token works, or the new one does not")
+	}
+
+	// A session of the console ends with its own token, not with the other one.
+	s, err := NewSessions(nil, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for token, lasts := range map[string]bool{old: false, fresh: true} {
+		p, _ := both.Token(token, now)
+		cookie := s.Cookie(p, false, now).Value
+		if got, ok := s.principal(cookie, both, false, now); !ok || got != p {
+			t.Errorf("a session is of %v, want %v", got, p)
+		}
+		if _, ok := s.principal(cookie, after, false, now); ok != lasts {
+			t.Errorf("a session lasts past the removal of the old token: %t, want %t", ok, lasts)
+		}
+	}
+	for _, wrong := range []string{"[]", "[" + hashA + ", " + hashB + ", " + hashC + "]", "[" + hashA + ", " + hashA + "]", "[[" + hashA + "]]", "{a: b}"} {
+		if _, err := Parse([]byte("tokens: [{name: web, sha256: "+wrong+", role: read}]"), "f"); err == nil {
+			t.Errorf("sha256: %s is accepted", wrong)
+		}
+	}
+}

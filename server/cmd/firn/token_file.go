@@ -1,0 +1,313 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firnid/firn/server/auth"
+	"github.com/firnid/firn/server/config"
+)
+
+// newTokenList makes the command that lists a file of tokens.
+func newTokenList(a *app) *cobra.Command {
+	var file string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list --file FILE",
+		Short: "List the entries of a file of tokens",
+		Long: `List shows the entries of a file of tokens: what each may do, how many tokens it has,
+and when it expires. An entry with two tokens is being rotated: see firn token rotate.`,
+		Example: "  firn token list --file tokens.yaml\n  firn token list --file tokens.yaml --json",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			data, err := readTokens(file)
+			if err != nil {
+				return err
+			}
+			all, err := auth.Entries(data, file)
+			if err != nil {
+				return failed("", "%w", err)
+			}
+			return a.printTokens(all, asJSON)
+		},
+	}
+	tokenFileVar(cmd, &file)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+// tokenFileVar adds --file, which is needed.
+func tokenFileVar(cmd *cobra.Command, file *string) {
+	cmd.Flags().Var(&value[string]{file, notEmpty, nil, "FILE"}, "file", "the file of tokens")
+}
+
+// tokenJSON is an entry in JSON.
+type tokenJSON struct {
+	Name        string    `json:"name"`
+	Role        auth.Role `json:"role"`
+	SHA256      []string  `json:"sha256,omitempty"`
+	Certificate string    `json:"certificate,omitempty"`
+	Sequencers  []string  `json:"sequencers,omitempty"` // all, if there are none
+	Create      int       `json:"create"`
+	Expires     string    `json:"expires,omitempty"`
+	Expired     bool      `json:"expired"`
+}
+
+// printTokens prints entries.
+func (a *app) printTokens(all []auth.Entry, asJSON bool) error {
+	t := table{head: []string{"NAME", "ROLE", "CREDENTIAL", "SEQUENCERS", "CREATE", "EXPIRES"}, right: map[int]bool{4: true}}
+	for _, e := range all {
+		v := tokenJSON{
+			Name: e.Name, Role: e.Role, SHA256: e.Hashes, Certificate: e.Certificate, Sequencers: e.Sequencers, Create: e.Creates,
+			Expired: !e.Expires.IsZero() && !e.Expires.After(a.now()),
+		}
+		expires := "never"
+		if !e.Expires.IsZero() {
+			expires = e.Expires.UTC().Format(time.RFC3339)
+			v.Expires = expires
+		}
+		if asJSON {
+			if err := a.printJSON(v); err != nil {
+				return err
+			}
+			continue
+		}
+		if v.Expired {
+			expires += " (expired)"
+		}
+		credential := e.Certificate
+		switch len(e.Hashes) {
+		case 0:
+		case 1:
+			credential = "token " + shortHash(e.Hashes[0])
+		default:
+			credential = fmt.Sprintf("tokens %s (old), %s", shortHash(e.Hashes[0]), shortHash(e.Hashes[1]))
+		}
+		names := "all"
+		if len(e.Sequencers) > 0 {
+			names = strings.Join(e.Sequencers, ",")
+		}
+		t.add(e.Name, string(e.Role), credential, names, strconv.Itoa(e.Creates), expires)
+	}
+	switch {
+	case asJSON:
+	case len(t.rows) == 0:
+		a.note("the file has no entries; firn token new adds one")
+	default:
+		t.print(a.stdout, a.lookOf(a.stdout))
+	}
+	return nil
+}
+
+// shortHash is enough of a hash for people to tell it from others.
+func shortHash(hash string) string { return hash[:8] + "…" }
+
+// newTokenRotate makes the command that replaces a token.
+func newTokenRotate(a *app) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "rotate NAME --file FILE",
+		Short: "Give an entry a new token; the old one keeps working until it is removed",
+		Long: `Rotate creates a new token for an entry and prints it once. The old token keeps
+working, so clients can change one after another:
+
+  1. firn token rotate billing --file tokens.yaml >billing.token
+     Servers read the file within 5 seconds, and then accept both tokens.
+  2. Give the new token to every client.
+  3. Wait until no server logs "old token still used" for an hour.
+  4. firn token remove billing --old --file tokens.yaml
+
+A server that has a copy of the file needs the new copy in step 1, before any client
+has the new token. If a token has leaked, skip steps 2 and 3: clients with the old
+token then fail until they have the new one.`,
+		Example: "  firn token rotate billing --file tokens.yaml",
+		Args:    oneEntry,
+		RunE: func(_ *cobra.Command, args []string) error {
+			token, hash := auth.NewToken()
+			err := editTokens(file, args[0], func(data []byte) ([]byte, error) { return auth.Rotate(data, file, args[0], hash) })
+			if err != nil {
+				return err
+			}
+			a.note("the old token of %s works until firn token remove %s --old --file %s", args[0], args[0], file)
+			fmt.Fprintln(a.stdout, token)
+			return nil
+		},
+	}
+	tokenFileVar(cmd, &file)
+	completeEntries(cmd, &file)
+	return cmd
+}
+
+// newTokenRemove makes the command that removes entries and old tokens.
+func newTokenRemove(*app) *cobra.Command {
+	var file string
+	var old bool
+	cmd := &cobra.Command{
+		Use:   "remove NAME [--old] --file FILE",
+		Short: "Remove an entry, or the old token of one",
+		Long: `Remove removes an entry from a file of tokens. Servers read the file within 5 seconds;
+then the token is refused, also on connections that are open. With --old, the entry
+keeps its new token and loses the one that firn token rotate has replaced.`,
+		Example: "  firn token remove billing --file tokens.yaml\n  firn token remove billing --old --file tokens.yaml",
+		Args:    oneEntry,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return editTokens(file, args[0], func(data []byte) ([]byte, error) {
+				if old {
+					return auth.RemoveOld(data, file, args[0])
+				}
+				return auth.Remove(data, file, args[0])
+			})
+		},
+	}
+	tokenFileVar(cmd, &file)
+	cmd.Flags().BoolVar(&old, "old", false, "only the token that was replaced")
+	completeEntries(cmd, &file)
+	return cmd
+}
+
+// oneEntry wants one argument, the name of an entry.
+func oneEntry(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return misuse("firn token list shows the entries of a file", "which entry? Write %s NAME", cmd.CommandPath())
+	case len(args) > 1:
+		return misuse("", "one entry at a time: %q is one too many", args[1])
+	}
+	return nil
+}
+
+// completeEntries offers the names of entries to the shell.
+func completeEntries(cmd *cobra.Command, file *string) {
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		if data, err := os.ReadFile(*file); err == nil && len(args) == 0 {
+			all, _ := auth.Entries(data, *file)
+			for _, e := range all {
+				names = append(names, e.Name)
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// readTokens reads a file of tokens.
+func readTokens(file string) ([]byte, error) {
+	if file == "" {
+		return nil, misuse("it is the file that firn serve --tokens has", "--file FILE is missing")
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, failed("", "%w", err)
+	}
+	return data, nil
+}
+
+// addToken adds an entry to a file.
+func addToken(file, name, entry string) error {
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		return writeTokens(file, nil, func([]byte) ([]byte, error) { return auth.Add(nil, file, entry) })
+	}
+	return editTokens(file, name, func(data []byte) ([]byte, error) {
+		all, err := auth.Entries(data, file)
+		for _, e := range all {
+			if err == nil && e.Name == name {
+				return nil, &exitError{exitFailed, fmt.Errorf("%s has an entry %q already; nothing was changed", file, name), fmt.Sprintf("firn token rotate %s --file %s gives it a new token", name, file)}
+			}
+		}
+		return auth.Add(data, file, entry)
+	})
+}
+
+// editTokens changes a file of tokens in one step: a server that reads it
+// meanwhile sees the old or the new one. name is that of the entry.
+func editTokens(file, name string, change func([]byte) ([]byte, error)) error {
+	if _, err := readTokens(file); err != nil {
+		return err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return failed("", "%w", err)
+	}
+	err = writeTokens(file, info, change)
+	var two *auth.RotationError
+	var exit *exitError
+	switch {
+	case err == nil, errors.As(err, &exit):
+		return err
+	case errors.Is(err, auth.ErrNoEntry):
+		return noEntry(file, name)
+	case errors.As(err, &two):
+		return failed(fmt.Sprintf("firn token remove %s --old --file %s, once no client has the old token", name, file), "%w", err)
+	}
+	return failed("nothing was changed", "%w", err)
+}
+
+// noEntry is the error for an entry that a file does not have.
+func noEntry(file, name string) error {
+	hint := "firn token list --file " + file + " shows its entries"
+	if data, err := os.ReadFile(file); err == nil {
+		var names []string
+		all, _ := auth.Entries(data, file)
+		for _, e := range all {
+			names = append(names, e.Name)
+		}
+		if near := config.Nearest(name, names); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+	}
+	return &exitError{exitNo, fmt.Errorf("%s has no entry %q", file, name), hint}
+}
+
+// writeTokens replaces a file by a changed one, with the mode and owner of the
+// old one; old is nil if there is none. The new file lies beside it for that
+// time, and keeps other commands from changing it.
+func writeTokens(file string, old fs.FileInfo, change func([]byte) ([]byte, error)) (err error) {
+	temp := file + ".new"
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return failed("if no other firn token is running, remove it", "%w", err)
+	}
+	if err != nil {
+		return failed("", "%w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(temp)
+		}
+	}()
+	var data []byte
+	if old != nil {
+		if data, err = os.ReadFile(file); err != nil {
+			return failed("", "%w", err)
+		}
+	}
+	text, err := change(data)
+	if err != nil {
+		return err
+	}
+	if old != nil {
+		if err := f.Chmod(old.Mode().Perm()); err != nil {
+			return failed("", "%w", err)
+		}
+		if err := ownAs(f, old); err != nil {
+			return failed("run the command as the owner of the file, or as root; nothing was changed", "%w", err)
+		}
+	}
+	if _, err := f.Write(text); err != nil {
+		return failed("", "%w", err)
+	}
+	if err := firstError(f.Sync(), f.Close()); err != nil {
+		return failed("", "%w", err)
+	}
+	if err := os.Rename(temp, file); err != nil {
+		return failed("", "%w", err)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package listen
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// A direct is a TCP connection whose reads and writes are plain system calls.
+//
+// Package net announces every system call to the runtime, because some block,
+// and the monitor thread then wakes up every 20 µs to look for blocked ones.
+// Together this costs a third of a small request, and a non-blocking socket
+// needs neither: see docs/decisions/event-loop.md. Waiting, deadlines and
+// closing are still those of package net.
+//
+// Like any net.Conn it is safe for concurrent use.
+type direct struct {
+	net.Conn
+	raw syscall.RawConn
+	in  transfer
+	out transfer
+}
+
+// A transfer is one direction of a direct.
+type transfer struct {
+	mu    sync.Mutex // held during a call; guards the fields below
+	b     []byte
+	n     int           // bytes of b that were read or written
+	errno syscall.Errno // of the failed system call; 0 if none
+	step  func(fd uintptr) (done bool)
+}
+
+// directMost is how many bytes one system call reads or writes: the runtime
+// cannot stop a thread during it.
+const directMost = 64 << 10
+
+// newDirect returns a connection that makes its own system calls, or conn if
+// that is not a TCP connection.
+func newDirect(conn net.Conn) net.Conn {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return conn
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return conn
+	}
+	d := &direct{Conn: conn, raw: raw}
+	d.in.step, d.out.step = d.in.read, d.out.write
+	return d
+}
+
+// read reads once, and reports false if there is nothing to read yet.
+func (t *transfer) read(fd uintptr) bool {
+	b := t.b[:min(len(t.b), directMost)]
+	for {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+		switch errno {
+		case 0:
+			t.n = int(n)
+			return true
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return false
+		default:
+			t.errno = errno
+			return true
+		}
+	}
+}
+
+// write writes the rest, and reports false if the socket accepts no more.
+func (t *transfer) write(fd uintptr) bool {
+	for t.n < len(t.b) {
+		b := t.b[t.n:min(len(t.b), t.n+directMost)]
+		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+		switch errno {
+		case 0:
+			t.n += int(n)
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return false
+		default:
+			t.errno = errno
+			return true
+		}
+	}
+	return true
+}
+
+// do makes the system calls of one Read or Write; wait waits between them.
+func (t *transfer) do(b []byte, name string, wait func(func(uintptr) bool) error) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b, t.n, t.errno = b, 0, 0
+	err := wait(t.step)
+	t.b = nil
+	if t.errno != 0 {
+		err = os.NewSyscallError(name, t.errno)
+	}
+	return t.n, err
+}
+
+func (d *direct) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return d.Conn.Read(b)
+	}
+	n, err := d.in.do(b, "read", d.raw.Read)
+	switch {
+	case err != nil:
+		return n, d.errorOf("read", err)
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (d *direct) Write(b []byte) (int, error) {
+	n, err := d.out.do(b, "write", d.raw.Write)
+	if err != nil {
+		err = d.errorOf("write", err)
+	}
+	return n, err
+}
+
+// errorOf returns an error in the form of package net.
+func (d *direct) errorOf(op string, err error) error {
+	if o := (*net.OpError)(nil); errors.As(err, &o) {
+		err = o.Err // whose op is raw-read or raw-write
+	}
+	return &net.OpError{Op: op, Net: "tcp", Source: d.LocalAddr(), Addr: d.RemoteAddr(), Err: err}
+}
+
+// CloseWrite closes the sending half.
+func (d *direct) CloseWrite() error { return closeWrite(d.Conn) }
