@@ -33,8 +33,8 @@ import (
 	"github.com/firnid/firn/server/tlsconf"
 )
 
-// sessions are what the clients of HTTP and RESP send in a connection. Sent as
-// a whole, each leaves the server as it was.
+// sessions are what HTTP and RESP clients send in a connection. Each complete
+// session leaves the server unchanged.
 var sessions = map[string]string{
 	"http": "GET /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n\r\n" +
 		"POST /v1/sequencers/orders/next?count=300&format=base62 HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\nContent-Length: 0\r\n\r\n" +

@@ -64,7 +64,7 @@ func (s *Server) reload(what string, read func() (bool, error), changed func()) 
 	}
 }
 
-// logTokens logs how many tokens there are, or warns that there are none.
+// logTokens logs the number of tokens, or warns about an empty file.
 func (s *Server) logTokens(text string) {
 	n := s.c.Tokens.Set().Len()
 	s.c.Log.Info(text, "entries", n)

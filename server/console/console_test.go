@@ -121,8 +121,8 @@ func TestPagesAreStrict(t *testing.T) {
 	}
 }
 
-// TestBudget: all that a browser loads is less than 150 kB, as it is, before
-// any compression.
+// TestBudget: everything that a browser loads is less than 150 kB,
+// uncompressed.
 func TestBudget(t *testing.T) {
 	const budget = 150_000
 	h, k, _ := newWorld(t, nil)
@@ -421,8 +421,8 @@ func TestLifeWithoutABrowser(t *testing.T) {
 	}
 }
 
-// TestActWaits: what waits for another server goes on when its page has
-// answered, the page says so, and another click begins nothing twice.
+// TestActWaits: an act that waits for another server continues after its page
+// was answered, the page shows that, and another click starts nothing twice.
 func TestActWaits(t *testing.T) {
 	h, k, cluster := newWorld(t, nil)
 	other, err := sequencer.Open(t.Context(), cluster.Store(), "orders", &sequencer.Config{Layout: firn.Default(), Host: "other"})
@@ -473,8 +473,8 @@ func TestActWaits(t *testing.T) {
 	}
 }
 
-// TestSlowStore: where the store does not answer, a page shows what it said
-// before, and says so, before the store's time is over.
+// TestSlowStore: if the store does not answer, a page shows its previous state
+// and reports that, before the time for the store has passed.
 func TestSlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)))

@@ -19,7 +19,7 @@ type fleet struct {
 	mu      sync.Mutex // guards the fields below
 	last    *snapshot
 	version uint64        // increases when the store must be read again
-	loading chan struct{} // closed when the current load is done; nil if there is none
+	loading chan struct{} // closed when the current load is done; nil without a load
 	one     map[string]sequencerInfo
 	oneAt   map[string]time.Time
 	first   map[holding]time.Time // when an owner was first seen with a node ID

@@ -163,8 +163,8 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestHistory: rates are of the time between two looks, and a count that begins
-// again is no negative rate.
+// TestHistory: rates cover the time between two samples, and a count that
+// restarts is not a negative rate.
 func TestHistory(t *testing.T) {
 	h := newHistory(time.Second)
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

@@ -103,7 +103,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamEndsWithItsToken says so to the page, which then asks to sign in.
+// TestStreamEndsWithItsToken: the page learns that its token ended, and asks to
+// sign in.
 func TestStreamEndsWithItsToken(t *testing.T) {
 	set, secrets := tokens(t)
 	var now = make(chan *auth.Set, 1)

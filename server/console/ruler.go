@@ -188,7 +188,7 @@ type field struct {
 	Key    string // as in firn.Piece
 	Name   string
 	Bits   string   // how many bits, and which
-	Value  string   // in this ID; empty if there is none
+	Value  string   // in this ID; may be empty
 	Detail []string // its meaning, in sentences
 }
 

@@ -38,9 +38,9 @@ var (
 	// Another target may answer. It says nothing about the store.
 	ErrUnreachable = errors.New("another server does not answer")
 
-	// ErrRefused means that a target is not the server that was meant: it has
+	// ErrRefused means that a target is not the intended server: it has
 	// another member ID or version, or another store or none.
-	ErrRefused = errors.New("another server is not the one that was meant")
+	ErrRefused = errors.New("another server is not the intended one")
 
 	// ErrForwarded means that the call came from another server, and so is not
 	// forwarded to a third one. It matches grant.ErrNodesExhausted, the reason to
@@ -127,7 +127,7 @@ const (
 // itself. It keeps one connection per server, which all calls share.
 //
 // A forwarded call is not forwarded again (see service.Forwarded). A target
-// answers only if it is the server that is meant and uses the same store (see
+// answers only if it is the intended server and uses the same store (see
 // service.Receiver). If an answer is lost on its way, its IDs are never used;
 // no ID is given twice.
 //

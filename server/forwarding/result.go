@@ -24,7 +24,7 @@ const (
 	exhausted                  // it has no node ID either
 	unreachable                // it cannot be reached, or is about to stop
 	slow                       // it did not answer in time
-	refused                    // it is not the server that was meant: it has another member ID, store or version
+	refused                    // it is not the intended server: it has another member ID, store or version
 	unauthorized               // it denies this server access
 	rejected                   // its IDs are not in a window that this server's store knows
 	unwell                     // it has a fault of its own, such as its clock
@@ -106,7 +106,7 @@ func (c *counts) all() map[string]uint64 {
 }
 
 // summary explains to a client why no other server has helped, from the results
-// of those that were asked. It names no server.
+// of asking them. It names no server.
 func summary(of []result) string {
 	var parts []string
 	for r := range numResults {

@@ -24,7 +24,7 @@ const (
 // full is the message to a refused client.
 const full = "too many connections: the server has reached --max-connections; retry later, or use another server"
 
-// admit gives a connection a slot, or has it refused if there is none. It waits
+// admit gives a connection a slot, or has it refused without one. It waits
 // only while the maximum number is being refused. It reports false when the Mux
 // is closing.
 func (m *Mux) admit(c *limited) bool {

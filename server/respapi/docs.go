@@ -50,7 +50,7 @@ func (c *conn) command(args [][]byte) {
 	}
 }
 
-// commandNames returns the names, or those of all commands if there are none.
+// commandNames returns the names, or those of all commands if names is empty.
 func commandNames(names [][]byte) [][]byte {
 	if len(names) == 0 {
 		for i := range commands {

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Answers are appended to a buffer. Functions for types with two forms take resp3.
+// Answers are appended to a buffer. Types with two forms take resp3.
 
 func appendHead(b []byte, kind byte, n int) []byte {
 	return append(strconv.AppendInt(append(b, kind), int64(n), 10), "\r\n"...)

@@ -203,7 +203,7 @@ func (c *credit) add(n uint64, err error) {
 	}
 }
 
-// take takes up to n of the credit. It returns 0 if there is none at the
+// take takes up to n of the credit. It returns 0 without credit at the
 // moment, and an error if there will be no more.
 func (c *credit) take(n uint64) (uint64, error) {
 	c.mu.Lock()

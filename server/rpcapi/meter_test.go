@@ -206,8 +206,8 @@ func TestManyLongAnswers(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswers: a client that does not read its answers is told so, when
-// it asks for more, and no ID is taken; a short answer it can always have.
+// TestUnreadAnswers: a client that does not read its answers gets an error when
+// it requests more, and no ID is taken; it can always get a short answer.
 func TestUnreadAnswers(t *testing.T) {
 	s := &slow{free: make(chan struct{})}
 	close(s.free)

@@ -127,7 +127,7 @@ func TestNamesOfOthers(t *testing.T) {
 	})
 }
 
-// creators allows creation to clients whose token says so.
+// creators allows creation to clients with a token for it.
 type creators struct{ asked atomic.Int64 }
 
 func (a *creators) Allow(c *auth.Credentials, do auth.Action, name string) error {

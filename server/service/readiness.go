@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// readyMost is how many times a second a Backend is asked whether it is ready,
-// at most.
+// readyMost limits how many times a second a Backend is asked whether it is
+// ready.
 const readyMost = 20
 
 // A Readiness reports whether a Backend is ready. Anyone may ask a server that,

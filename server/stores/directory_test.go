@@ -16,7 +16,7 @@ import (
 )
 
 // TestDirWords: no error of a directory names an option of the package, which
-// nobody has who runs the program.
+// users of the program do not have.
 func TestDirWords(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPodRole: the role that a pod is told to apply is that of
-// deploy/kubernetes, for the service account that it has.
+// TestPodRole: the role for a pod is that of deploy/kubernetes, for the pod's
+// service account.
 func TestPodRole(t *testing.T) {
 	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"system:serviceaccount:ids:web"}`)) + ".c2ln"
 	for _, tt := range []struct {

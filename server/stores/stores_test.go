@@ -113,8 +113,8 @@ func isolation(t *testing.T, kind string, server *sqltest.Server) {
 	})
 }
 
-// stops: a server that does not answer makes nobody wait longer than the
-// context, and what was sent to it is applied or not.
+// stops: calls of a server that does not answer wait no longer than their
+// context, and what was sent is applied or not.
 func stops(t *testing.T, server *sqltest.Server) {
 	s := open(t, server.URL("create=true", "table=stops"))
 	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
@@ -337,9 +337,9 @@ func kills(t *testing.T, kind string, server *sqltest.Server) {
 	l.end(t, fmt.Sprintf("%s killed %d times", kind, times))
 }
 
-// TestStandby: a replica is refused, one that nobody waits for is warned of,
-// and a failover to one that was waited for loses nothing that was
-// acknowledged.
+// TestStandby: a replica is refused, a standby without synchronous commits
+// causes a warning, and a failover to a synchronous one loses no acknowledged
+// write.
 func TestStandby(t *testing.T) {
 	primary := sqltest.PostgreSQL(t)
 	open(t, primary.URL("create=true"))

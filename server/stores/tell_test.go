@@ -118,7 +118,7 @@ func TestTell(t *testing.T) {
 		want("it writes again", `level=INFO msg="store answers again" after=30s failed=30`)
 		time.Sleep(time.Minute)
 
-		// Whoever gives up, or has no time, says nothing.
+		// Cancelled calls, and calls without time, say nothing.
 		inner.hangs.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), littleOf/2)
 		_, _ = s.Get(ctx, "k")

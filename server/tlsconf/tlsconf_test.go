@@ -59,7 +59,7 @@ func connectTo(t *testing.T, serverConfig, c *tls.Config) (tls.ConnectionState, 
 	}()
 	client := tls.Client(here, c)
 	_ = here.SetDeadline(time.Now().Add(20 * time.Second))
-	_, err = client.Read(make([]byte, 1)) // a refused certificate is told after the handshake
+	_, err = client.Read(make([]byte, 1)) // a refused certificate is reported after the handshake
 	here.Close()
 	if e := <-done; err == nil {
 		err = e
@@ -213,7 +213,8 @@ func TestResumeAfterReload(t *testing.T) {
 	}
 }
 
-// TestGone: that a file is gone is said once, and what was read goes on.
+// TestGone: a file that has gone is reported once, and its last contents remain
+// in use.
 func TestGone(t *testing.T) {
 	dir := t.TempDir()
 	ca := nettest.NewAuthority(t)

@@ -40,7 +40,7 @@ func flush(t *testing.T, tracer *Tracer) {
 	}
 }
 
-// TestOff: nothing is traced where nothing says so, and that costs nothing.
+// TestOff: by default nothing is traced, and that costs nothing.
 func TestOff(t *testing.T) {
 	for what, env := range map[string]map[string]string{
 		"nothing":  {},
@@ -248,8 +248,8 @@ func (failingStore) CAS(context.Context, string, []byte, []byte) (bool, error) {
 	return false, errors.New("lost")
 }
 
-// TestCollectorRefuses: that is said once, and that it takes spans again too.
-// Nothing else is disturbed, and Shutdown ends.
+// TestCollectorRefuses: a refusal is logged once, and that the collector
+// accepts spans again too. Nothing else is disturbed, and Shutdown ends.
 func TestCollectorRefuses(t *testing.T) {
 	var out bytes.Buffer
 	c := tracingtest.New(t)

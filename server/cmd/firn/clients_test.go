@@ -73,8 +73,8 @@ func (b *ledgerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fixedPort is an address that a server can have again after it was killed. It
-// is none of those that the system gives to connections.
+// fixedPort returns an address that a restarted server can use again. The
+// system does not give its port to connections.
 func fixedPort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -114,7 +114,7 @@ func (c *caller) fail(err error) {
 	c.last = err
 }
 
-// draw draws IDs until it is told to stop.
+// draw takes IDs until stop is closed.
 func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *atomic.Bool) {
 	buf := make([]firn.ID, 777)
 	for !stop.Load() {

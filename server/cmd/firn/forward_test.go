@@ -169,7 +169,8 @@ func TestForwardGuarded(t *testing.T) {
 	mutual := append(slices.Clip(secure), "--require-client-cert", "--tokens", file("mutual.yaml", entry+"- {name: members, role: generate, cn: server.example}\n"))
 	tokens := append(slices.Clip(secure), "--tokens", file("tokens.yaml", entry))
 	// An authority that the members do not know may vouch for an address, as those
-	// of the system do: whoever writes that address into the store gets no token.
+	// of the system do: anyone who writes that address into the store gets no
+	// token.
 	unknown := append(slices.Clip(tokens), "--member-ca", file("other.crt", string(nettest.NewAuthority(t).PEM(t))))
 	for _, row := range []struct {
 		what   string

@@ -187,9 +187,8 @@ func TestServeGuarded(t *testing.T) {
 	}
 }
 
-// TestEmptiedTokens: a file of tokens that is emptied by mistake locks nobody
-// out, and one that says that there are none is told to whoever reads the log;
-// at start likewise.
+// TestEmptiedTokens: a token file that is emptied by mistake locks no client
+// out, and one without tokens is reported in the log; at the start too.
 func TestEmptiedTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	write := func(text string) {

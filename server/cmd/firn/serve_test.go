@@ -127,8 +127,8 @@ func TestServeProcess(t *testing.T) {
 	}
 }
 
-// Requests that wait when the server is told to stop get their IDs; those that
-// take longer than the limit are cut off, and that is a failure.
+// Requests that wait when the server stops get their IDs. Those that take
+// longer than the limit are cut off, and that is a failure.
 func TestServeDrain(t *testing.T) {
 	for _, row := range []struct {
 		drain time.Duration
@@ -189,8 +189,8 @@ func TestServeDrain(t *testing.T) {
 	}
 }
 
-// With --drain-delay the server goes on for so long, and /readyz says that it
-// will not: that is how a load balancer learns of it.
+// With --drain-delay the server keeps serving for that long, and /readyz
+// reports that it will stop: that is how a load balancer learns of it.
 func TestServeDrainDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)))
@@ -271,14 +271,14 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--listen", "3476"}, exitMisuse, []string{"missing port", "HOST:PORT"}},
 		{[]string{"--listen", "127.0.0.1:99999"}, exitMisuse, []string{"invalid port"}},
 		{[]string{"--listen", ""}, exitMisuse, []string{"--listen", "it is empty"}},
-		{[]string{"--listen", "unix:"}, exitMisuse, []string{"there is no path"}},
+		{[]string{"--listen", "unix:"}, exitMisuse, []string{"the path is missing"}},
 		{[]string{"--listen", "unix:/x?mode=999"}, exitMisuse, []string{`mode "999"`, "?mode=0660"}},
 		{[]string{"--listen-resp", ":6379"}, exitMisuse, []string{"--listen-resp", "every address"}},
 		{[]string{"--tls-cert", "x"}, exitFailed, []string{"one of them is missing"}},
 		{[]string{"--tls-cert", "x", "--tls-key", "y"}, exitFailed, []string{"no such file"}},
-		{[]string{"--tls-cert", "x", "--tls-key", "y", "--listen", ":80"}, exitMisuse, []string{"not known who asks", "--tokens"}},
+		{[]string{"--tls-cert", "x", "--tls-key", "y", "--listen", ":80"}, exitMisuse, []string{"not authenticated", "--tokens"}},
 		{[]string{"--tokens", "/nowhere"}, exitFailed, []string{"--tokens", "no such file"}},
-		{[]string{"--tokens", "/nowhere", "--listen", ":80"}, exitMisuse, []string{"for everybody to read", "--tls-cert"}},
+		{[]string{"--tokens", "/nowhere", "--listen", ":80"}, exitMisuse, []string{"sent unencrypted", "--tls-cert"}},
 		{[]string{"--drain-delay", "-1s"}, exitMisuse, []string{"--drain-delay"}},
 		{[]string{"--node", ""}, exitMisuse, []string{"--node", "it is empty"}},
 		{[]string{"--node", "1024"}, exitMisuse, []string{"0..1023"}},

@@ -170,9 +170,9 @@ func TestNewcomer(t *testing.T) {
 	} {
 		b.has(want)
 	}
-	// The address is that of the ID, so that it can be sent to somebody.
+	// The address is that of the ID, so that it can be shared.
 	b.wait("the address", `location.pathname === "/inspect/`+id+`"`)
-	// What is pointed at lights up, and the rest steps back.
+	// The field under the pointer is highlighted, and the rest is dimmed.
 	at := js[[]float64](b, `(() => { const r = document.querySelector(".f-node").getBoundingClientRect(); return [r.x + r.width / 2, r.y + 10]; })()`)
 	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 	b.wait("the other fields to step back", `getComputedStyle(document.querySelector(".seg.time")).opacity < 0.5 && getComputedStyle(document.querySelector(".seg.node")).opacity === "1"`)

@@ -185,7 +185,7 @@ func (s *Server) Wait() {
 // for servers.
 func find(t testing.TB, name, pkg string) string {
 	t.Helper()
-	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
+	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is not a test
 		t.Skip("starts a database server")
 	}
 	if path, err := exec.LookPath(name); err == nil {
