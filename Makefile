@@ -1,16 +1,16 @@
 # What a developer runs. make help lists it.
 #
-# It needs Go, git and make; make race needs a C compiler too, as the race
-# detector does on most systems. Everything is written to bin/ and build/.
+# It needs Go, git and make; make race also needs a C compiler on most
+# systems. Everything is written to bin/ and build/.
 
-# What one may set: make run ARGS='--listen :9000', make fuzz FUZZTIME=2m.
+# Variables to set on the command line: make run ARGS='--listen :9000', make fuzz FUZZTIME=2m.
 ARGS       ?=
 FUZZTIME   ?= 30s
 RACECOUNT  ?= 2
 SOAK       ?= 8h
 VERSION    ?=
 
-# A GOWORK of the caller would change which modules are seen.
+# A GOWORK set by the caller would change which modules are used.
 unexport GOWORK
 
 .DEFAULT_GOAL := help
@@ -26,8 +26,8 @@ build: ## build bin/firn
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags "-X main.version=$$(sh scripts/version.sh)" -o bin/firn ./server/cmd/firn
 
 .PHONY: run
-run: build ## build bin/firn and start bin/firn serve $(ARGS), with a store in build/
-	FIRN_STORE="$${FIRN_STORE:-dir:$(CURDIR)/build/store?create=true&volatile=true}" bin/firn serve $(ARGS)
+run: ## build bin/firn and start bin/firn serve $(ARGS), with a store in build/
+	@sh scripts/run.sh $(ARGS)
 
 .PHONY: test
 test: ## run all checks and tests of all modules, with a summary
@@ -54,19 +54,19 @@ bench-core: ## measure the library and its peers, in less than a minute; ARGS='-
 	@sh scripts/bench.sh core $(ARGS)
 
 .PHONY: mutate
-mutate: ## change grant and sequencer in every small way, and see that a test notices: an hour and more; ARGS='-time 10m'
+mutate: ## change grant and sequencer in every small way, and check that a test notices: an hour or more; ARGS='-time 10m'
 	@sh scripts/mutate.sh $(ARGS)
 
 .PHONY: soak
-soak: ## run what takes long: faults, load, simulator, mutants and fuzz targets in the time SOAK; from 2h on the whole model and race too
+soak: ## run long tests for the time SOAK: faults, load, simulator, mutants and fuzz targets; from 2h on also the whole model and race
 	@sh scripts/soak.sh $(SOAK)
 
 .PHONY: vuln
-vuln: ## look for known vulnerabilities in what Firn calls, if their database can be reached
+vuln: ## look for known vulnerabilities in the code that Firn calls, if their database is reachable
 	@sh scripts/vuln.sh
 
 .PHONY: licenses
-licenses: ## collect the licenses of all that bin/firn contains, after a dependency has changed
+licenses: ## collect the licenses of everything in bin/firn, after a dependency has changed
 	@cd tools && GOWORK=off go run ./licenses
 
 .PHONY: release

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/firnid/firn/internal/freshness"
 )
 
-// A block is a batch ready for use. It is immutable except for next, low and
-// near. It fills a cache line, which a goroutine that takes an ID must own
-// anyway.
+// A block is a batch ready for use. It is immutable except for next, low, near
+// and fresh. All but fresh fills a cache line, which a goroutine that takes an
+// ID must own anyway.
 type block[I AnyID[I]] struct {
 	size    uint64                     // number of IDs
 	next    atomic.Uint64              // index of the next ID; size or more when used up
@@ -19,6 +21,10 @@ type block[I AnyID[I]] struct {
 	near    atomic.Pointer[stretch[I]] // the stretch from which an ID was last taken, searched first
 	content *content[I]
 	arrived time.Time
+
+	// fresh says below which index no clock reading is needed. It lies beyond
+	// the cache line that changes with every ID.
+	fresh freshness.Window
 }
 
 // The content of a block is its IDs as stretches, or one by one if these would
@@ -26,8 +32,9 @@ type block[I AnyID[I]] struct {
 // would have to come from that processor's cache, which takes longer than
 // everything else.
 type content[I AnyID[I]] struct {
-	stretches []stretch[I] // in order
-	ids       []I          // used instead of stretches if these are short
+	stretches []stretch[I]  // in order
+	ids       []I           // used instead of stretches if these are short
+	few       [1]stretch[I] // room for stretches, as most batches have one
 }
 
 // A stretch is a run with the index of its first ID.
@@ -47,9 +54,15 @@ func newBlock[I AnyID[I]](batch BatchOf[I], count int) (*block[I], error) {
 	if n < 1 || n > count {
 		return nil, fmt.Errorf("firn: the source of a prefetcher was asked for %d IDs and gave %d", count, n)
 	}
-	b := &block[I]{size: uint64(n), content: new(content[I]), arrived: time.Now()}
+	whole := new(struct {
+		block[I]
+		content content[I]
+		_       [64]byte // to a size whose objects begin with a cache line
+	})
+	b := &whole.block
+	b.size, b.content = uint64(n), &whole.content
 	b.low.Store(never)
-	if b.content.stretches = stretchesOf(batch); b.content.stretches != nil {
+	if b.content.stretches = stretchesOf(batch, b.content.few[:0]); b.content.stretches != nil {
 		b.near.Store(&b.content.stretches[0])
 	} else {
 		b.content.ids = batch.appendTo(nil)
@@ -57,9 +70,9 @@ func newBlock[I AnyID[I]](batch BatchOf[I], count int) (*block[I], error) {
 	return b, nil
 }
 
-// stretchesOf returns a batch as stretches, or nil if these are short on
-// average.
-func stretchesOf[I AnyID[I]](batch BatchOf[I]) (all []stretch[I]) {
+// stretchesOf appends a batch to all as stretches, or returns nil if these are
+// short on average.
+func stretchesOf[I AnyID[I]](batch BatchOf[I], all []stretch[I]) []stretch[I] {
 	if batch.composer != nil && !batch.composer.random.isZero() {
 		return nil
 	}

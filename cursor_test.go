@@ -203,7 +203,7 @@ func inLine(g *Generator, n int64) {
 	}
 }
 
-// TestCursorLosesLittle: who asks seldom leases single IDs.
+// TestCursorLosesLittle: a cursor that is rarely called leases single IDs.
 func TestCursorLosesLittle(t *testing.T) {
 	g, c, pass := leased(t, Options{MaxAhead: 0})
 	for range 20 {
@@ -218,7 +218,7 @@ func TestCursorLosesLittle(t *testing.T) {
 	if n := c.end - c.next; n > 1 {
 		t.Errorf("%d slots are left of a block, want at most 1", n)
 	}
-	// A block ends where MaxAhead does: each slot of the tick is somebody's.
+	// A block ends at MaxAhead: each slot of the tick is used.
 	pass(time.Millisecond)
 	n := 0
 	for ; ; n++ {

@@ -83,8 +83,9 @@ func TestDefectsOfPeers(t *testing.T) {
 					t.Fatalf("call %d took %v", i+1, took)
 				}
 			}
-			// A new generator of a fixed number begins where a burst of the one
-			// before can have ended at most, and goes on at the layout's rate.
+			// A new generator with a fixed number begins at the latest possible
+			// end of a burst of the previous one, and continues at the layout's
+			// rate.
 			want := 150_000 / 64 * time.Millisecond
 			if took := time.Since(begin); took < want || took > want+3*time.Millisecond {
 				t.Errorf("150000 IDs took %v, want about %v", took, want)

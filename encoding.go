@@ -57,7 +57,7 @@ const (
 
 // The other bits of a Format.
 const (
-	anyBase    Format = 1 << 6 // | n: base n of 0-9A-Za-z, if it is none of the constants above
+	anyBase    Format = 1 << 6 // | n: base n of 0-9A-Za-z, if no constant above is for it
 	otherWidth Format = 1 << 8 // short if the default is fixed, fixed if it is short
 )
 

@@ -23,8 +23,8 @@ var encFuzzIDTexts = []string{
 	"12\xff4", "12é", "\x00", "12345678", "1234567890123456",
 }
 
-// encFuzzNumber reads s as ParseID and ParseID128 should, with math/big: nil
-// where s is no ID of that many bits.
+// encFuzzNumber parses s as ParseID and ParseID128 should, with math/big. It
+// returns nil if s is not an ID of that many bits.
 func encFuzzNumber(s string, bits int) *big.Int {
 	digits, base, width := s, 10, 20
 	if bits == 128 {

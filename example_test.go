@@ -122,11 +122,11 @@ func ExampleGrant() {
 	}
 	id, _ := heir.TryNext()
 	parts, _ := firn.Default().Decompose(id)
-	fmt.Println("goes on at", parts.Time.Format("15:04:05.000"))
+	fmt.Println("continues at", parts.Time.Format("15:04:05.000"))
 	// Output:
 	// used until 12:00:00.025
 	// true
-	// goes on at 12:00:00.025
+	// continues at 12:00:00.025
 }
 
 // UUIDs that are unique by construction: the random part begins with sequence

@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/firnid/firn/internal/freshness"
 )
 
 // A fetch is a call to the source that is in progress: in the background, or by
 // the caller that began it. Its results may be read once done is closed.
 type fetch[I AnyID[I]] struct {
-	count int // of IDs
-	began time.Time
-	done  chan struct{}
+	count int           // of IDs
+	began time.Time     // in the background
+	done  chan struct{} // made for the first call that waits; guarded by mu
 	block *block[I]
 	err   error
 	crash string // the panic of the source, with its stack
@@ -83,8 +85,8 @@ func (p *PrefetcherOf[I]) await(ctx context.Context, dst []I) (int, error) {
 }
 
 // takeOrFetch takes the next IDs from the current block, or from the one that
-// is ready to replace it. If there are none, it returns the fetch in progress,
-// or begins one if may is set. A caller that waited for a background batch gets
+// is ready to replace it. Without IDs, it returns the fetch in progress, or
+// begins one if may is set. A caller that waited for a background batch gets
 // IDs from it however old it is.
 func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n int, f *fetch[I], began bool, err error) {
 	p.mu.Lock()
@@ -130,16 +132,20 @@ func (p *PrefetcherOf[I]) takeOrFetch(dst []I, waited *fetch[I], may bool) (n in
 		f, began = p.start(), true
 	}
 	f.late = f.late || spent
+	if f.done == nil && !(began && !p.background) {
+		f.done = make(chan struct{})
+	}
 	return 0, f, began, nil
 }
 
 // start begins a fetch, which the caller must run unless it is in the
 // background. The caller holds mu.
 func (p *PrefetcherOf[I]) start() *fetch[I] {
-	f := &fetch[I]{count: p.count, began: time.Now(), done: make(chan struct{}), err: errNoReturn}
+	f := &fetch[I]{count: p.count, err: errNoReturn}
 	p.fetching = f
 	p.running++
 	if p.background {
+		f.began = time.Now()
 		go p.run(p.ctx, f, nil)
 	}
 	return f
@@ -152,7 +158,7 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.fetching, p.failed = nil, f.err
-		if f.err == nil {
+		if f.err == nil && p.background {
 			p.pace.note(f.count, time.Since(f.began))
 		}
 		switch b := p.block.Load(); {
@@ -172,7 +178,9 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 				b.low.Store(used + (b.size-used)/2)
 			}
 		}
-		close(f.done)
+		if f.done != nil {
+			close(f.done)
+		}
 		p.end()
 	}()
 	defer func() {
@@ -191,6 +199,7 @@ func (p *PrefetcherOf[I]) run(ctx context.Context, f *fetch[I], dst []I) (n int)
 	}
 	if f.block, f.err = newBlock(batch, f.count); f.err == nil {
 		p.fetches.Add(1)
+		p.arrive(f.block)
 	}
 	return 0
 }
@@ -244,7 +253,38 @@ func (p *PrefetcherOf[I]) drop(b *block[I]) {
 
 // tooOld reports whether a block is too old to be used.
 func (p *PrefetcherOf[I]) tooOld(b *block[I]) bool {
-	return p.validity > 0 && time.Since(b.arrived) >= p.validity
+	if !p.timed {
+		return p.validity > 0 && time.Since(b.arrived) >= p.validity
+	}
+	if used := b.next.Load(); used >= b.size || used < b.fresh.EndBy(&p.watch) {
+		return false
+	}
+	return p.look(b).Sub(b.arrived) >= p.validity
+}
+
+// arrive notes when a block arrived.
+func (p *PrefetcherOf[I]) arrive(b *block[I]) {
+	if p.timed {
+		b.arrived = p.look(b)
+	} else if p.validity > 0 {
+		b.arrived = time.Now()
+	}
+}
+
+// look reads the clock. If the block outlasts the reading, the next calls need
+// none.
+func (p *PrefetcherOf[I]) look(b *block[I]) time.Time {
+	look := p.watch.Begin()
+	now := time.Now()
+	look = p.watch.End(look, now)
+	left := p.validity
+	if !b.arrived.IsZero() { // it does now
+		left -= now.Sub(b.arrived)
+	}
+	if left > freshness.Span {
+		p.watch.Open(&b.fresh, look, min(b.size, b.next.Load()+freshness.Most))
+	}
+	return now
 }
 
 // stopTimer stops the timer of the current block. If it has already fired, it

@@ -366,9 +366,8 @@ func open(t *testing.T, layout string, o Options) (g *Generator, clock *atomic.I
 	return g, clock, readings
 }
 
-// TestRefusalsAtFullContention: however many callers there are, each slot that
-// MaxAhead allows is somebody's, no other is, and refusals leave the word where
-// it was.
+// TestRefusalsAtFullContention: with any number of callers, every slot that
+// MaxAhead allows is used, no other is, and refusals do not change the word.
 func TestRefusalsAtFullContention(t *testing.T) {
 	g, clock, readings := open(t, "default", Options{MaxAhead: 3 * time.Millisecond})
 	var made []uint64 // slots

@@ -195,8 +195,8 @@ func runScript(t *testing.T, script []byte) {
 	now := m.timeOf(min(starts[int(read())%len(starts)], m.most("time")))
 	o.Now = func() time.Time { return now }
 
-	// Where each node's IDs end, and where they ended when the last generator
-	// was sealed. Whoever grants a node again begins above that.
+	// The end of each node's IDs, and the end when the last generator was
+	// sealed. A new grant of a node begins above that.
 	made, used := make(map[uint64]time.Time), make(map[uint64]time.Time)
 
 	var s *slotModel
@@ -258,7 +258,7 @@ func runScript(t *testing.T, script []byte) {
 	// A script that makes more IDs than these says nothing new, and takes long.
 	for len(script) > 0 && len(seen) < 3000 && !t.Failed() {
 		switch op := read(); op % 14 {
-		case 0: // the clock goes on a little
+		case 0: // the clock advances a little
 			now = now.Add(l.Unit() * time.Duration(read()) / 16)
 		case 1: // or back
 			now = now.Add(-l.Unit() * time.Duration(read()) / 16)

@@ -253,7 +253,7 @@ func TestSwitchStartsAboveTheLastTick(t *testing.T) {
 	_, p = mustNext(t, g)
 	wantParts(t, p, noon.Add(1002*time.Millisecond), 8, 0)
 
-	// A grant that is wrong leaves the generator as it was.
+	// An invalid grant leaves the generator unchanged.
 	if err := g.Switch(Grant{Node: 1024}); err == nil {
 		t.Error("Switch to node 1024 succeeded")
 	}
@@ -615,7 +615,8 @@ func TestBackwardClock(t *testing.T) {
 		_, p := mustNext(t, g) // 2 s have passed since noon
 		wantParts(t, p, noon.Add(time.Second), 1, 0)
 
-		// The clock is set right while somebody waits: found out within a second.
+		// The clock is corrected while a call waits: the call notices within a
+		// second.
 		step.Store(int64(-5 * time.Second))
 		before = time.Now()
 		go func() { time.Sleep(1500 * time.Millisecond); step.Store(int64(0)) }()
@@ -907,8 +908,8 @@ func TestClockGoesBackUnderABatch(t *testing.T) {
 	})
 }
 
-// IDs are counted exactly, though nobody counts them: also those of terms that
-// ended while the clock was moving the word.
+// IDs are counted exactly although Stats is not called meanwhile, including
+// those of terms that ended while the clock was moving the word.
 func TestStatsOverManySwitches(t *testing.T) {
 	g, err := NewGenerator(MustParseLayout("bits=time:56.node:6.seq:1,unit=1us"), Grant{Node: 1, From: time.Unix(1, 0)}, &Options{MaxAhead: time.Second})
 	if err != nil {
@@ -1257,7 +1258,7 @@ func TestStats(t *testing.T) {
 	if s := g.Stats(); s != (Stats{}) {
 		t.Errorf("at first: %+v", s)
 	}
-	for range 10 { // the clock passes slots by, which are no IDs
+	for range 10 { // the clock skips slots that were not used
 		mustNext(t, g)
 		clock.Add(time.Minute)
 	}

@@ -149,7 +149,7 @@ func encKindMax[T comparable](k encKind[T]) string {
 	return k.number(k.of(math.MaxUint64, math.MaxUint64)).String()
 }
 
-// What cannot be read leaves the receiver as it was, whichever way it comes.
+// Invalid input leaves the receiver unchanged with every method.
 func TestUnmarshalLeavesReceiver(t *testing.T) {
 	t.Run("ID", func(t *testing.T) { idtLeaves(t, firn.ID(7), 8) })
 	t.Run("ID128", func(t *testing.T) { idtLeaves(t, firn.ID128FromUint64s(7, 7), 16) })
@@ -201,7 +201,8 @@ func idtLeaves[T idtValue, P idtPointer[T]](t *testing.T, was T, size int) {
 		}
 	}
 
-	// Null is no error: in JSON it leaves the receiver, in SQL it means no ID.
+	// Null is valid: in JSON it does not change the receiver, in SQL it means
+	// no ID.
 	if err := P(&id).UnmarshalJSON([]byte("null")); err != nil || id != was {
 		t.Errorf("UnmarshalJSON(null) = %v, and the receiver is %v, want %v", err, id, was)
 	}

@@ -523,8 +523,8 @@ func TestGeneratorLaw(t *testing.T) {
 	}
 }
 
-// A jumpyClock goes on by a microsecond with every reading, and now and then
-// is far off for one of them. It may be read by many goroutines.
+// A jumpyClock advances by a microsecond with every reading, and is
+// occasionally far off for one of them. Multiple goroutines may read it.
 type jumpyClock struct {
 	base     time.Time
 	seed     uint64
@@ -685,9 +685,9 @@ func loadGenerator(t *testing.T, l firn.Layout, seed uint64, fake bool) {
 		})
 	}
 
-	// Meanwhile the grant changes. The windows are noted before they take
-	// effect, and judged when all is over. On a busy machine it takes longer
-	// until there is something to judge.
+	// Meanwhile the grant changes. The windows are recorded before they take
+	// effect, and checked at the end. On a busy machine it takes longer until
+	// there is something to check.
 	r := rand.New(rand.NewPCG(seed, goroutines))
 	node := uint64(1)
 	for step := 0; step < 60 || count.Load() < 1000 && running.Load() > 0; step++ {
@@ -770,7 +770,7 @@ func unique(t testing.TB, l firn.Layout, ids []wideID) {
 }
 
 // TestOrderBetweenGoroutines: a call that begins after another has returned
-// gets a greater ID, whoever calls.
+// gets a greater ID, even in another goroutine.
 func TestOrderBetweenGoroutines(t *testing.T) {
 	seed := seeded(t).Uint64()
 	for _, text := range []string{"default", "hazelcast", "snowcast", "lable,mode=time-sequential", "uuidv7", "boundary"} {
@@ -1047,8 +1047,8 @@ func TestSealHammer(t *testing.T) {
 	}
 }
 
-// TestWaitersHearOfChanges: a call that waits goes on at once where the grant
-// changes, and ends where the generator is sealed.
+// TestWaitersHearOfChanges: a waiting call continues at once when the grant
+// changes, and ends when the generator is sealed.
 func TestWaitersHearOfChanges(t *testing.T) {
 	l := firn.MustParseLayout("default,epoch=0")
 	for _, change := range []struct {

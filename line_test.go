@@ -74,8 +74,8 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// TestLeavingTheLine: who goes away takes nothing and holds nobody up, wherever
-// in the line it stood.
+// TestLeavingTheLine: a call that leaves takes nothing and delays no other
+// call, wherever in the line it was.
 func TestLeavingTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := oneATick(t)

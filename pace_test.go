@@ -2,6 +2,7 @@ package firn_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,19 +13,39 @@ import (
 // A pacedSource takes a round trip, and then so long for every ID; one fetch
 // after the other.
 type pacedSource struct {
-	trip, each time.Duration
-	free       time.Time // it is busy until then
-	next       uint64
-	largest    int
+	trip time.Duration
+	free time.Time // it is busy until then
+	next uint64
+
+	mu      sync.Mutex // guards what follows, as a test looks during a fetch
+	each    time.Duration
+	largest int
+}
+
+// most is the size of the largest batch so far.
+func (s *pacedSource) most() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.largest
+}
+
+// pace sets how long an ID takes from the next fetch on.
+func (s *pacedSource) pace(each time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.each = each
 }
 
 func (s *pacedSource) NextBatch(_ context.Context, n int) (firn.Batch, error) {
+	s.mu.Lock()
 	s.largest = max(s.largest, n)
+	each := s.each
+	s.mu.Unlock()
 	time.Sleep(s.trip)
 	if now := time.Now(); s.free.Before(now) {
 		s.free = now
 	}
-	s.free = s.free.Add(time.Duration(n) * s.each)
+	s.free = s.free.Add(time.Duration(n) * each)
 	time.Sleep(time.Until(s.free))
 	first := s.next + 1
 	s.next += uint64(n)
@@ -48,8 +69,9 @@ func drainPaced(t *testing.T, p *firn.Prefetcher, n int) (took, longest time.Dur
 	return time.Since(begin), longest
 }
 
-// A prefetcher grows while that brings more IDs, and not against a source with
-// a rate: there nobody waits much longer than for a batch of a fixed size.
+// A prefetcher grows as long as that brings more IDs, but not with a source of
+// limited rate, where no call waits much longer than for a batch of a fixed
+// size.
 func TestPrefetcherGrowth(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -70,8 +92,8 @@ func TestPrefetcherGrowth(t *testing.T) {
 				p := firn.StartPrefetcher(s, nil)
 				defer p.Close(t.Context())
 				took, longest := drainPaced(t, p, 200_000)
-				if s.largest < tt.largest || s.largest > tt.atMost || longest > tt.wait {
-					t.Errorf("the largest batch had %d IDs, want %d to %d; the longest wait was %v, want at most %v", s.largest, tt.largest, tt.atMost, longest, tt.wait)
+				if s.most() < tt.largest || s.most() > tt.atMost || longest > tt.wait {
+					t.Errorf("the largest batch had %d IDs, want %d to %d; the longest wait was %v, want at most %v", s.most(), tt.largest, tt.atMost, longest, tt.wait)
 				}
 				// A fixed prefetcher of the same source is not much faster.
 				fixed := firn.StartPrefetcher(&pacedSource{trip: tt.trip, each: tt.each}, &firn.PrefetchOptions{Count: 100, MaxCount: 100})
@@ -94,13 +116,13 @@ func TestPrefetcherGrowsAgain(t *testing.T) {
 		p := firn.StartPrefetcher(s, nil)
 		defer p.Close(t.Context())
 		drainPaced(t, p, 10_000)
-		if s.largest > 200 {
-			t.Fatalf("the largest batch had %d IDs", s.largest)
+		if s.most() > 200 {
+			t.Fatalf("the largest batch had %d IDs", s.most())
 		}
-		s.each = 0
+		s.pace(0)
 		drainPaced(t, p, 300_000)
-		if s.largest < 10_000 {
-			t.Errorf("without the rate the largest batch had %d IDs, want 10000", s.largest)
+		if s.most() < 10_000 {
+			t.Errorf("without the rate the largest batch had %d IDs, want 10000", s.most())
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/firnid/firn/internal/freshness"
 )
 
 // A Source makes batches of IDs: it is a Generator, or asks one over a network.
@@ -33,10 +35,11 @@ type Prefetcher128 = PrefetcherOf[ID128]
 // A PrefetcherOf is a Prefetcher or a Prefetcher128.
 type PrefetcherOf[I AnyID[I]] struct {
 	source      SourceOf[I]
-	validity    time.Duration // 0 or less: IDs may have any age
-	least, most int           // bounds of count
-	background  bool          // fetches are not made by callers, and begin before IDs run out
-	timed       bool          // a clock reading ends a block, not a timer
+	validity    time.Duration   // 0 or less: IDs may have any age
+	least, most int             // bounds of count
+	background  bool            // fetches are not made by callers, and begin before IDs run out
+	timed       bool            // a clock reading ends a block, not a timer
+	watch       freshness.Watch // if timed: how long that reading holds
 
 	// IDs are taken from block without a lock. A block is replaced under mu, and
 	// only if it is sealed or used up, so IDs come in the order of their batches
@@ -163,6 +166,9 @@ func (p *PrefetcherOf[I]) init() *PrefetcherOf[I] {
 	p.count, p.ended = p.least, make(chan struct{})
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.block.Store(new(block[I]))
+	if p.timed {
+		p.watch.Init(freshness.Span)
+	}
 	return p
 }
 
@@ -179,8 +185,7 @@ func (p *PrefetcherOf[I]) init() *PrefetcherOf[I] {
 // A context that is done is not an error if no wait is needed.
 func (p *PrefetcherOf[I]) Next(ctx context.Context) (id I, err error) {
 	needContext(ctx)
-	if !p.timed {
-		b := p.block.Load()
+	if b := p.block.Load(); !p.timed || b.next.Load() < b.fresh.End(freshness.Cycles()) {
 		if i := b.next.Add(1) - 1; i < b.size {
 			if i >= b.low.Load() {
 				p.fetchSoon(b)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firnid/firn/internal/freshness"
 )
 
 // A scripted source gives consecutive IDs from 1.
@@ -185,8 +187,8 @@ func TestStartPrefetcherShortValidity(t *testing.T) {
 	all.Wait()
 }
 
-// A failed fetch is seen by those it was made for, and tried again; one in the
-// background is seen by nobody.
+// A failed fetch is returned to the calls for which it was made, and retried; a
+// failure in the background is returned to no call.
 func TestStartPrefetcherFailures(t *testing.T) {
 	down := errors.New("down")
 	synctest.Test(t, func(t *testing.T) {
@@ -602,3 +604,34 @@ func checkPrefetched[I AnyID[I]](t *testing.T, name string, batch BatchOf[I]) {
 type once[I AnyID[I]] struct{ batch BatchOf[I] }
 
 func (o once[I]) NextBatch(context.Context, int) (BatchOf[I], error) { return o.batch, nil }
+
+// TestPrefetcherBetweenReadings: most calls of a Prefetcher with a validity
+// read no clock, and still none gets an ID that is older than the validity.
+func TestPrefetcherBetweenReadings(t *testing.T) {
+	g, err := NewGenerator(Default(), StaticGrant(1), &Options{MaxAhead: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const validity = 500 * time.Microsecond
+	p := NewPrefetcher(g, 1_000_000, validity)
+	fetches, without, calls := uint64(0), 0, 0
+	var arrived time.Time // no earlier than the batch did
+	for begin := time.Now(); fetches < 20 || without == 0; calls++ {
+		if b := p.block.Load(); b.next.Load() < max(b.fresh.End(freshness.Cycles()), b.fresh.EndBy(&p.watch)) {
+			without++
+		}
+		asked := time.Now()
+		if _, err := p.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		switch n := p.Stats().Fetches; {
+		case n != fetches:
+			fetches, arrived = n, time.Now()
+		case asked.Sub(arrived) >= validity:
+			t.Fatalf("call %d got an ID of a batch that arrived %v before it, want less than %v", calls, asked.Sub(arrived), validity)
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatalf("%d fetches and %d calls that needed no clock, of %d", fetches, without, calls)
+		}
+	}
+}

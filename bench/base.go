@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// sink takes what the loops make, so that no compiler leaves them out.
+// sink receives the results of the loops, so that the compiler cannot remove
+// them.
 var sink atomic.Uint64
 
-// A line of its own for each counter: two threads shall meet at the subject's
-// memory, and not at what lies beside it.
+// Each counter has its own cache line: two threads must compete for the
+// subject's memory, and not for what is next to it.
 type counter struct {
 	_ [64]byte
 	n atomic.Uint64
 	_ [56]byte
 }
 
-// atomicAdd is what all else is compared with: what no generator whose IDs
-// increase in the whole program can be cheaper than.
+// atomicAdd is the reference for all other subjects: no generator whose IDs
+// increase across the whole program can be cheaper.
 func atomicAdd() subject {
 	c := new(counter)
 	return subject{name: "atomic-add", run: func(n int) {
@@ -60,7 +61,7 @@ func casAdd() subject {
 	}}
 }
 
-// baselines are what generators are made of.
+// baselines returns the operations that generators are made of.
 func baselines() []subject {
 	start := time.Now()
 	return []subject{
@@ -73,7 +74,7 @@ func baselines() []subject {
 			}
 			sink.Store(x)
 		}},
-		{name: "clock-read", run: func(n int) { // time.Since: one reading of the clock, and not two
+		{name: "clock-read", run: func(n int) { // time.Since: one reading of the clock instead of two
 			var x uint64
 			for range n {
 				x ^= uint64(time.Since(start))

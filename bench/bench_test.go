@@ -218,7 +218,7 @@ func TestSkipSaysWhy(t *testing.T) {
 	}
 }
 
-// A target whose figure is missing is told.
+// A target without a figure is reported.
 func TestMissing(t *testing.T) {
 	r := &run{ctx: t.Context(), report: &Report{}, log: new(bytes.Buffer), only: regexp.MustCompile("^a")}
 	r.add("a1", one(1), "x", Figure{})
@@ -263,8 +263,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// What was disturbed counts only where there is too little else, and is then
-// said.
+// Disturbed samples count only if there are too few others, and are reported.
 func TestCollector(t *testing.T) {
 	var c collector
 	c.add(1, 10, true)
@@ -290,7 +289,7 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// On a machine that others use, the figures of servers say so.
+// On a machine that others use, the figures of servers have a note.
 func TestBusy(t *testing.T) {
 	r := &run{ctx: t.Context(), report: &Report{}, log: new(bytes.Buffer), busy: "busy machine, load 30"}
 	r.add("a", one(1), "x", Figure{Note: "a note"})

@@ -11,28 +11,28 @@ import (
 	"strings"
 )
 
-// A chart is bars that lie, on a scale on which each step is ten times the one
-// before, as the figures of peers lie so far apart.
+// A chart is a horizontal bar chart with a logarithmic scale, because the
+// figures of peers differ by orders of magnitude.
 type chart struct {
 	title  string
 	unit   string
-	series []string // one or two, the names of a row's values
+	series []string // one or two: the names of a row's values
 	rows   []chartRow
 	foot   string
 }
 
 type chartRow struct {
 	label  string
-	values []float64 // one for each of the series
+	values []float64 // one for each series
 	note   string
 	ours   bool
 }
 
-// The charts' measures, in pixels.
+// The dimensions of the charts, in pixels.
 const (
 	chartWidth  = 760
-	chartLabels = 150 // the width of the names
-	chartValues = 190 // the width of what stands after the bars
+	chartLabels = 150 // width of the names
+	chartValues = 190 // width of the values after the bars
 	chartTop    = 64
 	chartFoot   = 44
 	barHeight   = 12
@@ -40,7 +40,7 @@ const (
 	rowGap      = 10
 )
 
-// burstChart shows how long it takes to have 100,000 IDs.
+// burstChart shows how long it takes to get 100,000 IDs.
 func burstChart(r *Report) chart {
 	c := chart{title: "100,000 IDs from idle, one goroutine", unit: "ms", series: []string{"milliseconds, less is better"}, foot: r.Machine.String()}
 	for _, f := range r.Figures {
@@ -53,7 +53,7 @@ func burstChart(r *Report) chart {
 	return c
 }
 
-// threadsChart shows what a call costs when two threads make IDs at once.
+// threadsChart shows the cost of a call when two threads make IDs at once.
 func threadsChart(r *Report) chart {
 	c := chart{title: "An ID, with one thread and with two at the same moment", unit: "ns",
 		series: []string{"ns with one thread", "ns for each of two"}, foot: r.Machine.String()}
@@ -75,7 +75,7 @@ func cutSuffix(s, suffix string, ok bool) (string, bool) {
 	return before, ok && found
 }
 
-// boundOf is the short form of what a format allows.
+// boundOf returns a short form of what a format allows.
 func boundOf(f Figure) string {
 	before, _, _ := strings.Cut(f.Bound, ",")
 	if before == "" || !strings.HasSuffix(before, "s") {
@@ -84,7 +84,7 @@ func boundOf(f Figure) string {
 	return "cap " + before + " an ID"
 }
 
-// sort puts the least first, by the last value.
+// sort sorts the rows by their last value, in ascending order.
 func (c *chart) sort() {
 	slices.SortStableFunc(c.rows, func(a, b chartRow) int {
 		x, y := a.values[len(a.values)-1], b.values[len(b.values)-1]
@@ -98,7 +98,7 @@ func (c *chart) sort() {
 	})
 }
 
-// decades are the powers of ten that the scale begins and ends with.
+// decades returns the exponents of ten at the ends of the scale.
 func (c *chart) decades() (low, high int) {
 	least, most := math.Inf(1), 0.0
 	for _, row := range c.rows {
@@ -112,13 +112,13 @@ func (c *chart) decades() (low, high int) {
 		return 0, 1
 	}
 	low, high = int(math.Floor(math.Log10(least))), int(math.Ceil(math.Log10(most)))
-	if math.Pow10(low) > 0.8*least { // else the least bar would be none
+	if math.Pow10(low) > 0.8*least { // otherwise the smallest bar would have no length
 		low--
 	}
 	return low, max(high, low+1)
 }
 
-// svg draws it. The colours follow what the reader's system prefers, light or
+// svg draws the chart. Its colours follow the reader's system setting, light or
 // dark, and every bar has its number beside it.
 func (c *chart) svg() []byte {
 	low, high := c.decades()
@@ -190,7 +190,8 @@ text { font: 12px system-ui, sans-serif; fill: #1f2328; }
 	return b.Bytes()
 }
 
-// class is the colour of a bar of the i-th series: the strong one is the last.
+// class returns the CSS class of a bar of the i-th series: the last series is
+// the strong one.
 func (c *chart) class(i int, ours bool) string {
 	class := "b"
 	if i < len(c.series)-1 {
@@ -202,7 +203,7 @@ func (c *chart) class(i int, ours bool) string {
 	return class
 }
 
-// axis writes a power of ten.
+// axis formats a power of ten.
 func axis(d int) string {
 	if d < 0 {
 		return fmt.Sprintf("%.*f", -d, math.Pow10(d))
@@ -210,7 +211,7 @@ func axis(d int) string {
 	return fmt.Sprintf("%.0f", math.Pow10(d))
 }
 
-// describe says in words what is drawn.
+// describe describes the chart in words.
 func (c *chart) describe() string {
 	var all []string
 	for _, row := range c.rows {
@@ -225,12 +226,12 @@ func (c *chart) describe() string {
 
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a Builder does not fail
+	_ = xml.EscapeText(&b, []byte(s)) // writing to a Builder cannot fail
 	return b.String()
 }
 
-// draw writes the charts of a report into a directory. A chart without figures
-// is not written.
+// draw writes the charts of a report into a directory, except charts without
+// figures.
 func draw(r *Report, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

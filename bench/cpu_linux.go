@@ -8,12 +8,11 @@ import (
 	"unsafe"
 )
 
-// threadTime is the processor time of this thread so far, so that what other
-// programs take of the machine is not counted. The goroutine must be locked to
-// its thread.
+// threadTime returns the processor time of this thread so far, which excludes
+// the time of other programs. The goroutine must be locked to its thread.
 func threadTime() time.Duration { return clockTime(3) } // CLOCK_THREAD_CPUTIME_ID
 
-// processTime is the processor time of this process so far.
+// processTime returns the processor time of this process so far.
 func processTime() time.Duration { return clockTime(2) } // CLOCK_PROCESS_CPUTIME_ID
 
 func clockTime(clock uintptr) time.Duration {
@@ -24,8 +23,8 @@ func clockTime(clock uintptr) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// runDelay is how long this thread was ready to run and something else had its
-// processor, so far; 0 where the system does not tell.
+// runDelay returns how long this thread was ready to run while its processor
+// was used by something else, so far; 0 if the system does not report it.
 func runDelay() time.Duration {
 	fd, err := syscall.Open("/proc/thread-self/schedstat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -45,7 +44,7 @@ func runDelay() time.Duration {
 	return time.Duration(d)
 }
 
-// pin keeps this thread on one processor. It reports whether it could.
+// pin keeps this thread on one processor. It reports whether that succeeded.
 func pin(cpu int) bool {
 	mask := uint64(1) << cpu
 	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, 8, uintptr(unsafe.Pointer(&mask)))

@@ -6,10 +6,11 @@ import "time"
 
 var began = time.Now()
 
-// threadTime is the time that passed: other systems do not tell a thread's.
+// threadTime returns elapsed time: other systems do not report the time of a
+// thread.
 func threadTime() time.Duration { return time.Since(began) }
 
-// processTime is the time that passed.
+// processTime returns elapsed time.
 func processTime() time.Duration { return time.Since(began) }
 
 // runDelay is unknown here.

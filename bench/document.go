@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// A documented table is one that stands in a document.
+// A documented table is a table of a document.
 type documented func(*Report) string
 
-// documents are the tables that a document can have, by name.
+// documents returns the tables that a document can have, by name.
 func documents() map[string]documented {
 	return map[string]documented{
 		"run":     runLine,
+		"summary": summaryTable,
 		"targets": targetTable,
 		"peers":   peerTable,
 		"text":    func(r *Report) string { return plainTable(r, "append/", "parse/", "parts/") },
@@ -25,13 +26,13 @@ func documents() map[string]documented {
 	}
 }
 
-// places finds tables' places: a name, and what stands there.
+// places returns an expression that finds the tables in a document: the name
+// and the current content.
 func places() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)<!-- bench: ([a-z]+) -->\n.*?<!-- end -->`)
 }
 
-// document puts the tables of a report into a file, in the place of those that
-// are there.
+// document replaces the tables in a file by those of a report.
 func document(r *Report, file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -53,24 +54,24 @@ func fillIn(r *Report, text string) (string, error) {
 		name := blocks.FindStringSubmatch(block)[1]
 		table, ok := documents()[name]
 		if !ok {
-			unknown = fmt.Errorf("there is no table %q", name)
+			unknown = fmt.Errorf("unknown table %q", name)
 			return block
 		}
 		found = true
 		return "<!-- bench: " + name + " -->\n" + table(r) + "<!-- end -->"
 	})
 	if unknown == nil && !found {
-		unknown = errors.New("it has no place for a table")
+		unknown = errors.New("it has no table to replace")
 	}
 	return out, unknown
 }
 
-// runLine says where and when the report was made.
+// runLine returns where and when the report was made.
 func runLine(r *Report) string {
 	return fmt.Sprintf("Measured on %s, in %v: %s.\n", r.Begin.Format("2006-01-02"), r.Lasted.Round(time.Second), r.Machine)
 }
 
-// value is a figure with its quartiles.
+// value formats a figure with its quartiles.
 func value(f Figure) string {
 	s := number(f.Value) + " " + f.Unit
 	if f.Samples > 1 {
@@ -79,7 +80,30 @@ func value(f Figure) string {
 	return s
 }
 
-// targetTable has every figure that has a target.
+// summaryTable contains the figures that most readers look for.
+func summaryTable(r *Report) string {
+	var b strings.Builder
+	b.WriteString("| | | figure |\n|---|---|---|\n")
+	for _, row := range []struct{ what, figure string }{
+		{"an ID in Go", "next/firn"},
+		{"an ID in each of two goroutines, with cursors", "threads/firn-cursor/2"},
+		{"100,000 IDs from idle, one by one", "burst-100k/firn"},
+		{"an ID from servers, with the Go client", "client/next"},
+		{"`INCR` requests, one at a time per connection", "resp/p1/firn"},
+		{"`INCR` requests in pipelines of 100", "resp/p100/firn"},
+		{"IDs in packed batches over RESP", "packed-10000/firn-resp"},
+		{"`firn serve` from its start to the first ID", "serve/first-id"},
+		{"memory of `firn serve`", "serve/rss"},
+		{"1,000 members joining etcd at the same time", "join-1000/etcd"},
+	} {
+		if f, ok := r.find(row.figure); ok {
+			fmt.Fprintf(&b, "| %s | %s %s | `%s` |\n", row.what, number(f.Value), f.Unit, f.Name)
+		}
+	}
+	return b.String()
+}
+
+// targetTable contains every figure that has a target.
 func targetTable(r *Report) string {
 	var b strings.Builder
 	b.WriteString("| figure | value (quartiles) | target | | what it is about |\n|---|---|---|---|---|\n")
@@ -98,7 +122,7 @@ func targetTable(r *Report) string {
 	return b.String()
 }
 
-// peerTable has a line for each subject that makes IDs.
+// peerTable has a row for each subject that makes IDs.
 func peerTable(r *Report) string {
 	var b strings.Builder
 	b.WriteString("| | an ID | times Firn's | two threads | 100,000 from idle | of its cap | of a core | its own bound |\n|---|---|---|---|---|---|---|---|\n")
@@ -124,7 +148,7 @@ func peerTable(r *Report) string {
 	return b.String()
 }
 
-// plainTable has the figures whose names begin so.
+// plainTable contains the figures whose names begin with one of the prefixes.
 func plainTable(r *Report, prefixes ...string) string {
 	var b strings.Builder
 	b.WriteString("| figure | value (quartiles) | |\n|---|---|---|\n")

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// A Figure is one line of the table: a number that was measured.
+// A Figure is one line of the table: a measured number.
 type Figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"` // the median
 	Unit  string  `json:"unit"`
-	// Target is "<=2" or ">=15", or "-" where there is none, and Status then "-",
-	// else "ok" or "short".
+	// Target is "<=2" or ">=15", and Status is "ok" or "short". Both are "-" if
+	// there is no target.
 	Target string `json:"target"`
 	Status string `json:"status"`
-	From   string `json:"from,omitempty"` // where the target stands
+	From   string `json:"from,omitempty"` // origin of the target
 	// Low and High are the quartiles of Samples samples.
 	Low     float64 `json:"low"`
 	High    float64 `json:"high"`
@@ -29,7 +29,7 @@ type Figure struct {
 	Note    string  `json:"note,omitempty"`
 }
 
-// A Skip is something that was not measured, and why.
+// A Skip is something that was not measured, with the reason.
 type Skip struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
@@ -54,7 +54,7 @@ func (r *Report) find(name string) (Figure, bool) {
 	return Figure{}, false
 }
 
-// short counts the figures that do not reach their targets.
+// short returns how many figures miss their targets.
 func (r *Report) short() (n int) {
 	for _, f := range r.Figures {
 		if f.Status == "short" {
@@ -80,8 +80,8 @@ func newFigure(name string, s spread, unit string) Figure {
 	return f
 }
 
-// number writes a figure as a person reads it: three digits that mean
-// something, or all of a whole number.
+// number formats a figure for people: three significant digits, or all digits
+// of a whole number.
 func number(x float64) string {
 	switch abs := math.Abs(x); {
 	case x == 0:
@@ -98,9 +98,9 @@ func number(x float64) string {
 	return strconv.FormatFloat(x, 'g', 2, 64)
 }
 
-// writeTable writes a line for each figure, of at least five words: name,
-// value, unit, target, and ok or short. After them stand the quartiles, the
-// subject's own bound, and notes.
+// writeTable writes a line for each figure, with at least five words: name,
+// value, unit, target, and ok or short. The quartiles, the subject's own bound,
+// and notes follow.
 func (r *Report) writeTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "name\tvalue\tunit\ttarget\tok|short\tquartiles, own bound, notes")
@@ -120,7 +120,7 @@ func (r *Report) writeTable(w io.Writer) error {
 	return t.Flush()
 }
 
-// writeSummary says what was not measured, and how many figures are short.
+// writeSummary writes what was not measured, and how many figures are short.
 func (r *Report) writeSummary(w io.Writer) {
 	for _, s := range r.Skipped {
 		fmt.Fprintf(w, "SKIPPED: %s: %s\n", s.Name, s.Reason)

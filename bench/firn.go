@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// wideLayout has 2^17 IDs in a millisecond, so that the code is measured and
-	// not the format's bound.
+	// wideLayout has 2^17 IDs per millisecond, so that the code is measured and
+	// not the limit of the format.
 	wideLayout = "bits=time:41.node:5.seq:17,unit=1ms,epoch=2026-01-01T00:00:00Z"
-	// twitterShape is the one that most peers have: 41 bits of milliseconds, 10 of
-	// node, 12 of sequence.
+	// twitterShape is the shape that most peers have: 41 bits of milliseconds,
+	// 10 of node, 12 of sequence.
 	twitterShape = "bits=time:41.node:10.seq:12,unit=1ms,epoch=2026-01-01T00:00:00Z"
-	// farAhead lets a generator run ahead for as long as it is measured.
+	// farAhead lets a generator run ahead for the whole measurement.
 	farAhead = 1000 * time.Hour
 )
 
-// generator makes a generator that starts at once, as one under a store's grant
-// does. A fault is one of this program.
+// generator makes a generator that starts at once, like one with a grant from a
+// store. It fails only if this program is wrong.
 func generator(layout string, ahead time.Duration) *firn.Generator {
 	g, err := firn.NewGenerator(firn.MustParseLayout(layout), firn.Grant{Node: 1, From: time.Unix(1, 0)}, &firn.Options{MaxAhead: ahead})
 	if err != nil {
@@ -38,14 +38,14 @@ func generator128(layout string, ahead time.Duration) *firn.Generator128 {
 	return g
 }
 
-// failed ends a measurement: what does not work is not measured.
+// failed ends a measurement that does not work.
 func failed(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// firnNext is Next, one ID for each call.
+// firnNext measures Next, one ID per call.
 func firnNext(name, layout string, ahead time.Duration) subject {
 	g, ctx := generator(layout, ahead), context.Background()
 	return subject{name: name, run: func(n int) {
@@ -85,8 +85,8 @@ func firnNext128(name, layout string, ahead time.Duration) subject {
 	}}
 }
 
-// firnFill is Fill of size at once. Its n counts IDs. Threads share the
-// generator and have a slice each.
+// firnFill measures Fill of size IDs at once. Its n counts IDs. Threads share
+// the generator, and each has its own slice.
 func firnFill(name, layout string, ahead time.Duration, size int) subject {
 	g, ctx := generator(layout, ahead), context.Background()
 	type buffer struct{ ids []firn.ID }
@@ -101,7 +101,7 @@ func firnFill(name, layout string, ahead time.Duration, size int) subject {
 	}}
 }
 
-// firnBatch is NextBatch of size, and all its IDs.
+// firnBatch measures NextBatch of size, including all its IDs.
 func firnBatch(name, layout string, ahead time.Duration, size int) subject {
 	g, ctx := generator(layout, ahead), context.Background()
 	return subject{name: name, run: func(n int) {
@@ -117,15 +117,22 @@ func firnBatch(name, layout string, ahead time.Duration, size int) subject {
 	}}
 }
 
-// firnPrefetch is a Prefetcher's Next, over a source that answers at once.
+// firnValid measures the Next of a Prefetcher whose IDs may not grow old.
+func firnValid(name string, count int, validity time.Duration) subject {
+	return firnNextOf(name, firn.NewPrefetcher(generator(wideLayout, farAhead), count, validity))
+}
+
+// firnPrefetch measures a Prefetcher's Next, over a source that answers at
+// once.
 func firnPrefetch(name string, count int, start bool) subject {
-	g, ctx := generator(wideLayout, farAhead), context.Background()
-	var p *firn.Prefetcher
 	if start {
-		p = firn.StartPrefetcher(g, &firn.PrefetchOptions{Count: count, MaxCount: count, Validity: -1})
-	} else {
-		p = firn.NewPrefetcher(g, count, 0)
+		return firnNextOf(name, firn.StartPrefetcher(generator(wideLayout, farAhead), &firn.PrefetchOptions{Count: count, MaxCount: count, Validity: -1}))
 	}
+	return firnValid(name, count, 0)
+}
+
+func firnNextOf(name string, p *firn.Prefetcher) subject {
+	ctx := context.Background()
 	return subject{name: name, run: func(n int) {
 		var x firn.ID
 		for range n {
@@ -137,14 +144,14 @@ func firnPrefetch(name string, count int, start bool) subject {
 	}}
 }
 
-// A cursor is what a goroutine that draws hot has for itself.
+// A cursor is what a goroutine that needs many IDs has for itself.
 type cursor interface {
 	Next(context.Context) (firn.ID, error)
 }
 
-// newCursor makes a cursor of g, where this version of the library has them: it
+// newCursor makes a cursor of g if this version of the library has cursors: it
 // calls the method Cursor, whose parameters are optional, by reflection. Next
-// is called through an interface then, which costs it about a nanosecond.
+// is then called through an interface, which adds about a nanosecond.
 func newCursor(g *firn.Generator) (c cursor, ok bool) {
 	m := reflect.ValueOf(g).MethodByName("Cursor")
 	if !m.IsValid() {
@@ -168,7 +175,7 @@ func newCursor(g *firn.Generator) (c cursor, ok bool) {
 	return c, ok
 }
 
-// firnCursor is a cursor's Next. Each thread has a cursor of its own, of one
+// firnCursor measures a cursor's Next. Each thread has its own cursor of one
 // generator.
 func firnCursor(name, layout string, ahead time.Duration) (s subject, ok bool) {
 	g, ctx := generator(layout, ahead), context.Background()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// library measures what one goroutine pays, each subject by turns with an
+// library measures the cost for one goroutine, each subject alternating with an
 // atomic add or with Firn.
 func (r *run) library() {
 	r.part("base", func() {
@@ -52,7 +52,7 @@ func (r *run) library() {
 		for _, make := range peers() {
 			p := make()
 			if p.cap > 0 && p.cap < 1e5 && p.rest > 0 {
-				continue // it would stand still for seconds: see sustained
+				continue // it would stall for seconds: see sustained
 			}
 			r.against("next/", p, firn, p.name == "google" || p.name == "ulid" || p.name == "bwmarrin-wide")
 		}
@@ -61,7 +61,7 @@ func (r *run) library() {
 		plain := firnNext("plain", wideLayout, farAhead)
 		for _, layout := range []string{"default", "hazelcast", "snowcast", "flake-idgen", "lable", "lable,mode=spread", "twitter", "js53"} {
 			s := firnNext(layout, layout, farAhead)
-			s.bound = "" // it may run ahead as far as it likes
+			s.bound = "" // it may run ahead without limit
 			r.against("layout/", s, plain, false)
 		}
 		for _, layout := range []string{"boundary", "uuidv7", "ulid"} {
@@ -77,10 +77,10 @@ func (r *run) library() {
 	})
 }
 
-// against adds what a costs and, by turns, how many times b that is: the
-// figures PREFIX+A and PREFIX+A:B, and where it says so PREFIX+A/allocs. Of a
-// subject that waits only the time is said, as its ratio to one that does not
-// means nothing; and of texts.
+// against adds the cost of a and, measured alternately, its ratio to that of b:
+// the figures PREFIX+A and PREFIX+A:B, and PREFIX+A/allocs if countAllocs is
+// set. For a subject that waits and for texts, only the time is added: the
+// ratio of a subject that waits to one that does not means nothing.
 func (r *run) against(prefix string, a, b subject, countAllocs bool) {
 	name := prefix + a.name
 	ratio := name + ":" + b.name
@@ -105,7 +105,7 @@ func (r *run) against(prefix string, a, b subject, countAllocs bool) {
 	}
 }
 
-// bursts measures how long it takes from idle to have many IDs.
+// bursts measures how long it takes to get many IDs from idle.
 func (r *run) bursts() {
 	ahead := 100 * time.Millisecond
 	firn := func() subject { return firnNext("firn", twitterShape, ahead) }
@@ -123,8 +123,8 @@ func (r *run) bursts() {
 			rounds = 7
 			all = append(all, peerGodruoyi, peerSonyflake2ms, peerSno)
 		}
-		// Yitter has 2 s of IDs ahead, and then none for 2 s: a burst that fits is
-		// all that can be said in time, and one that does not is told by sustained.
+		// Yitter can run 2 s ahead, and then makes no IDs for 2 s. Only a burst
+		// that fits can be measured in time; sustained measures the rest.
 		if n == 100_000 {
 			all = append(all, func() subject { return peerYitter("yitter", 6, capYitter) })
 		}
@@ -154,13 +154,13 @@ func (r *run) bursts() {
 	}
 }
 
-// leastBurst is how many milliseconds n IDs take at least where a millisecond
-// has 4096 and none may be of one to come: the first and the last may be had at
-// a tick's very ends.
+// leastBurst returns the minimum number of milliseconds for n IDs if a
+// millisecond has 4096 of them and none may come from the future: the first and
+// the last ones may come from the very ends of a tick.
 func leastBurst(n int) float64 { return float64(max(0, (n+4095)/4096-2)) }
 
-// burst measures a and b by turns, in milliseconds for n IDs, each after a rest
-// in which its format has caught up.
+// burst measures a and b alternately, in milliseconds for n IDs, each after a
+// rest in which its format has caught up.
 func (r *run) burst(a, b subject, n, rounds int) (samples, error) {
 	const few = 3
 	var out collector
@@ -196,8 +196,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sustained measures how many IDs there are for as long as one likes, as a part
-// of what the format allows, and what of a processor that takes.
+// sustained measures how many IDs a subject makes in the long run, as a
+// fraction of what the format allows, and how much of a processor that takes.
 func (r *run) sustained() {
 	firn := func(name string, ahead time.Duration) func() subject {
 		return func() subject {
@@ -223,7 +223,7 @@ func (r *run) sustained() {
 			slices = 24
 		}
 		if s.rest > 0 {
-			slice, slices = 2*s.rest, 1 // some of what it gives at once, and some of what it does not
+			slice, slices = 2*s.rest, 1 // some of what it makes at once, and some of what it does not
 		}
 		few := min(3, slices)
 		err := bounded(r.ctx, 30*time.Second, func(ctx context.Context) {
@@ -240,7 +240,7 @@ func (r *run) sustained() {
 				}
 				return ids
 			}
-			count(150 * time.Millisecond) // past what it may take in advance
+			count(150 * time.Millisecond) // beyond what it may take in advance
 			pause = 0
 			begin, wasQuiet := time.Now(), true
 			for i := 0; len(out.quiet.a) < slices; i++ {
@@ -249,7 +249,8 @@ func (r *run) sustained() {
 				}
 				before, ids := processTime(), 0
 				took, quiet := timed(func() { ids = count(slice) })
-				// After one that was disturbed there is more than the cap, to catch up.
+				// After a disturbed sample, the rate exceeds the cap while the
+				// subject catches up.
 				out.add(float64(ids)/took.Seconds(), 100*float64(processTime()-before)/float64(took), quiet && wasQuiet)
 				wasQuiet = quiet
 			}

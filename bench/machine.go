@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A Machine says where a report was made.
+// A Machine describes where a report was made.
 type Machine struct {
 	Go   string `json:"go"`
 	OS   string `json:"os"`
 	Arch string `json:"arch"`
 	CPU  string `json:"cpu"`
 	CPUs int    `json:"cpus"`
-	Load string `json:"load,omitempty"` // of the last minute, when the run began
+	Load string `json:"load,omitempty"` // of the last minute before the run
 }
 
 func (m Machine) String() string {
@@ -25,8 +25,8 @@ func (m Machine) String() string {
 	return s
 }
 
-// thisMachine reads what Linux tells; elsewhere the name of the processor is
-// unknown.
+// thisMachine reads what Linux reports; on other systems the name of the
+// processor is unknown.
 func thisMachine() Machine {
 	m := Machine{runtime.Version(), runtime.GOOS, runtime.GOARCH, "unknown processor", runtime.NumCPU(), ""}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -41,8 +41,8 @@ func thisMachine() Machine {
 	return m
 }
 
-// loadAverage is how many programs wanted to run, in the last minute; empty
-// where the system does not tell.
+// loadAverage returns the average number of runnable programs in the last
+// minute, or "" if the system does not report it.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

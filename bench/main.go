@@ -1,16 +1,16 @@
-// Command bench measures what Firn's library and server cost, beside what its
-// peers do, and prints a line for each figure:
+// Command bench measures the cost of Firn's library and server and of their
+// peers, and prints a line for each figure:
 //
 //	name value unit target ok|short
 //
-// make bench-core runs the library's part, make bench all. Peers are measured
-// by turns with what they are compared with, in slices of less than a
-// millisecond, so that what else the machine does hits both: a figure
-// NAME:OTHER is the median of those ratios. Beside a median stand its
-// quartiles, and what the subject's own format allows.
+// make bench-core measures the library, make bench everything. Peers are
+// measured alternately with what they are compared with, in slices of less than
+// a millisecond, so that other activity of the machine affects both: a figure
+// NAME:OTHER is the median of these ratios. Each median is followed by its
+// quartiles and by what the subject's own format allows.
 //
-// It is not for comparing machines, nor for deciding whether a change is well:
-// figures of two runs differ by more than most changes do.
+// It is not for comparing machines, nor for deciding whether a change is an
+// improvement: the figures of two runs differ by more than most changes do.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// settings are what the command line says.
+// settings are the flags of the command line.
 type settings struct {
 	core    bool
 	firn    string
@@ -54,24 +54,24 @@ type settings struct {
 	limit   time.Duration
 	variant []string
 
-	isVariant bool // another run takes over what this one measures
+	isVariant bool // another run adopts the figures of this one
 }
 
-// command is the program, without the process.
+// command is the program without the process.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var s settings
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.BoolVar(&s.core, "core", false, "measure the library alone")
-	flags.StringVar(&s.firn, "firn", "bin/firn", "measure the server that this `PROGRAM` is")
+	flags.BoolVar(&s.core, "core", false, "measure only the library")
+	flags.StringVar(&s.firn, "firn", "bin/firn", "measure this `PROGRAM` as the server")
 	flags.StringVar(&s.json, "json", "", "also write the report to `FILE`; - is stdout, in place of the table")
-	flags.StringVar(&s.svg, "svg", "", "also draw charts of bursts and threads into this `DIRECTORY`")
-	flags.StringVar(&s.doc, "doc", "", "also put the figures into the tables of this `FILE` in Markdown, between its <!-- bench: NAME --> and <!-- end -->")
-	flags.StringVar(&s.from, "from", "", "measure nothing, and show the report of this `FILE`, which -json has written")
-	flags.StringVar(&s.only, "run", "", "measure only what a figure matching this `REGEXP` needs")
-	flags.DurationVar(&s.limit, "limit", 20*time.Minute, "end after this time, and say what was not measured")
-	flags.BoolVar(&s.isVariant, "is-variant", false, "do not ask for figures that have a target and were not measured")
-	flags.Func("variant", "also run `NAME=REGEXP=PROGRAM`, this program built otherwise, for the figures that match; their names begin with NAME:", func(v string) error {
+	flags.StringVar(&s.svg, "svg", "", "also write charts of bursts and threads to this `DIRECTORY`")
+	flags.StringVar(&s.doc, "doc", "", "also replace the tables of this Markdown `FILE`, between <!-- bench: NAME --> and <!-- end -->")
+	flags.StringVar(&s.from, "from", "", "measure nothing, and show the report in this `FILE`, written by -json")
+	flags.StringVar(&s.only, "run", "", "measure only figures that match this `REGEXP`")
+	flags.DurationVar(&s.limit, "limit", 20*time.Minute, "end after this time, and report what was not measured")
+	flags.BoolVar(&s.isVariant, "is-variant", false, "do not report targets without a figure")
+	flags.Func("variant", "also run `NAME=REGEXP=PROGRAM`, another build of this program, for the figures that match; their names begin with NAME:", func(v string) error {
 		if strings.Count(v, "=") < 2 {
 			return errors.New("want NAME=REGEXP=PROGRAM")
 		}
@@ -84,7 +84,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("-limit %v is over", s.limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("-limit %v has passed", s.limit))
 	defer cancel()
 	r := &run{ctx: ctx, report: &Report{Machine: thisMachine(), Begin: time.Now().UTC(), Figures: []Figure{}, Skipped: []Skip{}}, log: stderr}
 	if s.only != "" {
@@ -99,7 +99,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			return err
 		}
 		if err := json.Unmarshal(text, r.report); err != nil {
-			return fmt.Errorf("%s is no report: %w", s.from, err)
+			return fmt.Errorf("%s is not a report: %w", s.from, err)
 		}
 	} else {
 		r.all(&s)

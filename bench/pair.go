@@ -10,46 +10,45 @@ import (
 	"time"
 )
 
-// A subject is something that is measured: n IDs, or n of what else it makes.
-// Each has a loop of its own, so that all pay the same for being measured.
+// A subject is something that is measured: making n IDs, or n of anything else.
+// Each has a loop of its own, so that all have the same overhead.
 type subject struct {
 	name string
 	run  func(n int)
 
-	// waits says that it waits, or spins, when its format has no more IDs: then
-	// the time that passes counts, and not the processor's.
+	// waits means that the subject waits or spins when its format has no more
+	// IDs. Then elapsed time is measured instead of processor time.
 	waits bool
 	bound string        // what its format allows, for people
-	cap   float64       // IDs per second that its format allows; 0: no bound, or none that holds
-	rest  time.Duration // how long until it is idle after a burst, if more than usual
+	cap   float64       // IDs per second that its format allows; 0: no effective limit
+	rest  time.Duration // time until it is idle after a burst, if longer than usual
 }
 
-// How long a slice takes, and how many pairs of slices there are. Both are
-// short so that what disturbs the machine hits the two of a pair.
+// The length of a slice, and the number of pairs of slices. Both are small, so
+// that disturbances affect both slices of a pair.
 const (
 	sliceTime    = 150 * time.Microsecond
 	slicePairs   = 240
 	waitingSlice = 20 * time.Millisecond // several ticks of all formats
 	waitingPairs = 12
-	pairTime     = 250 * time.Millisecond // after which there are no more pairs, if there are fewPairs
+	pairTime     = 250 * time.Millisecond // no more pairs after this time, if there are fewPairs
 	fewPairs     = 24
 	fewWaiting   = 6
-	patience     = 8 * time.Second // after which a subject is given up
+	patience     = 8 * time.Second // a subject is abandoned after this time
 )
 
-// samples are nanoseconds for each ID, of the slices of two subjects that took
-// turns.
+// samples are nanoseconds per ID, from alternating slices of two subjects.
 type samples struct {
 	a, b []float64
 
-	// busy says that something else had the processor in some of these, as there
-	// were too few others.
+	// busy means that the processor was taken away in some of these, because
+	// too few others were available.
 	busy bool
 }
 
 func (s samples) ratio() spread { return spreadOf(ratios(s.a, s.b)) }
 
-// note is what is to be said of the samples.
+// note returns a remark about the samples.
 func (s samples) note() string {
 	if s.busy {
 		return "busy machine"
@@ -57,8 +56,8 @@ func (s samples) note() string {
 	return ""
 }
 
-// A collector gathers pairs of samples. Those in which something else had the
-// processor count only where there are too few others.
+// A collector gathers pairs of samples. Those in which the processor was taken
+// away count only if there are too few others.
 type collector struct {
 	quiet, disturbed samples
 }
@@ -79,9 +78,9 @@ func (c *collector) of(few int) samples {
 	return samples{slices.Concat(c.quiet.a, c.disturbed.a), slices.Concat(c.quiet.b, c.disturbed.b), len(c.disturbed.a) > 0}
 }
 
-// least is of for samples of time: if there are too few quiet ones, those that
-// took the least make up the number. What disturbs only adds to time, so they
-// are nearest to what is true, and above it.
+// least is of for samples of time: if there are too few quiet ones, the
+// smallest others are added. Disturbances only add time, so these are closest
+// to the true value, and above it.
 func (c *collector) least(few int) samples {
 	s := samples{slices.Clone(c.quiet.a), slices.Clone(c.quiet.b), false}
 	order := make([]int, len(c.disturbed.a))
@@ -101,8 +100,8 @@ func (c *collector) least(few int) samples {
 }
 
 // timed returns how long f takes, and whether this thread had a processor
-// whenever it was ready to run, or nearly so. The goroutine must be locked to
-// its thread.
+// almost whenever it was ready to run. The goroutine must be locked to its
+// thread.
 func timed(f func()) (took time.Duration, quiet bool) {
 	delay, begin := runDelay(), time.Now()
 	f()
@@ -110,7 +109,7 @@ func timed(f func()) (took time.Duration, quiet bool) {
 	return took, runDelay()-delay <= took/20
 }
 
-// pair measures a and b by turns.
+// pair measures a and b alternately.
 func pair(ctx context.Context, a, b subject) (samples, error) {
 	slice := func(s subject) time.Duration {
 		if s.waits {
@@ -143,9 +142,9 @@ func pair(ctx context.Context, a, b subject) (samples, error) {
 	return out.least(few), nil
 }
 
-// perID is what one of n IDs costs, in nanoseconds. Of a subject that waits it
-// is the time that passes, which is quiet if nothing else took it; else the
-// processor's, which always is.
+// perID returns the cost of one of n IDs, in nanoseconds. For a subject that
+// waits, that is elapsed time, which is quiet if nothing else took the
+// processor. Otherwise it is processor time, which always is.
 func perID(s subject, n int) (ns float64, quiet bool) {
 	if s.waits {
 		took, quiet := timed(func() { s.run(n) })
@@ -156,9 +155,9 @@ func perID(s subject, n int) (ns float64, quiet bool) {
 	return float64(threadTime()-begin) / float64(n), true
 }
 
-// calibrate returns how many IDs take about that long. It also warms the
-// subject up. The quickest of three tries counts: one that was disturbed would
-// give slices so short that reading the clock is most of them.
+// calibrate returns how many IDs take about the time of a slice. It also warms
+// up the subject. The fastest of three attempts counts: a disturbed one would
+// make slices so short that reading the clock dominates.
 func calibrate(s subject, slice time.Duration) int {
 	tries := 3
 	if s.waits {
@@ -178,16 +177,16 @@ func calibrate(s subject, slice time.Duration) int {
 	}
 }
 
-// bounded calls f in a goroutine, and gives it up after that long: it then goes
-// on until it looks at its context or the program ends. What f writes is not to
-// be looked at after an error. A panic is an error.
+// bounded calls f in a goroutine, and abandons it after the given time: it then
+// continues until it checks its context or the program ends. After an error, do
+// not read what f writes. A panic is returned as an error.
 func bounded(ctx context.Context, most time.Duration, f func(context.Context)) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
 		err := errors.New("it ended its goroutine")
-		defer func() { // also runs at runtime.Goexit
+		defer func() { // also runs after runtime.Goexit
 			if x := recover(); x != nil {
 				err = errors.New(reason(x))
 			}
@@ -207,13 +206,13 @@ func bounded(ctx context.Context, most time.Duration, f func(context.Context)) e
 	}
 }
 
-// allocs is how many allocations one of n IDs makes.
+// allocs returns the number of allocations per ID.
 func allocs(ctx context.Context, s subject, n int) (float64, error) {
 	var per float64
 	err := bounded(ctx, patience, func(context.Context) {
 		s.run(min(n, 16))
 		var all []float64
-		for range 5 { // what else runs in the program may allocate meanwhile
+		for range 5 { // other parts of the program may allocate at the same time
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			s.run(n)

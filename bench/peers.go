@@ -24,9 +24,9 @@ import (
 	"go.jetify.com/typeid"
 )
 
-// Peers, each with a loop of its own. Where the shape of the ID can be set, it
-// is 41 or more bits of milliseconds, 10 of node and 12 of sequence; -wide has
-// all free bits in the sequence, so that the code is measured and not the
+// Peers, each with a loop of its own. If the shape of the ID is configurable,
+// it is 41 or more bits of milliseconds, 10 of node and 12 of sequence; -wide
+// has all free bits in the sequence, so that the code is measured and not the
 // format.
 
 const (
@@ -58,13 +58,13 @@ func peerBwmarrin() subject {
 }
 
 // peerBwmarrinWide has 22 bits of sequence. The widths are variables of the
-// package, which a node copies, so they are put back.
+// package, which a node copies, so they are restored afterwards.
 func peerBwmarrinWide() subject {
 	node, step := bwmarrin.NodeBits, bwmarrin.StepBits
 	bwmarrin.NodeBits, bwmarrin.StepBits = 0, 22
 	g := must(bwmarrin.NewNode(0))
 	bwmarrin.NodeBits, bwmarrin.StepBits = node, step
-	must(bwmarrin.NewNode(1)) // which computes what follows from the widths
+	must(bwmarrin.NewNode(1)) // computes everything that depends on the widths
 	return subject{name: "bwmarrin-wide", run: func(n int) {
 		var x bwmarrin.ID
 		for range n {
@@ -116,7 +116,7 @@ func peerSonyflake2ms() subject {
 	}}
 }
 
-// peerYitter has that many bits of sequence; its default is 6. Its first five
+// peerYitter has this many bits of sequence; its default is 6. The first five
 // numbers of a tick are reserved.
 func peerYitter(name string, seqBits byte, bound string) subject {
 	o := idgen.NewIdGeneratorOptions(1)
@@ -154,13 +154,13 @@ func peerInflux() subject {
 	}}
 }
 
-// peerWUID has no time in it: the callback gives the upper 28 bits. It says so
-// on stderr.
+// peerWUID has no time in it: the callback provides the upper 28 bits. It
+// writes a message to stderr.
 func peerWUID() subject {
 	g := wuid.NewWUID("bench", nil)
 	var lease atomic.Int64
 	failed(g.LoadH28WithCallback(func() (int64, func(), error) { return lease.Add(1), nil, nil }))
-	return subject{name: "wuid", bound: "2^36 in all, no time", run: func(n int) {
+	return subject{name: "wuid", bound: "2^36 IDs, without a time", run: func(n int) {
 		var x int64
 		for range n {
 			x ^= g.Next()
@@ -220,8 +220,8 @@ func peerGoogle() subject {
 	}}
 }
 
-// peerGoogleReader gives google/uuid random bits that cost as little as they
-// can.
+// peerGoogleReader gives google/uuid the cheapest possible source of random
+// bits.
 func peerGoogleReader() subject {
 	return subject{name: "google-chacha8", bound: noBound, run: func(n int) {
 		var x google.UUID
@@ -270,7 +270,8 @@ func peerNanoID() subject {
 	}}
 }
 
-// chacha8 reads the random numbers that the runtime makes for each thread.
+// chacha8 returns the random numbers of the runtime's generator for each
+// thread.
 type chacha8 struct{}
 
 var _ io.Reader = chacha8{}
@@ -284,7 +285,7 @@ func (chacha8) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// peers are makers of their generators, so that each is fresh where it is
+// peers returns constructors, so that each generator is fresh when it is
 // measured.
 func peers() []func() subject {
 	return []func() subject{

@@ -23,34 +23,38 @@ import (
 	"github.com/firnid/firn/server/e2e/etcdtest"
 )
 
-// A process is a program that the run has started, and ends.
+// A process is a program that the run has started and will end.
 type process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// start starts a program, which is killed should this one be. What it prints on
-// stderr goes to log.
+// start starts a program, which is killed if this one dies. Its stderr goes to
+// log.
 func start(log io.Writer, name string, args ...string) (*process, error) {
-	cmd := exec.Command(name, args...)
+	return startCmd(exec.Command(name, args...), log)
+}
+
+// startCmd is start for a command that has its input and output already.
+func startCmd(cmd *exec.Cmd, log io.Writer) (*process, error) {
 	etcdtest.EndWithParent(cmd)
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
-	cmd.SysProcAttr.Setpgid = true // so that an interrupt reaches us alone, and we end it
+	cmd.SysProcAttr.Setpgid = true // so that an interrupt reaches only this program, which ends the other
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	p := &process{cmd, make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // it is told to stop, or killed
+		_ = cmd.Wait() // it was asked to stop, or killed
 		close(p.ended)
 	}()
 	return p, nil
 }
 
-// end tells it to stop, waits, and kills it if need be.
+// end asks the process to stop, waits, and kills it if necessary.
 func (p *process) end() {
 	if p == nil {
 		return
@@ -64,8 +68,8 @@ func (p *process) end() {
 	}
 }
 
-// cpu is the processor time of all its threads so far; 0 where that is not
-// told.
+// cpu returns the processor time of all its threads so far; 0 if the system
+// does not report it.
 func (p *process) cpu() (sum time.Duration) {
 	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
 	for _, path := range stats {
@@ -80,8 +84,8 @@ func (p *process) cpu() (sum time.Duration) {
 	return sum
 }
 
-// resident is its memory in MiB, without what it shares with nobody in memory;
-// 0 where that is not told.
+// resident returns its private memory in MiB; 0 if the system does not report
+// it.
 func (p *process) resident() float64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	for line := range strings.Lines(string(text)) {
@@ -99,7 +103,7 @@ type firnServer struct {
 	url, address string
 }
 
-// serve starts firn serve at a port that is free, and waits until it serves.
+// serve starts firn serve on a free port, and waits until it serves.
 func serve(ctx context.Context, program string, args ...string) (*firnServer, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
@@ -140,7 +144,7 @@ func serve(ctx context.Context, program string, args ...string) (*firnServer, er
 		}
 		err = a.err
 	case <-time.After(20 * time.Second):
-		err = errors.New("firn serve does not say that it serves")
+		err = errors.New("firn serve does not report that it serves")
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -148,8 +152,8 @@ func serve(ctx context.Context, program string, args ...string) (*firnServer, er
 	return nil, err
 }
 
-// find returns the path of a program, from PATH or from where Debian puts
-// servers.
+// find returns the path of a program, from PATH or from the directory in which
+// Debian installs servers.
 func find(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -160,11 +164,10 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%s is not installed", name)
 }
 
-// A fixture lets helpers that are made for tests start servers here. What they
-// skip and what fails them is a panic, which ends the part of the run; see
-// run.part.
+// A fixture lets helpers for tests start servers here. Skips and failures
+// become panics, which end the part of the run; see run.part.
 type fixture struct {
-	testing.TB // for the methods that nobody calls
+	testing.TB // for the methods that are not called
 	name       string
 	mu         sync.Mutex
 	cleanups   []func()
@@ -186,7 +189,7 @@ func (f *fixture) Cleanup(g func()) {
 	f.cleanups = append(f.cleanups, g)
 }
 
-// close does what was to be done at the end, the last first.
+// close runs the cleanup functions, the last one first.
 func (f *fixture) close() {
 	for {
 		f.mu.Lock()
@@ -202,11 +205,11 @@ func (f *fixture) close() {
 	}
 }
 
-// temporary makes a directory for a part of the run.
+// temporary creates a directory for a part of the run.
 func temporary(name string) (dir string, remove func()) {
 	dir = must(os.MkdirTemp("", "firn-bench-"+name))
 	return dir, func() { _ = os.RemoveAll(dir) }
 }
 
-// onLinux reports whether /proc tells what processes use.
+// onLinux reports whether /proc has the resource usage of processes.
 func onLinux() bool { return runtime.GOOS == "linux" }

@@ -12,35 +12,36 @@ import (
 	"time"
 )
 
-// A run measures, and collects what came of it. It is for one goroutine.
+// A run measures, and collects the results. It is for one goroutine.
 type run struct {
 	ctx    context.Context
 	report *Report
 	only   *regexp.Regexp // of names of figures; nil: all
-	log    io.Writer      // for what goes wrong and how far it is
+	log    io.Writer      // for failures and progress
 
-	// busy is a note for all figures that are added, where others use the machine:
-	// what several processes do at once cannot be told from what disturbs them.
+	// busy is a note for all figures that are added while other programs use
+	// the machine: the effects of processes that run at once cannot be
+	// distinguished from disturbances.
 	busy string
 }
 
-// wants reports whether a figure of that name is asked for.
+// wants reports whether a figure with this name is requested.
 func (r *run) wants(name string) bool {
 	return r.ctx.Err() == nil && (r.only == nil || r.only.MatchString(name))
 }
 
-// add notes a figure, if it is asked for. The fields of extra that are not
-// empty are taken.
+// add records a figure if it is requested. The non-empty fields of extra are
+// used.
 func (r *run) add(name string, s spread, unit string, extra Figure) {
 	if r.wants(name) {
 		r.take(name, s, unit, extra)
 	}
 }
 
-// take notes a figure, whoever asked for it.
+// take records a figure, whether requested or not.
 func (r *run) take(name string, s spread, unit string, extra Figure) {
 	if s.n == 0 {
-		r.skip(name, "no sample was of use")
+		r.skip(name, "no sample was usable")
 		return
 	}
 	f := newFigure(name, s, unit)
@@ -51,10 +52,10 @@ func (r *run) take(name string, s spread, unit string, extra Figure) {
 	r.report.Figures = append(r.report.Figures, f)
 }
 
-// timeUnits are those of figures of time that passes, and their ratios.
+// timeUnits returns the units of figures of elapsed time, and of their ratios.
 func timeUnits() []string { return []string{"s", "ms", "/s", "k/s", "M/s", "x"} }
 
-// skip notes what was not measured, and says so at once.
+// skip records what was not measured, and logs it at once.
 func (r *run) skip(name, reason string) {
 	if r.ctx.Err() != nil {
 		reason = "the run ended: " + context.Cause(r.ctx).Error()
@@ -63,7 +64,8 @@ func (r *run) skip(name, reason string) {
 	r.report.Skipped = append(r.report.Skipped, Skip{name, reason})
 }
 
-// part runs a part of the program, says how long it took, and survives it.
+// part runs a part of the program, logs how long it took, and recovers from its
+// panics.
 func (r *run) part(name string, f func()) {
 	if r.ctx.Err() != nil {
 		r.skip(name, "")
@@ -79,8 +81,8 @@ func (r *run) part(name string, f func()) {
 	f()
 }
 
-// reason is what a panic says. Errors, but those of the runtime, are how this
-// program ends a part that cannot go on.
+// reason describes a panic. Errors, except those of the runtime, are how this
+// program ends a part that cannot continue.
 func reason(x any) string {
 	if err, ok := x.(error); ok {
 		if _, isRuntime := x.(runtime.Error); !isRuntime {
@@ -90,7 +92,7 @@ func reason(x any) string {
 	return fmt.Sprintf("it panicked: %v", x)
 }
 
-// lookAround sets busy, if more programs want to run than this one lets.
+// lookAround sets busy if the load is higher than this program allows.
 func (r *run) lookAround() {
 	load, err := strconv.ParseFloat(loadAverage(), 64)
 	if most := 2 * float64(runtime.NumCPU()); err == nil && load > most {
@@ -98,5 +100,5 @@ func (r *run) lookAround() {
 	}
 }
 
-// one is the spread of a single number.
+// one returns the spread of a single number.
 func one(x float64) spread { return spread{x, x, x, 1} }

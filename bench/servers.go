@@ -25,19 +25,20 @@ import (
 	"github.com/firnid/firn/server/stores/sqltest"
 )
 
-// serverLayout has 2^20 IDs in a millisecond, so that the server is measured
-// and not the format's bound.
+// serverLayout has 2^20 IDs per millisecond, so that the server is measured and
+// not the limit of the format.
 const serverLayout = "bits=time:41.node:2.seq:20,unit=1ms,epoch=2026-01-01T00:00:00Z"
 
-// servers measures firn serve beside Redis and PostgreSQL.
+// servers measures firn serve, Redis and PostgreSQL.
 func (r *run) servers(program string) {
 	r.part("resp", func() { r.resp(program) })
 	r.part("single", func() { r.single(program) })
 	r.part("packed", func() { r.packed(program) })
 	r.part("client", func() { r.client(program) })
+	r.part("hazelcast", func() { r.hazelcast(program) })
 }
 
-// withFirn starts firn serve over a directory of its own, and ends it.
+// withFirn starts firn serve with its own directory, and ends it.
 func (r *run) withFirn(program string, f func(*firnServer)) {
 	dir, remove := temporary("store")
 	defer remove()
@@ -47,7 +48,7 @@ func (r *run) withFirn(program string, f func(*firnServer)) {
 	f(s)
 }
 
-// withRedis starts a Redis that keeps nothing, and ends it.
+// withRedis starts a Redis without persistence, and ends it.
 func (r *run) withRedis(f func(p *process, address string)) {
 	path, err := find("redis-server")
 	failed(err)
@@ -72,7 +73,7 @@ func (r *run) withRedis(f func(p *process, address string)) {
 	f(p, address)
 }
 
-// freeAddress is one on loopback that nobody listens on at this moment.
+// freeAddress returns a loopback address that is currently unused.
 func freeAddress() string {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	defer l.Close()
@@ -103,7 +104,7 @@ func (r *run) resp(program string) {
 				if c.words[0] == "NEXT" {
 					subject = "/firn-next"
 				}
-				var firns, redises samples // a: k/s, b: µs of the processor for a request
+				var firns, redises samples // a: k/s, b: µs of processor time per request
 				once := func(p *process, address string, to *samples, words []string) error {
 					before := p.cpu()
 					rps, err := redisBenchmark(r.ctx, tool, address, c.pipeline, c.requests, words)
@@ -134,9 +135,9 @@ func (r *run) resp(program string) {
 				r.add(name+subject+":redis", spreadOf(ratios(firns.a, redises.a)), "x", Figure{})
 				if onLinux() {
 					if subject == "/firn" {
-						r.add(name+"/redis/cpu", spreadOf(redises.b), "us", Figure{Note: "of the server's processor for a request"})
+						r.add(name+"/redis/cpu", spreadOf(redises.b), "us", Figure{Note: "server's processor time per request"})
 					}
-					r.add(name+subject+"/cpu", spreadOf(firns.b), "us", Figure{Note: "of the server's processor for a request"})
+					r.add(name+subject+"/cpu", spreadOf(firns.b), "us", Figure{Note: "server's processor time per request"})
 					r.add(name+subject+"/cpu:redis", spreadOf(ratios(firns.b, redises.b)), "x", Figure{})
 				}
 			}
@@ -144,7 +145,7 @@ func (r *run) resp(program string) {
 	})
 }
 
-// redisBenchmark returns the requests per second that redis-benchmark makes.
+// redisBenchmark returns the requests per second that redis-benchmark reports.
 func redisBenchmark(ctx context.Context, tool, address string, pipeline, requests int, words []string) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -160,30 +161,30 @@ func redisBenchmark(ctx context.Context, tool, address string, pipeline, request
 	return redisFigure(string(out))
 }
 
-// redisFigure finds requests per second in the CSV that redis-benchmark prints,
-// and what it says of errors.
+// redisFigure finds requests per second in the CSV output of redis-benchmark,
+// and errors.
 func redisFigure(out string) (float64, error) {
 	i := strings.Index(out, `"test",`)
 	if i < 0 || strings.Contains(out, "rror from server") {
-		return 0, fmt.Errorf("redis-benchmark says %q", out)
+		return 0, fmt.Errorf("redis-benchmark printed %q", out)
 	}
 	rows, err := csv.NewReader(strings.NewReader(out[i:])).ReadAll()
 	if err != nil || len(rows) != 2 || len(rows[0]) < 2 || rows[0][1] != "rps" {
-		return 0, fmt.Errorf("redis-benchmark says %q: %w", out, err)
+		return 0, fmt.Errorf("redis-benchmark printed %q: %w", out, err)
 	}
 	return strconv.ParseFloat(rows[1][1], 64)
 }
 
-// A contestant is a server that gives one ID for a call, asked by clients of
-// this program.
+// A contestant is a server that returns one ID per call to clients in this
+// program.
 type contestant struct {
 	name string
-	p    *process // whose processor time is told; nil: nobody's
+	p    *process // whose processor time is reported; nil: none
 	make func() (caller, error)
 	all  []caller
 }
 
-// single measures one ID for each call, over all protocols by turns.
+// single measures one ID per call, alternating between all protocols.
 func (r *run) single(program string) {
 	wanted := false
 	for _, c := range []string{"c1", "c16"} {
@@ -235,7 +236,7 @@ func (r *run) single(program string) {
 	})
 }
 
-// postgres starts a PostgreSQL, or says why not: then it is nil.
+// postgres starts a PostgreSQL, or logs why it cannot and returns nil.
 func (r *run) postgres() (s *sqltest.Server, end func()) {
 	f := &fixture{name: "postgres"}
 	defer func() {
@@ -248,11 +249,12 @@ func (r *run) postgres() (s *sqltest.Server, end func()) {
 	return sqltest.PostgreSQL(f), f.close
 }
 
-// contest has all of them take turns. It says no ratios: with few connections
-// the figures hang on whether the system has both ends on one processor, and
-// differ by more than what is compared. See resp for those.
+// contest lets all of them take turns. It reports no ratios: with few
+// connections, the figures depend on whether the system runs both ends on one
+// processor, and vary by more than the differences of interest. See resp for
+// ratios.
 func (r *run) contest(prefix string, n int, all []*contestant) {
-	rates := make([]samples, len(all)) // a: k/s, b: µs of the processor for a call
+	rates := make([]samples, len(all)) // a: k/s, b: µs of processor time per call
 	var open []func()
 	defer func() {
 		for _, c := range open {
@@ -269,7 +271,7 @@ func (r *run) contest(prefix string, n int, all []*contestant) {
 	}
 	for round := range 9 {
 		for k := range all {
-			i := (round + k) % len(all) // each in every place of the order
+			i := (round + k) % len(all) // each in every position
 			c := all[i]
 			var before time.Duration
 			if c.p != nil {
@@ -286,12 +288,12 @@ func (r *run) contest(prefix string, n int, all []*contestant) {
 	for i, c := range all {
 		r.add(prefix+c.name, spreadOf(rates[i].a), "k/s", Figure{Note: fmt.Sprintf("%d connections", n)})
 		if c.p != nil && onLinux() {
-			r.add(prefix+c.name+"/cpu", spreadOf(rates[i].b), "us", Figure{Note: "of the server's processor for a call"})
+			r.add(prefix+c.name+"/cpu", spreadOf(rates[i].b), "us", Figure{Note: "server's processor time per call"})
 		}
 	}
 }
 
-// packed measures 10,000 IDs for each call, over four connections.
+// packed measures 10,000 IDs per call, over four connections.
 func (r *run) packed(program string) {
 	const count, connections = 10_000, 4
 	if !r.wants("packed-10000/firn-resp") && !r.wants("packed-10000/firn-http") && !r.wants("packed-10000/firn-grpc-stream") {
@@ -346,14 +348,14 @@ func (r *run) packed(program string) {
 			}
 			r.add(name, spreadOf(rate), "M/s", Figure{Bound: "1049 M/s, 2^20/ms", Note: fmt.Sprintf("%d connections", connections)})
 			if onLinux() {
-				r.add(name+"/cpu", spreadOf(cpu), "ns", Figure{Note: "of the server's processor for an ID"})
+				r.add(name+"/cpu", spreadOf(cpu), "ns", Figure{Note: "server's processor time per ID"})
 			}
 		}
 	})
 }
 
-// client measures the Go client's Next: out of batches that are there, and flat
-// out, where the batches grow and their fetches are waited for.
+// client measures the Go client's Next: from batches that have arrived, and at
+// full speed, where batches grow and their fetches are part of the time.
 func (r *run) client(program string) {
 	if !r.wants("client/next") && !r.wants("client/next-10000") && !r.wants("client/flat-out") {
 		return
@@ -383,7 +385,7 @@ func (r *run) client(program string) {
 				defer runtime.UnlockOSThread()
 				draw(q, count)
 				for range 300 {
-					sleep(ctx, 2*time.Millisecond) // in which the batch after this one comes
+					sleep(ctx, 2*time.Millisecond) // the next batch arrives in this time
 					waits, before := q.Stats().Waits, threadTime()
 					draw(q, burst)
 					if took := threadTime() - before; q.Stats().Waits == waits {
@@ -396,7 +398,7 @@ func (r *run) client(program string) {
 				r.skip(name, err.Error())
 				continue
 			}
-			r.add(name, spreadOf(ns), "ns", Figure{Note: fmt.Sprintf("over HTTP, batches of %d, drawn in bursts of %d, with the wake-up of who fetches the next", count, burst)})
+			r.add(name, spreadOf(ns), "ns", Figure{Note: fmt.Sprintf("over HTTP, batches of %d, drawn in bursts of %d, including the wake-up of the fetching goroutine", count, burst)})
 		}
 
 		c, q := open(nil)
@@ -448,8 +450,8 @@ func (c *grpcCaller) call() (int, error) {
 
 func (c *grpcCaller) Close() error { return nil }
 
-// A streamCaller gives credit for as many IDs as a response has, and reads one
-// response for each call. With more than one ID it gives credit for four
+// A streamCaller gives credit for as many IDs as a response contains, and reads
+// one response per call. With more than one ID, it gives credit for four
 // responses in advance.
 type streamCaller struct {
 	stream grpc.BidiStreamingClient[firnv1.StreamRequest, firnv1.StreamResponse]
@@ -478,7 +480,7 @@ func newStreamCaller(ctx context.Context, conn *grpc.ClientConn, count int) (*st
 
 func (c *streamCaller) call() (int, error) {
 	if err := c.stream.Send(&firnv1.StreamRequest{Credit: uint64(c.count)}); err != nil {
-		_, err = c.stream.Recv() // which says why
+		_, err = c.stream.Recv() // returns the reason
 		return 0, err
 	}
 	answer, err := c.stream.Recv()
@@ -496,7 +498,7 @@ func (c *streamCaller) Close() error {
 	return nil
 }
 
-// A nextval asks a sequence of PostgreSQL, in a statement that is prepared.
+// A nextval asks a sequence of PostgreSQL, in a prepared statement.
 type nextval struct {
 	ctx  context.Context
 	conn *pgx.Conn

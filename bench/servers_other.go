@@ -2,8 +2,8 @@
 
 package main
 
-// servers measures nothing: what starts the servers of others is for Unix.
+// servers measures nothing: the code that starts other servers is for Unix.
 func (r *run) servers(string) { r.skip("servers", "they are measured on Unix only") }
 
-// storage measures nothing: see servers.
+// storage measures nothing; see servers.
 func (r *run) storage(string) { r.skip("stores", "they are measured on Unix only") }

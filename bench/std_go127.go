@@ -4,7 +4,7 @@ package main
 
 import "uuid"
 
-// peerStd is the standard library's, of Go 1.27 and later.
+// peerStd is the generator of the standard library, in Go 1.27 and later.
 func peerStd() (s subject, ok bool) {
 	return subject{name: "std", bound: noBound, run: func(n int) {
 		var x uuid.UUID

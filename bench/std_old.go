@@ -2,5 +2,6 @@
 
 package main
 
-// peerStd is the standard library's, which this version of Go does not have.
+// peerStd is the generator of the standard library, which this version of Go
+// does not have.
 func peerStd() (s subject, ok bool) { return subject{}, false }

@@ -25,8 +25,8 @@ import (
 	"github.com/firnid/firn/server/stores"
 )
 
-// storage measures stores, and what sequencers and firn serve ask of them and
-// of the machine.
+// storage measures stores, and the load that sequencers and firn serve put on
+// them and on the machine.
 func (r *run) storage(program string) {
 	r.part("serve", func() { r.serving(program) })
 	r.part("windows", r.windows)
@@ -67,14 +67,14 @@ func (r *run) wantsCAS(name string) bool {
 	return r.wants("cas/"+name) || r.wants("cas/"+name+"-8") || r.wants("cas/"+name+"/took")
 }
 
-// cas measures compare-and-swap, each worker on a key of its own, as renewals
-// are. It closes the store.
+// cas measures compare-and-swap. Each worker uses its own key, as renewals do.
+// It closes the store.
 func (r *run) cas(name string, s grant.Store) {
 	defer s.Close()
 	if !r.wantsCAS(name) {
 		return
 	}
-	value := func(n int) []byte { return fmt.Appendf(nil, "%0200d", n) } // a record is about as long
+	value := func(n int) []byte { return fmt.Appendf(nil, "%0200d", n) } // about as long as a record
 	var latency []float64
 	for _, workers := range []int{1, 8} {
 		var rates []float64
@@ -93,7 +93,7 @@ func (r *run) cas(name string, s grant.Store) {
 						from := time.Now()
 						ok, err := s.CAS(r.ctx, key, olds[w], next)
 						if err == nil && !ok {
-							err = errors.New("refused, though nobody else writes")
+							err = errors.New("refused, though there is no other writer")
 						}
 						if err != nil {
 							mu.Lock()
@@ -127,7 +127,7 @@ func (r *run) cas(name string, s grant.Store) {
 	}
 }
 
-// A countingStore counts what is asked of a store.
+// A countingStore counts the requests to a store.
 type countingStore struct {
 	grant.Store
 	reads, writes, lists atomic.Int64
@@ -148,7 +148,8 @@ func (s *countingStore) List(ctx context.Context, prefix string, yield func(stri
 	return s.Store.List(ctx, prefix, yield)
 }
 
-// windows measures the writes that N nodes cost a store at window W: 3N/W.
+// windows measures how many writes N nodes cause in a store with the window W:
+// 3N/W.
 func (r *run) windows() {
 	const nodes, window = 300, 3 * time.Second
 	name := fmt.Sprintf("writes/%d-nodes-%v", nodes, window)
@@ -185,7 +186,7 @@ func (r *run) windows() {
 			}
 		})
 	}
-	sleep(ctx, 2*window) // so that renewals are spread as they are in the long run
+	sleep(ctx, 2*window) // so that renewals are spread as in the long run
 	var writes, reads []float64
 	for range 6 {
 		w, g, begin := s.writes.Load(), s.reads.Load(), time.Now()
@@ -207,8 +208,8 @@ func (r *run) windows() {
 	r.add(name+"/reads", spreadOf(reads), "/s", Figure{})
 }
 
-// active measures one member with 1,000 sequencers in a directory, of each of
-// which an ID is drawn every second.
+// active measures one member with 1,000 sequencers in a directory; it takes an
+// ID of each every second.
 func (r *run) active() {
 	const n = 1000
 	if !r.wants("active-1000/open") && !r.wants("active-1000/cpu") {
@@ -246,7 +247,7 @@ func (r *run) active() {
 	r.add("active-1000/cpu", spreadOf(cpu), "%", Figure{Note: "of a processor, with windows of 30s and an ID of each in a second"})
 }
 
-// join measures how long it takes until n nodes that come at once have an ID
+// join measures how long it takes until n nodes that start at once have an ID
 // each.
 func (r *run) join(c *etcdtest.Cluster, n, rounds int) {
 	name := fmt.Sprintf("join-%d/etcd", n)
@@ -260,7 +261,7 @@ func (r *run) join(c *etcdtest.Cluster, n, rounds int) {
 	began := time.Now()
 	for round := range rounds {
 		if time.Since(began) > 40*time.Second {
-			break // on a machine where it takes long, a few are enough
+			break // on a slow machine, a few are enough
 		}
 		var open [connections]grant.Store
 		for i := range open {
@@ -315,10 +316,10 @@ func (r *run) join(c *etcdtest.Cluster, n, rounds int) {
 			panic(fmt.Sprintf("%d nodes have %d different numbers", n, different))
 		}
 	}
-	r.add(name, spreadOf(total), "s", Figure{Note: fmt.Sprintf("three processes of etcd, 8192 numbers; of %d tries %d were refused", tries, refused)})
+	r.add(name, spreadOf(total), "s", Figure{Note: fmt.Sprintf("three etcd processes, 8192 node IDs; %d of %d attempts were refused", refused, tries)})
 }
 
-// serving measures firn serve by itself, over a directory.
+// serving measures firn serve by itself, with a directory.
 func (r *run) serving(program string) {
 	if info, err := os.Stat(program); err != nil {
 		r.skip("serve/binary", err.Error())
@@ -367,16 +368,16 @@ func (r *run) serving(program string) {
 		}
 		again = append(again, took)
 	}
-	r.add("serve/first-id", spreadOf(again), "ms", Figure{Note: "from exec to an ID over HTTP, in a directory that has the sequencer"})
-	r.add("serve/first-id-fresh", spreadOf(fresh), "ms", Figure{Note: "the same, in a directory that is made"})
+	r.add("serve/first-id", spreadOf(again), "ms", Figure{Note: "from exec to an ID over HTTP, in a directory with the sequencer"})
+	r.add("serve/first-id-fresh", spreadOf(fresh), "ms", Figure{Note: "the same, in a new directory"})
 }
 
-// idle measures a server that has given an ID and has nothing to do, and ends
+// idle measures a server that has made an ID and has nothing to do, and ends
 // it.
 func (r *run) idle(s *firnServer) {
 	defer s.end()
 	if !onLinux() {
-		r.skip("serve/idle-cpu", "only Linux tells what another process uses")
+		r.skip("serve/idle-cpu", "only Linux reports what another process uses")
 		return
 	}
 	sleep(r.ctx, time.Second)
@@ -386,7 +387,8 @@ func (r *run) idle(s *firnServer) {
 		sleep(r.ctx, time.Second)
 		cpu = append(cpu, 100*float64(s.cpu()-before)/float64(time.Since(begin)))
 	}
-	// The mean, not the median: what is done once in some seconds counts too.
+	// The mean instead of the median, because work that is done only once in
+	// some seconds counts too.
 	sum := 0.0
 	for _, c := range cpu {
 		sum += c

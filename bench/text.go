@@ -17,7 +17,7 @@ import (
 	"github.com/firnid/firn"
 )
 
-// The ID of all texts has 63 bits, as those of the default layout have.
+// The ID of all texts has 63 bits, like those of the default layout.
 const textID = firn.ID(0x62f3f95a00430001)
 
 func firnAppend(name string, f firn.Format) subject {
@@ -43,7 +43,7 @@ func firnParse(name string, f firn.Format) subject {
 	}}
 }
 
-// texts makes a subject of a function that writes or reads one.
+// texts makes a subject of a function that formats or parses an ID.
 func texts(name string, f func(i int) int) subject {
 	return subject{name: name, run: func(n int) {
 		x := 0
@@ -54,9 +54,9 @@ func texts(name string, f func(i int) int) subject {
 	}}
 }
 
-// text measures writing and reading IDs. Peers whose function makes a string
-// are measured so; a call through a variable is in the cost of those, about 2
-// ns.
+// text measures formatting and parsing IDs. Peers whose function returns a
+// string are measured that way; their cost includes a call through a variable,
+// about 2 ns.
 func (r *run) text() {
 	formats := []struct {
 		name string

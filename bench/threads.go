@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// threads measures what a call costs when two threads make IDs at the same
-// moment.
+// threads measures the cost of a call when two threads make IDs at the same
+// time.
 func (r *run) threads() {
 	all := []subject{
 		atomicAdd(), casAdd(), mutexAdd(),
@@ -47,19 +47,19 @@ func (r *run) threads() {
 	}
 }
 
-// A span is when a batch of IDs was made, since some beginning.
+// A span is when a batch of IDs was made, since a common start.
 type span struct{ begin, end time.Duration }
 
 const (
-	contendBatch  = 256 // IDs of a batch
+	contendBatch  = 256 // IDs per batch
 	contendRounds = 24
-	contendTime   = 600 * time.Millisecond // after which there are no more rounds, if there are fewRounds
+	contendTime   = 600 * time.Millisecond // no more rounds after this time, if there are fewRounds
 	fewRounds     = 6
 )
 
-// contend returns, for each of several rounds, the median nanoseconds of an ID
-// with one thread (a) and with two at the same instant (b). A thread has a
-// processor of its own where the system allows that.
+// contend returns, for each of several rounds, the median nanoseconds per ID
+// with one thread (a) and with two at the same time (b). Each thread has a
+// processor of its own if the system allows it.
 func contend(ctx context.Context, s subject) (samples, error) {
 	var out samples
 	err := bounded(ctx, patience, func(ctx context.Context) {
@@ -85,7 +85,7 @@ func contend(ctx context.Context, s subject) (samples, error) {
 			orders[cpu] = c
 			defer close(c)
 			go func() {
-				runtime.LockOSThread() // for good, so that the pinned thread ends with the goroutine
+				runtime.LockOSThread() // permanently, so that the pinned thread ends with the goroutine
 				pin(cpu)
 				for o := range c {
 					*o.to = record(o.d)
@@ -114,7 +114,7 @@ func contend(ctx context.Context, s subject) (samples, error) {
 			most := time.Duration(20 * solo * contendBatch)
 			two := spreadOf(append(covered(x, y, most), covered(y, x, most)...))
 			if two.n == 0 {
-				continue // the machine gave us no two processors
+				continue // the machine did not provide two processors
 			}
 			out.a = append(out.a, solo)
 			out.b = append(out.b, two.median)
@@ -126,12 +126,12 @@ func contend(ctx context.Context, s subject) (samples, error) {
 	return out, nil
 }
 
-// covered returns the nanoseconds for an ID of those batches of a during all of
-// which the other thread was making IDs too. A batch that took longer than most
-// was interrupted by something else, and says nothing about the two. Both are
-// in order of time.
+// covered returns the nanoseconds per ID of those batches of a during which the
+// other thread was making IDs the whole time. A batch that took longer than
+// most was interrupted by something else, and is omitted. Both are in order of
+// time.
 func covered(a, other []span, most time.Duration) (perID []float64) {
-	const gap = 2 * time.Microsecond // between two batches of a thread that runs on
+	const gap = 2 * time.Microsecond // between two batches of a thread that keeps running
 	j := 0
 	for _, b := range a {
 		if b.end-b.begin > most {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// variants runs this program as it was built otherwise, and takes over what it
-// measured.
+// variants runs another build of this program, and adopts its measurements.
 func (r *run) variants(all []string) {
 	for _, v := range all {
 		name, rest, _ := strings.Cut(v, "=")
@@ -34,8 +33,8 @@ func (r *run) variants(all []string) {
 	}
 }
 
-// takeVariant adds the figures of a variant's report, under names that say
-// whose they are.
+// takeVariant adds the figures of a variant's report, with names that identify
+// the variant.
 func (r *run) takeVariant(variant string, report *Report) {
 	for _, f := range report.Figures {
 		if name := variant + ":" + f.Name; r.wants(name) || r.wants(f.Name) {

@@ -15,22 +15,22 @@ import (
 	"time"
 )
 
-// Clients that do as little as can be done, so that the server is measured.
-// Each checks that what comes is what was asked for.
+// Minimal clients, so that the server is measured. Each checks that the answers
+// match the requests.
 
-// A caller makes one call over a connection of its own, for some IDs.
+// A caller makes one call for some IDs over its own connection.
 type caller interface {
 	call() (ids int, err error)
 	Close() error
 }
 
-// A load is how many calls there were in a while, of how many IDs.
+// A load is the number of calls in a period, and of their IDs.
 type load struct {
 	calls, ids int
 	took       time.Duration
 }
 
-// drive has each caller call until d is over, all at once.
+// drive makes all callers call concurrently until d has passed.
 func drive(callers []caller, d time.Duration) (load, error) {
 	var mu sync.Mutex
 	var sum load
@@ -63,7 +63,7 @@ func drive(callers []caller, d time.Duration) (load, error) {
 	return sum, failures
 }
 
-// callers makes n of them, or none.
+// callers makes n callers, or none.
 func callers(n int, make func() (caller, error)) (all []caller, closeAll func(), err error) {
 	closeAll = func() {
 		for _, c := range all {
@@ -88,12 +88,12 @@ type respCaller struct {
 	r        *bufio.Reader
 	request  []byte
 	pipeline int
-	packed   int // IDs in an answer of bytes; 0: the answer is one ID
+	packed   int // IDs in a binary answer; 0: the answer is one ID
 	buf      []byte
 	last     []byte // the greatest ID of the last packed answer
 }
 
-// respConn connects to a server of RESP. pack is the number of IDs of NEXTB.
+// respConn connects to a RESP server. pack is the number of IDs of NEXTB.
 func respConn(ctx context.Context, address, command string, pipeline, pack int) (*respCaller, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -105,7 +105,7 @@ func respConn(ctx context.Context, address, command string, pipeline, pack int) 
 	return &respCaller{conn, bufio.NewReaderSize(conn, 256<<10), bytes.Repeat([]byte(command), pipeline), pipeline, pack, make([]byte, 8*pack), nil}, nil
 }
 
-// respCommand is a command as it stands on the wire.
+// respCommand returns a command in its wire format.
 func respCommand(words ...string) string {
 	s := fmt.Sprintf("*%d\r\n", len(words))
 	for _, w := range words {
@@ -162,8 +162,9 @@ func (c *respCaller) readPacked() error {
 	return increasing(&c.last, c.buf)
 }
 
-// increasing sees that packed IDs go up from one answer to the next: their ends
-// are looked at, as looking at all would be most of what is measured.
+// increasing checks that packed IDs increase from one answer to the next. It
+// compares only the first and last IDs, because comparing all would dominate
+// the measurement.
 func increasing(last *[]byte, packed []byte) error {
 	first, end := packed[:8], packed[len(packed)-8:]
 	if bytes.Compare(*last, first) >= 0 || bytes.Compare(first, end) > 0 {
@@ -173,7 +174,7 @@ func increasing(last *[]byte, packed []byte) error {
 	return nil
 }
 
-// An httpCaller sends one request of HTTP/1.1 again and again.
+// An httpCaller sends one HTTP/1.1 request again and again.
 type httpCaller struct {
 	net.Conn
 	r       *bufio.Reader
@@ -264,7 +265,7 @@ func (c *httpCaller) call() (ids int, err error) {
 	}
 }
 
-// whole looks at a packed answer that has come.
+// whole checks a packed answer that has arrived.
 func (c *httpCaller) whole() (ids int, err error) {
 	if err := increasing(&c.last, c.buf); err != nil {
 		return 0, err

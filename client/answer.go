@@ -14,10 +14,9 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Answers are read strictly: whatever is not exactly as many IDs as were asked
-// for, each of them once, is an error. What an answer may have in addition is
-// members that this version does not know, as servers may be newer than their
-// clients.
+// Answers are parsed strictly: anything other than exactly the requested number
+// of IDs, each of them once, is an error. But members that this version does
+// not know are allowed, because servers may be newer than their clients.
 
 // A number is an ID of either width.
 type number struct{ hi, lo uint64 }
@@ -26,7 +25,7 @@ func compareNumbers(a, b number) int {
 	return cmp.Or(cmp.Compare(a.hi, b.hi), cmp.Compare(a.lo, b.lo))
 }
 
-// plus is a + step*n, and whether it has at most 128 bits.
+// plus returns a + step*n, and whether it fits 128 bits.
 func (a number) plus(step, n uint64) (sum number, ok bool) {
 	hi, lo := bits.Mul64(step, n)
 	var carry uint64
@@ -35,7 +34,7 @@ func (a number) plus(step, n uint64) (sum number, ok bool) {
 	return sum, carry == 0
 }
 
-// idSize is how many bytes an ID has.
+// idSize returns the size of an ID in bytes.
 func idSize[I firn.AnyID[I]]() int {
 	var id I
 	if _, ok := any(id).(firn.ID); ok {
@@ -44,7 +43,7 @@ func idSize[I firn.AnyID[I]]() int {
 	return 16
 }
 
-// idOf is a number as an ID. It must fit.
+// idOf returns a number as an ID. It must fit.
 func idOf[I firn.AnyID[I]](n number) (id I) {
 	switch p := any(&id).(type) {
 	case *firn.ID:
@@ -55,14 +54,14 @@ func idOf[I firn.AnyID[I]](n number) (id I) {
 	return id
 }
 
-// A span is a run of an answer: the numbers from first to last, by steps.
+// A span is a run of an answer: the numbers from first to last in steps.
 type span struct {
 	first, last number
 	step        uint64
 	count       int
 }
 
-// newSpan is a span of IDs of size bytes, or says what is wrong with it.
+// newSpan returns a span of IDs of size bytes, or an error if it is invalid.
 func newSpan(first number, step uint64, count, size int) (span, error) {
 	switch last, ok := first.plus(step, uint64(count)-1); {
 	case count < 1:
@@ -70,17 +69,17 @@ func newSpan(first number, step uint64, count, size int) (span, error) {
 	case first == number{}:
 		return span{}, errors.New("a run begins with the ID 0, which is never made")
 	case step == 0:
-		return span{}, errors.New("a run has a step of 0, and would repeat its ID")
+		return span{}, errors.New("a run has a step of 0 and would repeat its ID")
 	case !ok || size == 8 && last.hi > 0:
-		return span{}, errors.New("a run goes beyond the greatest ID")
+		return span{}, errors.New("a run exceeds the greatest ID")
 	default:
 		return span{first, last, step, count}, nil
 	}
 }
 
-// checkDisjoint refuses spans that have an ID in common. Those of most layouts
-// ascend. In a layout without its time on top they come in any order, and may
-// be interleaved.
+// checkDisjoint returns an error if two spans have an ID in common. In most
+// layouts spans ascend. In a layout whose time is not on top, they come in any
+// order and may be interleaved.
 func checkDisjoint(spans []span) error {
 	ascend := func(spans []span) bool {
 		for i := 1; i < len(spans); i++ {
@@ -112,18 +111,19 @@ func checkDisjoint(spans []span) error {
 	slices.SortFunc(all, compareNumbers)
 	for i := 1; i < len(all); i++ {
 		if all[i] == all[i-1] {
-			return errors.New("it has an ID twice")
+			return errors.New("it contains an ID twice")
 		}
 	}
 	return nil
 }
 
-// maxAnswer is the size of the longest answer with runs of n IDs in all: the
-// longest run has 97 bytes, and the server adds a few more around them all.
+// maxAnswer returns the maximum size of an answer with runs of n IDs in total:
+// the longest run has 97 bytes, and the server adds a few more around all of
+// them.
 func maxAnswer(n int) int { return 1024 + 128*n }
 
-// parseRuns reads {"runs":[{"first":"…","step":"…","count":…}]} with count IDs
-// in all. IDs are hexadecimal and have all their digits.
+// parseRuns parses {"runs":[{"first":"…","step":"…","count":…}]} with a total
+// of count IDs. IDs are hexadecimal with all their digits.
 func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error) {
 	size := idSize[I]()
 	p := parser{data: data}
@@ -134,7 +134,7 @@ func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error)
 			return p.skip()
 		}
 		if found {
-			return p.errorf("runs are there twice")
+			return p.errorf("runs occur twice")
 		}
 		found = true
 		return p.list('[', ']', func() error {
@@ -150,7 +150,7 @@ func parseRuns[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error)
 	}
 	switch p.space(); {
 	case p.pos < len(data):
-		return nil, p.errorf("there is more after the end")
+		return nil, p.errorf("there is data after the end")
 	case !found:
 		return nil, errors.New("it has no runs")
 	}
@@ -166,8 +166,7 @@ type collector struct {
 	spans        []span
 }
 
-// addText adds a run of IDs of size bytes as servers write it, or says what is
-// wrong with it.
+// addText adds a run of IDs of size bytes in the form that servers write.
 func (c *collector) addText(first, step, count string, size int) error {
 	n, err := parseHex(first, size)
 	if err != nil {
@@ -186,22 +185,22 @@ func (c *collector) addText(first, step, count string, size int) error {
 		return err
 	}
 	if s.count > c.count-c.total {
-		return fmt.Errorf("it has more IDs than the %d that were asked for", c.count)
+		return fmt.Errorf("it has more IDs than the %d requested", c.count)
 	}
 	c.total += s.count
 	c.spans = append(c.spans, s)
 	return nil
 }
 
-// end says whether IDs are missing.
+// end returns an error if IDs are missing.
 func (c *collector) end() error {
 	if c.total != c.count {
-		return fmt.Errorf("it has %d IDs, not the %d that were asked for", c.total, c.count)
+		return fmt.Errorf("it has %d IDs, not the %d requested", c.total, c.count)
 	}
 	return nil
 }
 
-// runsOf is the runs of spans that have no ID in common.
+// runsOf returns the runs of spans that have no ID in common.
 func runsOf[I firn.AnyID[I]](spans []span) ([]firn.RunOf[I], error) {
 	if err := checkDisjoint(spans); err != nil {
 		return nil, err
@@ -213,7 +212,7 @@ func runsOf[I firn.AnyID[I]](spans []span) ([]firn.RunOf[I], error) {
 	return runs, nil
 }
 
-// parsePacked reads count IDs, big-endian, with nothing between them.
+// parsePacked parses count IDs, big-endian, with nothing between them.
 func parsePacked[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], error) {
 	size := idSize[I]()
 	if len(data) != count*size {
@@ -234,8 +233,9 @@ func parsePacked[I firn.AnyID[I]](data []byte, count int) ([]firn.RunOf[I], erro
 	return runsOf[I](spans)
 }
 
-// A parser reads the JSON of an answer. It is stricter than encoding/json,
-// which takes the last of two members of one name, and names in upper case.
+// A parser parses the JSON of an answer. It is stricter than encoding/json,
+// which takes the last of two members with one name, and accepts names in upper
+// case.
 type parser struct {
 	data []byte
 	pos  int
@@ -245,14 +245,14 @@ func (p *parser) errorf(format string, a ...any) error {
 	return fmt.Errorf("offset %d: %s", p.pos, fmt.Sprintf(format, a...))
 }
 
-// space goes over white space.
+// space skips white space.
 func (p *parser) space() {
 	for p.pos < len(p.data) && bytes.IndexByte([]byte(" \t\r\n"), p.data[p.pos]) >= 0 {
 		p.pos++
 	}
 }
 
-// is goes over white space and the character c, if it is there.
+// is skips white space and then the character c, if it is next.
 func (p *parser) is(c byte) bool {
 	p.space()
 	if p.pos < len(p.data) && p.data[p.pos] == c {
@@ -262,18 +262,18 @@ func (p *parser) is(c byte) bool {
 	return false
 }
 
-// expect goes over the character c, which must be there.
+// expect skips the character c, which must be next.
 func (p *parser) expect(c byte) error {
 	if !p.is(c) {
 		if p.pos >= len(p.data) {
 			return p.errorf("it ends where %q should be", c)
 		}
-		return p.errorf("%q stands where %q should be", p.data[p.pos], c)
+		return p.errorf("found %q where %q should be", p.data[p.pos], c)
 	}
 	return nil
 }
 
-// list calls item for each item of a list, to read it.
+// list calls item to parse each item of a list.
 func (p *parser) list(begin, end byte, item func() error) error {
 	if err := p.expect(begin); err != nil {
 		return err
@@ -294,7 +294,7 @@ func (p *parser) list(begin, end byte, item func() error) error {
 	}
 }
 
-// object calls member for each member of an object, to read its value.
+// object calls member to parse the value of each member of an object.
 func (p *parser) object(member func(key string) error) error {
 	return p.list('{', '}', func() error {
 		key, err := p.text()
@@ -308,8 +308,8 @@ func (p *parser) object(member func(key string) error) error {
 	})
 }
 
-// text reads a string of printable ASCII characters without escapes: no server
-// writes others.
+// text parses a string of printable ASCII characters without escapes; servers
+// write no others.
 func (p *parser) text() (string, error) {
 	if err := p.expect('"'); err != nil {
 		return "", err
@@ -327,7 +327,7 @@ func (p *parser) text() (string, error) {
 	return "", p.errorf("it ends within a string")
 }
 
-// skip reads a value of any kind.
+// skip skips a value of any kind.
 func (p *parser) skip() error {
 	d := json.NewDecoder(bytes.NewReader(p.data[p.pos:]))
 	var value json.RawMessage
@@ -347,7 +347,7 @@ func (p *parser) run() (first, step, count string, err error) {
 			return p.skip()
 		}
 		if *value != "" {
-			return p.errorf("%s is there twice", key)
+			return p.errorf("%s occurs twice", key)
 		}
 		var err error
 		if key == "count" {
@@ -363,7 +363,7 @@ func (p *parser) run() (first, step, count string, err error) {
 	return first, step, count, err
 }
 
-// digits reads the digits of a number, of which a count has nothing else.
+// digits returns the digits of a number; a count consists of nothing else.
 func (p *parser) digits() string {
 	p.space()
 	start := p.pos
@@ -373,19 +373,20 @@ func (p *parser) digits() string {
 	return string(p.data[start:p.pos])
 }
 
-// parseDecimal reads a number as JSON and the server write it.
+// parseDecimal parses a number in the form that JSON and the server use.
 func parseDecimal(text string, bits int) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, bits)
 	switch {
 	case text == "":
 		return 0, errors.New("it is missing")
 	case err != nil || len(text) > 1 && text[0] == '0':
-		return 0, fmt.Errorf("%s is no number of at most %d bits", quote(text), bits)
+		return 0, fmt.Errorf("%s is not a number of up to %d bits", quote(text), bits)
 	}
 	return n, nil
 }
 
-// widthError says that the IDs have as many bytes as those of the other method.
+// widthError returns the error for IDs of the size that the other method
+// handles.
 func widthError(size int) error {
 	method := "Sequencer"
 	if size == 16 {
@@ -394,13 +395,13 @@ func widthError(size int) error {
 	return fmt.Errorf("the sequencer has IDs of %d bits: use the Client's method %s", 8*size, method)
 }
 
-// parseHex reads an ID of size bytes.
+// parseHex parses an ID of size bytes.
 func parseHex(text string, size int) (n number, err error) {
 	if len(text) != 2*size {
 		if len(text) == 32 || len(text) == 16 {
 			return n, widthError(len(text) / 2)
 		}
-		return n, fmt.Errorf("%s is no ID of %d hexadecimal digits", quote(text), 2*size)
+		return n, fmt.Errorf("%s is not an ID of %d hexadecimal digits", quote(text), 2*size)
 	}
 	for i := range len(text) {
 		c := text[i]
@@ -411,7 +412,7 @@ func parseHex(text string, size int) (n number, err error) {
 		case c >= 'a' && c <= 'f':
 			digit = uint64(c-'a') + 10
 		default:
-			return n, fmt.Errorf("%s is no ID in hexadecimal digits", quote(text))
+			return n, fmt.Errorf("%s is not an ID in hexadecimal digits", quote(text))
 		}
 		n.hi, n.lo = n.hi<<4|n.lo>>60, n.lo<<4|digit
 	}

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A Client asks servers for IDs. It is safe for use by many goroutines at once,
-// and must be made by New. A program needs one.
+// A Client gets IDs from servers. It is safe for concurrent use by multiple
+// goroutines and must be made by New. A program needs only one.
 type Client struct {
-	config Config // with the defaults in place
+	config Config // with defaults filled in
 	roster roster
-	idle   []interface{ CloseIdleConnections() } // transports of our own
+	idle   []interface{ CloseIdleConnections() } // transports made by this package
 
 	mu            sync.Mutex
 	closed        bool
@@ -22,8 +22,8 @@ type Client struct {
 	sequencers128 map[string]*Sequencer128
 }
 
-// New makes a Client. It does not connect: the servers may start later. Its
-// error names everything that is wrong with c.
+// New returns a Client. It does not connect, so the servers may start later.
+// The error lists everything that is wrong with c.
 func New(c Config) (*Client, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func New(c Config) (*Client, error) {
 	}
 	shared.CheckRedirect = noRedirect
 	for _, text := range c.Servers {
-		a, _ := parseAddress(text) // fill has read it
+		a, _ := parseAddress(text) // fill has parsed it
 		s := server{name: text, base: a.base, http: &shared, link: newLink(&client.config, a)}
 		if a.socket != "" {
 			t := newTransport(nil, func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -60,11 +60,11 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// noRedirect gives redirects back as they are: a token would go along with
-// them.
+// noRedirect returns redirects instead of following them, because a token would
+// be sent along.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// newTransport makes the transport for one or more servers.
+// newTransport returns the transport for one or more servers.
 func newTransport(config *tls.Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	if config != nil {
 		config = config.Clone()
@@ -75,9 +75,9 @@ func newTransport(config *tls.Config, dial func(ctx context.Context, network, ad
 		DialContext:         dial,
 		TLSClientConfig:     config,
 		TLSHandshakeTimeout: 10 * time.Second,
-		// A fetch takes a connection of its own, and one that was closed must be
-		// dialled again: keep those of several sequencers, but for less than the 2
-		// minutes after which the server closes them.
+		// A fetch uses a connection of its own, and a closed one must be
+		// dialled again. So keep those of several sequencers, but for less than
+		// the 2 minutes after which the server closes them.
 		MaxIdleConnsPerHost:    32,
 		IdleConnTimeout:        90 * time.Second,
 		DisableCompression:     true,
@@ -86,27 +86,27 @@ func newTransport(config *tls.Config, dial func(ctx context.Context, network, ad
 	}
 }
 
-// Sequencer returns the sequencer of this name, which must have IDs of 64 bits.
-// A name always gets the same one, so that all callers share what it has
-// fetched. Nothing is asked of a server before the first ID is; a name that no
-// sequencer can have is an error then.
+// Sequencer returns the sequencer with this name, which must have IDs of 64
+// bits. Each name has one Sequencer, so that all callers share its fetched IDs.
+// No server is contacted before the first ID is requested, and only then is an
+// invalid name reported.
 func (c *Client) Sequencer(name string) *Sequencer {
 	return sequencerOf(c, c.sequencers, name)
 }
 
-// Sequencer128 is Sequencer for IDs of 128 bits.
+// Sequencer128 is like Sequencer, for IDs of 128 bits.
 func (c *Client) Sequencer128(name string) *Sequencer128 {
 	return sequencerOf(c, c.sequencers128, name)
 }
 
-// Servers reports what is known of the servers, in the order of Config.Servers.
-// Servers that have failed one sequencer alone are not left out for others.
+// Servers returns the state of the servers, in the order of Config.Servers. A
+// server that failed for only one sequencer is still used for others.
 func (c *Client) Servers() []ServerStatus { return c.roster.status() }
 
-// Close closes all sequencers and idle connections. It waits for what is under
-// way to end, which it does soon, or until ctx is done; after it has returned
-// nil, no goroutine is left but those of connections that are just closing. It
-// may be called more than once.
+// Close closes all sequencers and idle connections. It waits until work in
+// progress ends, which is soon, or until ctx is done. After it has returned
+// nil, no goroutine is left except those of connections that are just closing.
+// Close may be called more than once.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true

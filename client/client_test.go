@@ -31,26 +31,26 @@ import (
 func TestConfigFaults(t *testing.T) {
 	one := []string{"http://127.0.0.1:3476"}
 	for want, c := range map[string]Config{
-		"there are no Servers":                                                      {},
-		`server "": write http://HOST:PORT`:                                         {Servers: []string{""}},
-		`server "127.0.0.1:3476": it is no URL`:                                     {Servers: []string{"127.0.0.1:3476"}},
-		`server "localhost:3476": write http`:                                       {Servers: []string{"localhost:3476"}},
-		`server "ftp://x": write http`:                                              {Servers: []string{"ftp://x"}},
-		`server "http://:3476": the host is`:                                        {Servers: []string{"http://:3476"}},
-		`server "http://a@b": a user has no`:                                        {Servers: []string{"http://a@b"}},
-		`server "http://b?": there is a query`:                                      {Servers: []string{"http://b?"}},
-		`server "http://b/#x": there is a q`:                                        {Servers: []string{"http://b/#x"}},
-		`server "unix:": the path of the`:                                           {Servers: []string{"unix:"}},
-		`server "unix://host/x": a socket has`:                                      {Servers: []string{"unix://host/x"}},
-		`server "http://b/" is named twice`:                                         {Servers: []string{"http://b", "http://b/"}},
-		`"unix:/x" cannot be used with an`:                                          {Servers: []string{"unix:/x"}, HTTPClient: http.DefaultClient},
-		"a Token and a TokenSource":                                                 {Servers: one, Token: "x", TokenSource: func(context.Context) (string, error) { return "", nil }},
-		"the Token has a character":                                                 {Servers: one, Token: "x\ny"},
-		"TLS and an HTTPClient":                                                     {Servers: one, TLS: new(tls.Config), HTTPClient: http.DefaultClient},
-		"no server is https://":                                                     {Servers: one, TLS: new(tls.Config)},
-		"the Timeout is -1ns":                                                       {Servers: one, Timeout: -1},
-		"a Count of 7 and a MaxCount of 6":                                          {Servers: one, Prefetch: &firn.PrefetchOptions{Count: 7, MaxCount: 6}},
-		"no Servers: name at least one, such as http://127.0.0.1:3476; the Timeout": {Timeout: -1}, // all at once
+		"Servers is empty":                         {},
+		`server "": write http://HOST:PORT`:        {Servers: []string{""}},
+		`server "127.0.0.1:3476": it is not a URL`: {Servers: []string{"127.0.0.1:3476"}},
+		`server "localhost:3476": write http`:      {Servers: []string{"localhost:3476"}},
+		`server "ftp://x": write http`:             {Servers: []string{"ftp://x"}},
+		`server "http://:3476": the host is`:       {Servers: []string{"http://:3476"}},
+		`server "http://a@b": a user name`:         {Servers: []string{"http://a@b"}},
+		`server "http://b?": a query`:              {Servers: []string{"http://b?"}},
+		`server "http://b/#x": a query`:            {Servers: []string{"http://b/#x"}},
+		`server "unix:": the path of the`:          {Servers: []string{"unix:"}},
+		`server "unix://host/x": a socket has`:     {Servers: []string{"unix://host/x"}},
+		`server "http://b/" occurs twice`:          {Servers: []string{"http://b", "http://b/"}},
+		`"unix:/x" cannot be used with an`:         {Servers: []string{"unix:/x"}, HTTPClient: http.DefaultClient},
+		"both Token and TokenSource":               {Servers: one, Token: "x", TokenSource: func(context.Context) (string, error) { return "", nil }},
+		"the Token has a character":                {Servers: one, Token: "x\ny"},
+		"both TLS and HTTPClient":                  {Servers: one, TLS: new(tls.Config), HTTPClient: http.DefaultClient},
+		"no server is https://":                    {Servers: one, TLS: new(tls.Config)},
+		"the Timeout is -1ns":                      {Servers: one, Timeout: -1},
+		"a Count of 7 and a MaxCount of 6":         {Servers: one, Prefetch: &firn.PrefetchOptions{Count: 7, MaxCount: 6}},
+		"Servers is empty: name at least one, such as http://127.0.0.1:3476; the Timeout": {Timeout: -1}, // all at once
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New(%+v) = %v, want an error with %q", c, err, want)
@@ -538,8 +538,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Answers that are no IDs, and what does not belong to HTTP: an error with one
-// server, and none with another one beside it.
+// Answers without valid IDs, and bytes that are not HTTP, are an error with one
+// server, and cause none if there is another.
 func TestGarbage(t *testing.T) {
 	type answer func(w http.ResponseWriter, r *http.Request)
 	body := func(media, text string) answer {
@@ -621,7 +621,7 @@ func TestRepeatedAnswer(t *testing.T) {
 		if _, err := q.NextBatch(t.Context(), 3); err != nil {
 			t.Error(err)
 		}
-		if _, err := q.NextBatch(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "keeps answers") {
+		if _, err := q.NextBatch(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "caches answers") {
 			t.Errorf("the same answer again: %v", err)
 		}
 	})
@@ -905,7 +905,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// One who gives up harms nobody: neither the others, nor the server's name.
+// A caller that gives up harms neither other callers nor the reputation of the
+// server.
 func TestCancelledCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network) {
 		h := n.node(t, "a", 1, "default")

@@ -14,69 +14,71 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Config says where the servers are and how they are asked. Only Servers is
-// needed; the zero value of any other field means what the field says.
+// Config configures a Client. Only Servers is required; a zero field otherwise
+// means the default given for it.
 type Config struct {
-	// Servers are the servers' addresses: http://HOST:PORT, https://HOST:PORT,
-	// each with a path where a proxy wants one, or unix:/PATH. A server listens on
-	// port 3476 unless told otherwise; a URL without a port means 80 or 443.
+	// Servers are the addresses of the servers: http://HOST:PORT,
+	// https://HOST:PORT, each with a path if a proxy requires one, or
+	// unix:/PATH. A server listens on port 3476 by default; a URL without a
+	// port means 80 or 443.
 	//
-	// Each batch is asked of one of them, by chance. They must serve the same
-	// sequencers, from one store or with node IDs of their own.
+	// Each batch is requested from a random one of them. They must serve the
+	// same sequencers, either from one store or with distinct node IDs.
 	Servers []string
 
-	// Token is sent as a bearer token. Over http:// whoever is on the way can
-	// read it.
+	// Token is sent as a bearer token. Over http://, anyone on the network path
+	// can read it.
 	Token string
 
-	// TokenSource gives the token for each request, where Token is empty. It must
-	// be safe for use by many goroutines at once. Its error ends the call.
+	// TokenSource returns the token for each request if Token is empty. It must
+	// be safe for concurrent use by multiple goroutines. Its error ends the
+	// call.
 	TokenSource func(context.Context) (string, error)
 
-	// TLS is for https:// servers; nil means the system's roots and no certificate
-	// of one's own.
+	// TLS is the configuration for https:// servers; nil means the system's
+	// root certificates and no client certificate.
 	TLS *tls.Config
 
-	// HTTPClient sends the requests, where TLS is nil and no server is unix:. Its
-	// CheckRedirect is not used, as no redirect is followed. Nil means one that
-	// keeps its connections, speaks HTTP/1.1, and heeds the proxy variables of the
-	// environment.
+	// HTTPClient sends the requests. It must be nil if TLS is set or a server
+	// is unix:. Its CheckRedirect is not used, because redirects are not
+	// followed. Nil means a client that keeps its connections, speaks HTTP/1.1,
+	// and uses the proxy variables of the environment.
 	HTTPClient *http.Client
 
-	// Timeout is how long one request may take; 0 means 5 s. A server lets a
-	// request wait for its IDs for up to 10 s, unless told otherwise: longer than
-	// a batch takes, except in layouts with very few IDs a second.
+	// Timeout is how long one request may take; 0 means 5 s. By default, a
+	// server lets a request wait for its IDs for up to 10 s. That is longer
+	// than a batch takes, except in layouts with very few IDs per second.
 	Timeout time.Duration
 
-	// Patience is how long a request is tried for, over all servers and with the
-	// pauses they ask for, before those that wait for it get an error; 0 means
-	// 10 s. It ends a request that is under way. With a Patience less than 0 every
-	// server is tried once, however long that takes.
+	// Patience is how long a request is tried, across all servers and including
+	// the pauses that they ask for, before the calls that wait for it fail; 0
+	// means 10 s. It also ends a request in progress. If Patience is negative,
+	// every server is tried once, however long that takes.
 	Patience time.Duration
 
-	// Log is told when a server fails, and when it answers again; nil means that
-	// nobody is.
+	// Log receives a message when a server fails, and when it answers again;
+	// nil discards them.
 	Log *slog.Logger
 
 	// UserAgent is sent with each request; "" means "firn-client".
 	UserAgent string
 
-	// Prefetch says how many IDs a Sequencer holds in store and for how long; nil
-	// means the defaults: 100 at first, up to 10,000 for who is fast, for up to 10
-	// minutes.
+	// Prefetch configures how many IDs a Sequencer holds and for how long. Nil
+	// means the defaults: 100 at first, up to 10,000 for fast callers, for up
+	// to 10 minutes.
 	Prefetch *firn.PrefetchOptions
 }
 
-// MaxCount is how many IDs one request can have.
+// MaxCount is the maximum number of IDs in one request.
 const MaxCount = 100_000
 
-// fill puts the defaults in place. Its error names all faults.
+// fill fills in defaults. Its error lists all faults.
 func (c *Config) fill() error {
 	var faults []string
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Sprintf(format, a...)) }
 
 	if len(c.Servers) == 0 {
-		fault("there are no Servers: name at least one, such as http://127.0.0.1:3476")
+		fault("Servers is empty: name at least one, such as http://127.0.0.1:3476")
 	}
 	seen := make(map[string]bool)
 	secure := false
@@ -88,30 +90,30 @@ func (c *Config) fill() error {
 		}
 		key := a.base + a.socket
 		if seen[key] {
-			fault("server %q is named twice", text)
+			fault("server %q occurs twice", text)
 		}
 		seen[key] = true
 		secure = secure || a.secure
 		if a.socket != "" && c.HTTPClient != nil {
-			fault("server %q cannot be used with an HTTPClient: give that one a transport which dials the socket, and name the server http://localhost", text)
+			fault("server %q cannot be used with an HTTPClient: give the HTTPClient a transport that dials the socket, and use the server name http://localhost", text)
 		}
 	}
 	if c.Token != "" && c.TokenSource != nil {
-		fault("there are a Token and a TokenSource: leave one of them out")
+		fault("both Token and TokenSource are set: omit one of them")
 	}
 	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		fault("the Token has a character that no token can have, such as a space or a newline")
+		fault("the Token has a character that is not allowed in a token, such as a space or a newline")
 	}
 	if c.TLS != nil && c.HTTPClient != nil {
-		fault("there are TLS and an HTTPClient, which has its own: leave one of them out")
+		fault("both TLS and HTTPClient, which has its own, are set: omit one of them")
 	} else if c.TLS != nil && !secure && len(seen) > 0 {
-		fault("there is TLS, and no server is https://")
+		fault("TLS is set, but no server is https://")
 	}
 	if c.Timeout < 0 {
-		fault("the Timeout is %v: it cannot be less than 0", c.Timeout)
+		fault("the Timeout is %v: it cannot be negative", c.Timeout)
 	}
 	if p := c.Prefetch; p != nil && (p.Count < 0 || p.MaxCount < 0 || p.MaxCount > 0 && p.Count > p.MaxCount) {
-		fault("Prefetch has a Count of %d and a MaxCount of %d: they cannot be less than 0, and Count not more than MaxCount", p.Count, p.MaxCount)
+		fault("Prefetch has a Count of %d and a MaxCount of %d: they cannot be negative, and Count cannot exceed MaxCount", p.Count, p.MaxCount)
 	}
 	if faults != nil {
 		return errors.New("client: " + strings.Join(faults, "; "))
@@ -132,14 +134,14 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// An address is where a server is.
+// An address is the address of a server.
 type address struct {
-	base   string // of URLs, without a slash at the end
+	base   string // prefix of URLs, without a slash at the end
 	socket string // path of a Unix domain socket, or ""
 	secure bool
 }
 
-// parseAddress reads one of Config.Servers.
+// parseAddress parses one of Config.Servers.
 func parseAddress(text string) (a address, err error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		if rest, ok := strings.CutPrefix(path, "//"); ok {
@@ -151,22 +153,22 @@ func parseAddress(text string) (a address, err error) {
 		if path == "" {
 			return a, errors.New("the path of the socket is missing: write unix:/PATH")
 		}
-		// A server answers to this Host, whoever it is open to.
+		// Every server accepts this Host.
 		return address{base: "http://localhost", socket: path}, nil
 	}
 	const want = "write http://HOST:PORT, https://HOST:PORT or unix:/PATH"
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return a, fmt.Errorf("it is no URL: %s", want)
+		return a, fmt.Errorf("it is not a URL: %s", want)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "":
 		return a, errors.New(want)
 	case u.Hostname() == "":
 		return a, fmt.Errorf("the host is missing: %s", want)
 	case u.User != nil:
-		return a, errors.New("a user has no place here: use Token")
+		return a, errors.New("a user name is not allowed: use Token")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return a, fmt.Errorf("there is a query or a fragment: %s", want)
+		return a, fmt.Errorf("a query or a fragment is not allowed: %s", want)
 	}
 	base := u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/")
 	return address{base: base, secure: u.Scheme == "https"}, nil

@@ -1,39 +1,38 @@
-// Package client gets IDs from servers that run firn serve, over HTTP.
+// Package client gets IDs over HTTP from servers that run firn serve.
 //
-// A Client knows the servers, and a Sequencer of it hands out the IDs of one
-// name. It fetches them in batches before they are needed, so that Next takes a
-// few nanoseconds and not a round trip. Where a server fails, another one is
-// asked.
+// A Client holds the list of servers, and each Sequencer of a Client hands out
+// the IDs of one name. It fetches them in batches before they are needed, so
+// that Next takes a few nanoseconds instead of a round trip. If a server fails,
+// another one is used.
 //
 // # What a retry means
 //
-// Every request makes new IDs. When an answer is lost, because a connection
-// broke or a timeout passed, its IDs are lost, and the next request gives
-// others: a retry costs IDs, and never repeats one. So this package retries
-// what can be retried without asking, and the numbers have gaps. IDs that were
-// fetched and not used when Close is called, or when they are too old, are lost
-// as well.
+// Every request makes new IDs. If an answer is lost, because a connection broke
+// or a timeout passed, its IDs are lost, and the next request returns different
+// ones: a retry wastes IDs but never repeats one. So this package retries
+// freely, and the numbers have gaps. IDs that were fetched but not used before
+// Close, or before they grew too old, are lost as well.
 //
 // # How old an ID may be
 //
 // An ID is made when its batch is fetched, and handed out up to 10 minutes
-// later (see firn.PrefetchOptions). Whoever reads the time of an ID as that of
-// an event, or sorts the IDs of several programs, sets a shorter validity, or
-// calls NextBatch, which always asks a server.
+// later (see firn.PrefetchOptions). If you use the time of an ID as that of an
+// event, or sort the IDs of several programs, set a shorter validity, or call
+// NextBatch, which always asks a server.
 //
-// A machine that is suspended does not count that time on all systems, so after
-// it wakes up IDs can be older.
+// On some systems, the time during which a machine is suspended does not count,
+// so IDs can be older after it wakes up.
 //
 // # Copies of a process
 //
-// A copy of a running process, such as a snapshot of its machine that is
-// restored while the original lives or after it went on, has the same IDs in
-// store, and hands them out as well. Nothing notices that. Close the Client
-// before a snapshot.
+// A copy of a running process hands out the same fetched IDs as the original.
+// An example is a snapshot of a virtual machine that is restored while the
+// original runs, or after it has continued to run. Nothing detects that. Close
+// the Client before taking a snapshot.
 //
 // # When not to use it
 //
-// A program that may have a node ID of its own needs no server: see
-// firn.NewGenerator and package sequencer. For tests of programs that use this
-// package there is clienttest.
+// A program that can have its own node ID needs no server: see
+// firn.NewGenerator and package sequencer. To test programs that use this
+// package, see clienttest.
 package client

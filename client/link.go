@@ -14,43 +14,44 @@ import (
 	"time"
 )
 
-// respToken names RESP in the header Upgrade.
+// respToken is the name of RESP in the header Upgrade.
 const respToken = "firn-resp"
 
-// How long a server is not asked for RESP, after it has refused and after a
+// How long RESP is not tried with a server after it has refused, and after a
 // connection has failed or ended.
 const (
 	refusedPause = 10 * time.Minute
 	failedPause  = 250 * time.Millisecond
 )
 
-// A link is the way to speak RESP with a server, where nothing stands between.
+// A link is the connection over which a client speaks RESP with a server, if
+// there is no proxy between them.
 //
-// It sends no byte of RESP before the server has said twice that this is
-// understood: in an answer of HTTP, by headers that proxies do not pass on, and
-// then by switching a connection of its own, which it refuses where the
-// connection does not come from the address that the client has. See
+// It sends no byte of RESP before the server has confirmed twice that it
+// understands it: first in an HTTP answer, with headers that proxies do not
+// pass on, and then by switching a separate connection. The server refuses the
+// switch if the connection does not come from the client's own address. See
 // docs/decisions/client-transport.md.
 type link struct {
 	config *Config
-	target *http.Request // switches a connection to RESP
+	target *http.Request // request that switches a connection to RESP
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	ctx    context.Context
 	cancel context.CancelFunc
-	all    sync.WaitGroup // of goroutines, each of which owns a pipe
+	all    sync.WaitGroup // goroutines, each of which owns a pipe
 
-	mu      sync.Mutex // guards what follows
-	pipe    *pipe      // nil if there is none
-	token   string     // that the pipe was made with
+	mu      sync.Mutex // guards the fields below
+	pipe    *pipe      // nil if there is no pipe
+	token   string     // the token that the pipe was made with
 	opening bool
-	until   time.Time // before which none is opened
+	until   time.Time // no pipe is opened before this time
 	closed  bool
 }
 
-// newLink makes the link of a server, or returns nil where HTTP alone is of
-// use: an address with a path, or that the environment has a proxy for, is a
-// proxy's; a Unix domain socket has no address that tells who is there; and an
-// HTTPClient of the caller's may do more than to send requests.
+// newLink returns the link of a server, or nil if only HTTP is possible. An
+// address with a path, or one for which the environment names a proxy, leads to
+// a proxy; the peer of a Unix domain socket has no address to check; and an
+// HTTPClient set by the caller may do more than send requests.
 func newLink(c *Config, a address) *link {
 	target, err := http.NewRequest(http.MethodGet, a.base+"/v1/resp", nil)
 	if err != nil || c.HTTPClient != nil || a.socket != "" || target.URL.Path != "/v1/resp" {
@@ -80,8 +81,8 @@ func (l *link) get(token string) *pipe {
 	return l.pipe
 }
 
-// offered opens a pipe in the background, after an answer of HTTP to a request
-// with this token, if the answer offers RESP and there is none.
+// offered opens a pipe in the background after an HTTP answer to a request with
+// this token, if the answer offers RESP and there is no pipe.
 func (l *link) offered(h http.Header, token string) {
 	if l == nil || !slices.Equal(h["Upgrade"], []string{respToken}) || !slices.Equal(h["Connection"], []string{"Upgrade"}) {
 		return
@@ -124,12 +125,12 @@ func (l *link) run(token string) {
 	}
 }
 
-// A refusal is what a server says that does not switch to RESP.
+// A refusal is the reason why a server does not switch to RESP.
 type refusal string
 
 func (e refusal) Error() string { return string(e) }
 
-// pause keeps the link from opening pipes for a while. The caller holds mu.
+// pause prevents the link from opening pipes for a while. The caller holds mu.
 func (l *link) pause(err error) {
 	d := failedPause
 	if _, refused := errors.AsType[refusal](err); refused {
@@ -177,7 +178,7 @@ func (l *link) open(token string) (_ *pipe, err error) {
 	return newPipe(conn, r, l.config.Timeout), nil
 }
 
-// connect dials, with TLS where the server has it.
+// connect dials, with TLS if the server uses it.
 func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	u := l.target.URL
 	port := u.Port()
@@ -204,7 +205,7 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// greet tells the server who asks.
+// greet authenticates to the server.
 func (l *link) greet(conn net.Conn, r *bufio.Reader, token string) error {
 	if token == "" {
 		return nil
@@ -217,7 +218,7 @@ func (l *link) greet(conn net.Conn, r *bufio.Reader, token string) error {
 	case err != nil:
 		return err
 	case line == "+OK\r\n":
-	case strings.HasPrefix(line, "-ERR Client sent AUTH"): // it needs none
+	case strings.HasPrefix(line, "-ERR Client sent AUTH"): // it needs no token
 	default:
 		return refusal("the server does not take the token over RESP")
 	}

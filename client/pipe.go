@@ -9,49 +9,51 @@ import (
 	"time"
 )
 
-// How long the answers of a pipe may take.
+// Limits of time for the answers of a pipe.
 const (
-	// After stuckAfter without an answer, what waits behind the first request of
-	// a pipe goes elsewhere: a server answers in order, and so a request that
-	// waits for its IDs holds up those of other sequencers.
+	// A server answers in order, so a request that waits for its IDs delays
+	// those of other sequencers. If there is no answer for stuckAfter, the
+	// requests behind the first one in a pipe are sent elsewhere.
 	stuckAfter = 250 * time.Millisecond
 
-	// A pipe without requests is closed after idleAfter, before something on the
-	// way forgets it.
+	// A pipe without requests is closed after idleAfter, before a device on the
+	// network path drops it.
 	idleAfter = 90 * time.Second
 
-	// tick is how often a pipe that is in use looks at the time.
+	// tick is how often a pipe in use checks these limits.
 	tick = stuckAfter / 2
 )
 
-// maxInLine is how many requests can wait for their answers in a pipe. They fit
-// into what a connection buffers, so that no caller waits to send.
-const maxInLine = 128
+// maxInLine is the maximum size in bytes of the commands that wait for their
+// answers. They fit into the system's buffers for a connection, so that sending
+// does not wait for the server to read.
+const maxInLine = 8 << 10
 
-// errElsewhere is the error of a request that the pipe has no answer to, and
-// that is to be sent over HTTP. It may have cost its IDs.
+// errElsewhere is the error of a request that the pipe cannot answer, and that
+// should be sent over HTTP instead. The server may have made IDs for it.
 var errElsewhere = errors.New("client: not answered over RESP")
 
 // A pipe is a connection that speaks RESP. All callers send their requests
 // through it without waiting for the answers to earlier ones.
 //
 // Its owner calls read, which returns when the connection has ended. Callers
-// write, one of them for all that have something to send.
+// write; one of them writes for all that have something to send.
 type pipe struct {
 	conn    net.Conn
 	r       *bufio.Reader
-	timeout time.Duration // for an answer
+	timeout time.Duration // of a request: the pipe outlasts its first one
 	senders sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows; not held over I/O
-	line    []*query   // whose answers have not come, the oldest first
-	out     []byte     // what is to be sent
+	mu      sync.Mutex // guards the fields below; not held during I/O
+	line    []*query   // queries without an answer, the oldest first
+	load    int        // bytes of their commands
+	out     []byte     // bytes to send
 	spare   []byte     // the buffer that was sent last
-	sending bool       // somebody sends
-	used    time.Time  // the last time that a request was put in line
-	moved   time.Time  // when the first in line became it
+	sending bool       // a caller is sending
+	used    time.Time  // when a request was last added to the line
+	moved   time.Time  // when the first in line became the first
 	asleep  bool       // the timer is that of a pipe without requests
-	retired bool       // it ends when nobody waits any more
+	retired bool       // it ends when no caller waits any more
 	err     error      // why it has ended
 	timer   *time.Timer
 }
@@ -59,11 +61,12 @@ type pipe struct {
 // A query is a request in a pipe.
 type query struct {
 	want expectation
-	gone bool       // its caller has been told that there is no answer; guarded by the pipe's mu
-	done chan reply // holds one
+	size int        // of its command, in bytes
+	gone bool       // its caller knows that there is no answer; guarded by the pipe's mu
+	done chan reply // has room for one
 }
 
-// newPipe makes a pipe of a connection, of which r may have read the first
+// newPipe makes a pipe from a connection, of which r may have read the first
 // bytes.
 func newPipe(conn net.Conn, r *bufio.Reader, timeout time.Duration) *pipe {
 	p := &pipe{conn: conn, r: r, timeout: timeout, used: time.Now()}
@@ -73,10 +76,10 @@ func newPipe(conn net.Conn, r *bufio.Reader, timeout time.Duration) *pipe {
 	return p
 }
 
-// ask sends a command and waits for its answer until ctx is done. A caller that
-// gives up leaves its place in line, where its answer is thrown away.
+// ask sends a command and waits for its answer until ctx is done. The query of
+// a caller that gives up keeps its place in line, and its answer is discarded.
 func (p *pipe) ask(ctx context.Context, want expectation, command []byte) (reply, error) {
-	q := &query{want: want, done: make(chan reply, 1)}
+	q := &query{want: want, size: len(command), done: make(chan reply, 1)}
 	if !p.send(q, command) {
 		return reply{}, errElsewhere
 	}
@@ -88,13 +91,13 @@ func (p *pipe) ask(ctx context.Context, want expectation, command []byte) (reply
 	}
 }
 
-// send puts a query in line and sends its command, unless it is better sent
+// send adds a query to the line and sends its command, unless it should be sent
 // elsewhere.
 func (p *pipe) send(q *query, command []byte) bool {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err != nil || p.retired || len(p.line) >= maxInLine || p.isStuck(now) {
+	if p.err != nil || p.retired || p.load+q.size > maxInLine || p.isStuck(now) {
 		return false
 	}
 	p.used = now
@@ -102,6 +105,7 @@ func (p *pipe) send(q *query, command []byte) bool {
 		p.moved = now
 	}
 	p.line = append(p.line, q)
+	p.load += q.size
 	p.out = append(p.out, command...)
 	if p.asleep {
 		p.asleep = false
@@ -114,9 +118,9 @@ func (p *pipe) send(q *query, command []byte) bool {
 	return true
 }
 
-// flush sends what there is, and what others add meanwhile. After some rounds a
-// goroutine continues, so that no caller works for others for long. The caller
-// holds mu and has set sending.
+// flush sends the pending bytes, and those that others add in the meantime.
+// After some rounds a goroutine takes over, so that no caller works for others
+// for long. The caller holds mu and has set sending.
 func (p *pipe) flush(rounds int) {
 	for ; len(p.out) > 0 && p.err == nil; rounds-- {
 		if rounds == 0 {
@@ -140,8 +144,8 @@ func (p *pipe) flush(rounds int) {
 	p.sending = false
 }
 
-// read hands the answers to those that wait for them, until the connection
-// ends.
+// read passes the answers to the callers that wait for them, until the
+// connection ends.
 func (p *pipe) read() {
 	for p.readOne() {
 	}
@@ -158,10 +162,10 @@ func (p *pipe) readOne() bool {
 	p.mu.Lock()
 	if len(p.line) == 0 {
 		p.mu.Unlock()
-		p.fail(errors.New("an answer that was not asked for"))
+		p.fail(errors.New("an answer without a request"))
 		return false
 	}
-	q := p.line[0] // stays there until its answer is there as a whole
+	q := p.line[0] // stays there until its answer is complete
 	p.mu.Unlock()
 	a, err := readReply(p.r, q.want)
 	if err != nil {
@@ -171,9 +175,10 @@ func (p *pipe) readOne() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
-		return false // q has been told
+		return false // q has its result already
 	}
 	p.line = p.line[1:]
+	p.load -= q.size
 	p.moved = time.Now()
 	if !q.gone {
 		q.done <- a
@@ -185,12 +190,12 @@ func (p *pipe) readOne() bool {
 	return true
 }
 
-// isStuck reports whether the first in line has waited for too long.
+// isStuck reports whether the first in line has waited too long.
 func (p *pipe) isStuck(now time.Time) bool {
 	return len(p.line) > 0 && now.Sub(p.moved) >= stuckAfter
 }
 
-// look is what the timer does.
+// look is the function of the timer.
 func (p *pipe) look() {
 	now := time.Now()
 	p.mu.Lock()
@@ -199,13 +204,13 @@ func (p *pipe) look() {
 	case p.err != nil:
 		return
 	case len(p.line) == 0 && now.Sub(p.used) >= idleAfter:
-		p.end(errors.New("it was not used"))
+		p.end(errors.New("it was idle"))
 		return
 	case len(p.line) == 0 && now.Sub(p.used) >= tick:
 		p.asleep = true
 		p.timer.Reset(idleAfter - now.Sub(p.used))
 		return
-	case len(p.line) > 0 && now.Sub(p.moved) >= p.timeout:
+	case len(p.line) > 0 && now.Sub(p.moved) > p.timeout:
 		p.end(errors.New("no answer came in time"))
 		return
 	case p.isStuck(now):
@@ -216,7 +221,8 @@ func (p *pipe) look() {
 	p.timer.Reset(tick)
 }
 
-// tell has a query sent elsewhere. The caller holds the pipe's mu.
+// tell makes the caller of a query send it elsewhere. The caller of tell holds
+// the pipe's mu.
 func (q *query) tell() {
 	if !q.gone {
 		q.gone = true
@@ -224,7 +230,7 @@ func (q *query) tell() {
 	}
 }
 
-// retire ends the pipe when all that wait have their answers.
+// retire ends the pipe when all waiting callers have their answers.
 func (p *pipe) retire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,15 +247,15 @@ func (p *pipe) fail(err error) {
 	p.end(err)
 }
 
-// end ends the pipe: read returns, and what waits is sent elsewhere. The caller
-// holds mu.
+// end ends the pipe: read returns, and waiting queries are sent elsewhere. The
+// caller holds mu.
 func (p *pipe) end(err error) {
 	if p.err != nil {
 		return
 	}
 	p.err = err
 	p.timer.Stop()
-	// Close would wait for TLS to say goodbye; read does that.
+	// Close would wait for TLS to shut down; read does that.
 	_ = p.conn.SetDeadline(time.Unix(1, 0))
 	for _, q := range p.line {
 		q.tell()

@@ -34,10 +34,11 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// nonceHeader has what is new in every request, and comes back with its answer.
+// nonceHeader carries a value that is new in every request and returned with
+// its answer.
 const nonceHeader = "Firn-Nonce"
 
-// newNonce is 128 random bits. They need not be secret.
+// newNonce returns 128 random bits. They need not be secret.
 func newNonce() string {
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], rand.Uint64())
@@ -45,9 +46,9 @@ func newNonce() string {
 	return hex.EncodeToString(raw[:])
 }
 
-// request asks one server for n IDs, once: for runs, or for packed ones. It
-// speaks RESP where that is possible, and HTTP otherwise, which also says what
-// is wrong: so errors are the same.
+// request requests n IDs from one server, once, as runs or packed. It uses RESP
+// if possible, and HTTP otherwise. Failed requests are repeated over HTTP, so
+// that errors are the same.
 func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed bool) (b firn.BatchOf[I], err error) {
 	c := &s.client.config
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -66,12 +67,12 @@ func (s *SequencerOf[I]) request(ctx context.Context, to *server, n int, packed 
 		return b, err
 	}
 	if s.isRepeat(runs[0].First) {
-		return b, s.unusable(to, "it begins with the same ID as the one before: something on the way keeps answers")
+		return b, s.unusable(to, "it begins with the same ID as the previous one: something between this program and the server caches answers")
 	}
 	return firn.BatchFromRuns(runs...), nil
 }
 
-// ask asks over RESP. Its error is errElsewhere where HTTP should be spoken.
+// ask asks over RESP. It returns errElsewhere if HTTP should be used.
 func (s *SequencerOf[I]) ask(ctx context.Context, p *pipe, to *server, n int, packed bool) ([]firn.RunOf[I], error) {
 	if p == nil {
 		return nil, errElsewhere
@@ -100,8 +101,7 @@ func (s *SequencerOf[I]) ask(ctx context.Context, p *pipe, to *server, n int, pa
 	return runs, nil
 }
 
-// unusable is the error of an answer that has something else than IDs that were
-// asked for.
+// unusable returns the error of an answer other than the requested IDs.
 func (s *SequencerOf[I]) unusable(from *server, format string, a ...any) error {
 	return &AnswerError{s.name, from.name, fmt.Sprintf(format, a...)}
 }
@@ -111,8 +111,8 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 	target := to.base + s.path + "?count=" + strconv.Itoa(n)
 	accept := "application/octet-stream"
 	if !packed {
-		// Hexadecimal digits are as many as the IDs are wide, and so tell apart
-		// what decimal ones do not.
+		// The number of hexadecimal digits shows the width of the IDs; that of
+		// decimal digits does not.
 		target += "&runs=true&format=hex"
 		accept = "application/json"
 	}
@@ -122,8 +122,8 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 	}
 	req.Header["Accept"] = []string{accept}
 	req.Header["User-Agent"] = []string{s.client.config.UserAgent}
-	// Not sent: it tells net/http to try again by itself when the server has just
-	// closed the connection. A retry makes new IDs.
+	// Not sent: it makes net/http retry by itself if the server has just closed
+	// the connection. A retry makes new IDs.
 	req.Header["X-Idempotency-Key"] = []string{}
 	nonce := newNonce()
 	req.Header[nonceHeader] = []string{nonce}
@@ -140,9 +140,9 @@ func (s *SequencerOf[I]) post(ctx context.Context, to *server, token string, n i
 		return nil, s.problem(resp, to)
 	}
 	// An older server, or one behind a proxy that drops the header, answers
-	// without.
+	// without it.
 	if got := resp.Header[nonceHeader]; len(got) > 1 || len(got) == 1 && got[0] != nonce {
-		return nil, s.unusable(to, "it is the answer to another request: something on the way keeps answers, or mixes them up")
+		return nil, s.unusable(to, "it is the answer to another request: something between this program and the server caches answers or mixes them up")
 	}
 	runs, err := s.readAnswer(resp, to, accept, n, packed)
 	if err == nil {
@@ -164,14 +164,14 @@ func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept stri
 		return nil, s.unusable(to, "%v", widthError(other))
 	}
 	if resp.ContentLength > most {
-		return nil, s.unusable(to, "it has %d bytes, where %d IDs have at most %d", resp.ContentLength, n, most)
+		return nil, s.unusable(to, "it has %d bytes, but %d IDs have at most %d", resp.ContentLength, n, most)
 	}
 	data, err := readAll(resp, most+1)
 	if err != nil {
 		return nil, fmt.Errorf("client: %s at %s: read the answer: %w", s.name, to.name, err)
 	}
 	if int64(len(data)) > most {
-		return nil, s.unusable(to, "it has more than %d bytes, which is what %d IDs have at most", most, n)
+		return nil, s.unusable(to, "it has more than %d bytes, the maximum for %d IDs", most, n)
 	}
 	var runs []firn.RunOf[I]
 	if packed {
@@ -185,7 +185,7 @@ func (s *SequencerOf[I]) readAnswer(resp *http.Response, to *server, accept stri
 	return runs, nil
 }
 
-// readAll reads a body, and of a longer one its first most bytes.
+// readAll reads a body, but no more than its first most bytes.
 func readAll(resp *http.Response, most int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if n := resp.ContentLength; n > 0 && n < most {
@@ -195,7 +195,7 @@ func readAll(resp *http.Response, most int64) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// reasonOf is an error of net/http without the URL, which says no more than the
+// reasonOf returns an error of net/http without the URL, which only repeats the
 // names of server and sequencer.
 func reasonOf(err error) error {
 	var of *url.Error
@@ -205,13 +205,13 @@ func reasonOf(err error) error {
 	return err
 }
 
-// maxProblem is how much of a problem is read. The server's are shorter.
+// maxProblem is how much of a problem is read. Those of servers are shorter.
 const maxProblem = 16 << 10
 
-// problem reads an answer that is not 200.
+// problem parses an answer with a status other than 200.
 func (s *SequencerOf[I]) problem(resp *http.Response, from *server) error {
 	e := &Error{Sequencer: s.name, Server: from.name, Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
-	// What can be read says something, also when the rest is lost.
+	// Even a part of the body is informative.
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	var p struct{ Type, Title, Detail string }
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -234,8 +234,8 @@ func (s *SequencerOf[I]) problem(resp *http.Response, from *server) error {
 	return e
 }
 
-// retryAfter reads the header of this name: seconds or a date. What cannot be
-// read is no wish.
+// retryAfter parses the header of this name: seconds or a date. It returns 0
+// for anything else.
 func retryAfter(text string) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -246,7 +246,7 @@ func retryAfter(text string) time.Duration {
 	return 0
 }
 
-// quote quotes what a server said, cut to what a line of a log can hold.
+// quote quotes a text from a server, truncated to fit a log line.
 func quote(text string) string {
 	const most = 80
 	if len(text) <= most {

@@ -9,23 +9,23 @@ import (
 	"strconv"
 )
 
-// An expectation is what a reply should have.
+// An expectation describes a valid reply.
 type expectation struct {
 	count  int  // of IDs
 	size   int  // of an ID, in bytes
-	packed bool // IDs one after the other, and not runs
+	packed bool // IDs one after the other instead of runs
 }
 
-// A reply is what a server says to a command.
+// A reply is a server's answer to a command.
 type reply struct {
-	spans  []span // where runs were asked for
-	packed []byte // or IDs
+	spans  []span // if runs were requested
+	packed []byte // otherwise, IDs
 	err    error  // errElsewhere, or what is wrong with the IDs
 }
 
-// errFraming is the error of bytes that are no answer to what was asked. What
-// follows them has no meaning.
-var errFraming = errors.New("not an answer to what was asked for")
+// errFraming is the error of bytes that are not an answer to the request.
+// Whatever follows them is meaningless.
+var errFraming = errors.New("not an answer to the request")
 
 // appendCommand appends a command with its arguments.
 func appendCommand(b []byte, words ...string) []byte {
@@ -37,13 +37,13 @@ func appendCommand(b []byte, words ...string) []byte {
 }
 
 // readReply reads the answer to a command. Its error means that nothing more
-// can be read; what is wrong with the IDs alone is that of the reply.
+// can be read; if only the IDs are wrong, the error is in the reply.
 func readReply(r *bufio.Reader, want expectation) (a reply, err error) {
 	kind, n, err := readHead(r)
 	switch {
 	case err != nil:
 	case kind == '-':
-		a.err = errElsewhere // HTTP says it in full
+		a.err = errElsewhere // the HTTP answer has all details
 	case kind == '$' && want.packed:
 		a.packed, a.err, err = readPacked(r, n, want)
 	case kind == '*' && !want.packed && n <= want.count:
@@ -54,7 +54,7 @@ func readReply(r *bufio.Reader, want expectation) (a reply, err error) {
 	return a, err
 }
 
-// readLine reads a line: its type, and the text that follows.
+// readLine reads a line: its type and the text that follows.
 func readLine(r *bufio.Reader) (kind byte, text []byte, err error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
@@ -67,7 +67,7 @@ func readLine(r *bufio.Reader) (kind byte, text []byte, err error) {
 	return text[0], text[1:], nil
 }
 
-// readHead reads a line that has a number after its type, or is an error.
+// readHead reads a line with a number after its type, or an error line.
 func readHead(r *bufio.Reader) (kind byte, n int, err error) {
 	kind, text, err := readLine(r)
 	if err != nil || kind == '-' {
@@ -128,7 +128,7 @@ func readRuns(r *bufio.Reader, n int, want expectation) (spans []span, wrong, er
 	return all.spans, wrong, nil
 }
 
-// framing is the error of reading or, if there was none, errFraming.
+// framing returns the error of reading or, if it is nil, errFraming.
 func framing(err error) error {
 	if err != nil {
 		return err

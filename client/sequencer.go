@@ -12,8 +12,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A Sequencer hands out the IDs of one name. It is safe for use by many
-// goroutines at once, and comes from a Client.
+// A Sequencer hands out the IDs of one name. It is safe for concurrent use by
+// multiple goroutines and must be made by a Client.
 //
 // It is a firn.Source. Next, TryNext and Fill hand out IDs that were fetched
 // before; NextBatch asks a server.
@@ -27,19 +27,19 @@ type SequencerOf[I firn.AnyID[I]] struct {
 	prefetch *firn.PrefetcherOf[I]
 	client   *Client
 	name     string
-	path     string // of next, escaped
+	path     string // of the endpoint next, escaped
 	view     *view
 	forget   func()
 
 	closed atomic.Bool
 	packed atomic.Bool  // the layout has no runs
-	most   atomic.Int64 // how many IDs can be asked for at a time
+	most   atomic.Int64 // how many IDs can be requested at a time
 
 	batches, ids, failures atomic.Uint64
 
 	mu      sync.Mutex
 	last    I     // the first ID of the last batch
-	lastErr error // of the last attempt
+	lastErr error // error of the last attempt
 }
 
 var (
@@ -78,15 +78,15 @@ func sequencerOf[I firn.AnyID[I]](c *Client, all map[string]*SequencerOf[I], nam
 	return s
 }
 
-// Name is the name of the sequencer.
+// Name returns the name of the sequencer.
 func (s *SequencerOf[I]) Name() string { return s.name }
 
-// Next hands out the next ID. It waits only where none has been fetched: at
-// first, after a long pause, and where IDs are used faster than they come. A
-// context that is done ends the wait of this call, and nothing else.
+// Next returns the next ID. It waits only if none has been fetched: for the
+// first one, after a long pause, and if IDs are used faster than they arrive.
+// If the context is done, only this call's wait ends.
 //
-// An error says why no server has answered, or is an *Error that no other
-// server would answer otherwise. The next call tries again.
+// An error explains why no server has answered, or is an *Error that every
+// server would return. The next call tries again.
 func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 	id, err := s.prefetch.Next(ctx)
 	if err != nil {
@@ -95,9 +95,9 @@ func (s *SequencerOf[I]) Next(ctx context.Context) (I, error) {
 	return id, err
 }
 
-// TryNext hands out the next ID if one has been fetched, and never waits. Where
-// there is none, it has some fetched; the error matches firn.ErrExhausted, and
-// the error of the last fetch if that has failed.
+// TryNext returns the next ID if one has been fetched, and never waits. If
+// there is no ID, it triggers a fetch and returns an error that matches
+// firn.ErrExhausted, and also the error of the last fetch if that failed.
 func (s *SequencerOf[I]) TryNext() (I, error) {
 	id, err := s.prefetch.TryNext()
 	if err != nil {
@@ -106,34 +106,33 @@ func (s *SequencerOf[I]) TryNext() (I, error) {
 	return id, err
 }
 
-// Fill fills dst with IDs. Other callers may get IDs in between. After an error
-// dst is undefined, and the IDs in it are lost.
+// Fill fills dst with IDs. Other callers may get IDs in between. After an
+// error, the contents of dst are undefined, and the IDs taken so far are lost.
 func (s *SequencerOf[I]) Fill(ctx context.Context, dst []I) error {
 	return s.explain(s.prefetch.Fill(ctx, dst))
 }
 
-// Close ends the sequencer: calls from now on return ErrClosed, and so do those
-// that wait. A call of NextBatch that is under way ends by its own context.
-// Close waits until nothing runs any more, or until ctx is done. It may be
-// called more than once. The Client makes another sequencer when it is asked
-// for the name.
+// Close closes the sequencer: calls return ErrClosed from now on, including
+// those that wait. A NextBatch in progress ends by its own context. Close waits
+// until nothing runs any more, or until ctx is done. It may be called more than
+// once. Afterwards, the Client returns a new sequencer for the name.
 func (s *SequencerOf[I]) Close(ctx context.Context) error {
 	s.closed.Store(true)
 	s.forget()
 	return s.prefetch.Close(ctx)
 }
 
-// Stats is what a Sequencer has done since it was made.
+// Stats are statistics of a Sequencer since it was made.
 type Stats struct {
-	Batches   uint64 // batches that have come
+	Batches   uint64 // batches received
 	IDs       uint64 // IDs in them
-	Failures  uint64 // requests that have failed; their IDs, if there were any, are lost
-	Discarded uint64 // IDs that grew too old before anybody asked for them
+	Failures  uint64 // failed requests; any IDs they made are lost
+	Discarded uint64 // IDs that grew too old before they were used
 	Waits     uint64 // calls of Next, TryNext and Fill that found no ID
-	Err       error  // of the last request, if it has failed
+	Err       error  // error of the last request, if it failed
 }
 
-// Stats reports what the sequencer has done.
+// Stats returns statistics of the sequencer.
 func (s *SequencerOf[I]) Stats() Stats {
 	p := s.prefetch.Stats()
 	return Stats{
@@ -159,7 +158,7 @@ func (s *SequencerOf[I]) explain(err error) error {
 	return err
 }
 
-// interrupted is the error of a context, with the reason for the wait.
+// interrupted returns the error of a context, with the reason for the wait.
 func (s *SequencerOf[I]) interrupted(err error) error {
 	if last := s.lastError(); last != nil {
 		return fmt.Errorf("client: %s: %w, after a failure: %w", s.name, err, last)
@@ -173,18 +172,18 @@ func (s *SequencerOf[I]) lastError() error {
 	return s.lastErr
 }
 
-// NextBatch asks a server for n IDs, and gives all of them or an error. One
-// request has MaxCount IDs, or fewer where a server allows fewer or all of them
-// took too long: then more requests follow, perhaps to other servers, and the
-// batch has their runs one after the other. IDs that came before an error are
-// lost.
+// NextBatch requests n IDs from a server, and returns either all of them or an
+// error. One request has at most MaxCount IDs, or fewer if a server allows
+// fewer or the whole batch took too long. Then more requests follow, perhaps to
+// other servers, and the batch contains their runs one after the other. IDs
+// that arrived before an error are lost.
 //
-// Requests that fail are sent to other servers, and again when those have had
-// their pause, for as long as Config.Patience says or until ctx is done; it
-// gives up early if no server comes back in that time.
+// A failed request is sent to other servers, and repeated after their pauses,
+// until Config.Patience has passed or ctx is done. NextBatch gives up earlier
+// if no server will be available in that time.
 func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
 	if n < 1 {
-		return firn.BatchOf[I]{}, fmt.Errorf("client: a batch of %d IDs: it has at least 1", n)
+		return firn.BatchOf[I]{}, fmt.Errorf("client: a batch of %d IDs is not possible: ask for at least 1", n)
 	}
 	b, err := s.fetch(ctx, n)
 	if err != nil || b.Len() == n {
@@ -200,19 +199,19 @@ func (s *SequencerOf[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I],
 	return firn.BatchFromRuns(runs...), nil
 }
 
-// A fetcher is the source of a sequencer's prefetcher, which takes what one
-// request gives: callers wait for it.
+// A fetcher is the source of a sequencer's prefetcher. It returns the result of
+// a single request, because callers wait for it.
 type fetcher[I firn.AnyID[I]] struct{ s *SequencerOf[I] }
 
 func (f fetcher[I]) NextBatch(ctx context.Context, n int) (firn.BatchOf[I], error) {
 	return f.s.fetch(ctx, n)
 }
 
-// errPatience is why a context ends whose caller has more patience than
-// Config.Patience.
-var errPatience = errors.New("client: the Patience is over")
+// errPatience is the cause of a context that ends because of Config.Patience,
+// not because of its caller.
+var errPatience = errors.New("client: Config.Patience has passed")
 
-// fetch has one request answered, for n IDs or fewer.
+// fetch gets one request for up to n IDs answered.
 func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], error) {
 	none := firn.BatchOf[I]{}
 	if s.name == "" || s.name == "." || s.name == ".." {
@@ -263,8 +262,8 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 		case errors.As(err, &token):
 			return none, err
 		case ctx.Err() != nil:
-			// The caller gave up. A caller without patience says nothing of the
-			// server; one that it kept waiting for long does.
+			// The caller gave up. A caller with little patience proves nothing
+			// about the server, but one that it kept waiting for long does.
 			if time.Since(start) >= s.client.config.Timeout/4 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				s.note(err)
 				s.failed(i, start, true, 0, err)
@@ -287,8 +286,8 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 			s.failed(i, start, said.ofServer(), said.RetryAfter, err)
 		default:
 			s.note(err)
-			// What a server answers to one sequencer says nothing of others: it may
-			// be the wrong width.
+			// A server's answer for one sequencer proves nothing about others:
+			// IDs may have the other width.
 			var answer *AnswerError
 			c.refused[i] = errors.As(err, &answer)
 			s.failed(i, start, !c.refused[i], 0, err)
@@ -305,7 +304,8 @@ func (s *SequencerOf[I]) fetch(caller context.Context, n int) (firn.BatchOf[I], 
 	}
 }
 
-// ended is the error of a context that is done: the caller's, or Patience.
+// ended returns the error of a context that is done: the caller's, or that of
+// Patience.
 func (s *SequencerOf[I]) ended(ctx context.Context) error {
 	if context.Cause(ctx) == errPatience {
 		return s.giveUp()
@@ -313,24 +313,24 @@ func (s *SequencerOf[I]) ended(ctx context.Context) error {
 	return s.interrupted(ctx.Err())
 }
 
-// giveUp is the error of a batch that no server gave.
+// giveUp returns the error of a batch that no server returned.
 func (s *SequencerOf[I]) giveUp() error { return &giveUpError{s.name, s.view.errors()} }
 
-// worked notes that a server has answered, and logs it if it had failed.
+// worked records that a server has answered, and logs it if it had failed.
 func (s *SequencerOf[I]) worked(i int) {
 	if s.view.worked(i) {
 		s.client.config.Log.Info("server answers again", "server", s.view.servers[i].name, "sequencer", s.name)
 	}
 }
 
-// failed notes that a server has not, and logs it if it answered before.
+// failed records that a server has failed, and logs it if it answered before.
 func (s *SequencerOf[I]) failed(i int, start time.Time, whole bool, wish time.Duration, err error) {
 	if s.view.failed(i, start, whole, wish, err) {
 		s.client.config.Log.Warn("server failed", "server", s.view.servers[i].name, "sequencer", s.name, "err", err)
 	}
 }
 
-// note remembers how the last request ended.
+// note records the result of the last request.
 func (s *SequencerOf[I]) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -340,9 +340,8 @@ func (s *SequencerOf[I]) note(err error) {
 	}
 }
 
-// isRepeat reports whether the first ID of a batch was that of the batch
-// before. It finds some answers from the memory of something on the way if that
-// drops the nonce.
+// isRepeat reports whether the first ID of a batch equals that of the previous
+// batch. That detects some cached answers if something drops the nonce.
 func (s *SequencerOf[I]) isRepeat(first I) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,25 +15,26 @@ type server struct {
 	link *link // nil where HTTP alone is spoken
 }
 
-// A health is what is known of a server: as a whole, or for one sequencer.
+// A health is the state of a server, as a whole or for one sequencer.
 type health struct {
 	failures int       // since it last worked
-	failed   time.Time // the last time
-	until    time.Time // it is left out
-	asked    bool      // that was its own wish, so that it is no last resort either
-	err      error     // the last one
+	failed   time.Time // time of the last failure
+	until    time.Time // it is not used before
+	asked    bool      // the server asked for that, so it is not a last resort either
+	err      error     // the last failure
 }
 
-// How long a server is left out. It doubles with each failure, up to the
+// How long a server is left out. The time doubles with each failure, up to the
 // longest. The shortest is about what a server takes to start.
 const (
 	shortestPause = 250 * time.Millisecond
 	longestPause  = 30 * time.Second
-	longestWish   = 5 * time.Minute // of a Retry-After
+	longestWish   = 5 * time.Minute // from a Retry-After
 )
 
-// pause is how long a server is left out after so many failures. It is random,
-// so that clients which have seen the same failure do not come back at once.
+// pause returns how long a server is left out after a number of failures. It is
+// random, so that clients that have seen the same failure do not return at
+// once.
 func pause(failures int) time.Duration {
 	d := longestPause
 	if n := failures - 1; n < 20 {
@@ -42,8 +43,8 @@ func pause(failures int) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// fail notes a failure of a request that began at start. Requests that were
-// under way together fail together, and count once.
+// fail records the failure of a request that began at start. Concurrent
+// requests fail together and count once.
 func (h *health) fail(start time.Time, wish time.Duration, err error) {
 	now := time.Now()
 	if h.failures == 0 || !start.Before(h.failed) {
@@ -55,13 +56,13 @@ func (h *health) fail(start time.Time, wish time.Duration, err error) {
 	h.err = err
 	if wish > 0 {
 		wish = min(wish, longestWish)
-		wish += rand.N(wish/10 + 1) // never less than the server wants
+		wish += rand.N(wish/10 + 1) // never less than the server asked for
 		h.asked, h.until = true, now.Add(wish)
 	}
 }
 
-// A roster picks servers. Its methods are safe for use by many goroutines at
-// once.
+// A roster picks servers. Its methods are safe for concurrent use by multiple
+// goroutines.
 type roster struct {
 	servers []server
 
@@ -69,13 +70,13 @@ type roster struct {
 	health []health // of the servers, in their order
 }
 
-// A view is the servers as one sequencer sees them.
+// A view is the list of servers as one sequencer sees it.
 type view struct {
 	*roster
-	own []health // guarded by mu: what the sequencer alone has seen
+	own []health // guarded by mu: observations of this sequencer only
 }
 
-// A round is what one call has tried.
+// A round records what one call has tried.
 type round struct {
 	start   time.Time
 	tried   []bool // by server: at least once
@@ -91,11 +92,11 @@ func (r *roster) newRound() round {
 	return round{start: time.Now(), tried: make([]bool, n), refused: make([]bool, n)}
 }
 
-// pick chooses a server by chance, of those that are not left out. Where there
-// is none, it is the last resort: the one that comes back first, of those which
-// the call has not tried and which have not asked for the pause themselves.
-// Where there is none either, pick returns -1 and the time until there is a
-// server, which is 0 if the call must give up.
+// pick chooses a random server among those that are not left out. If all are,
+// it chooses the last resort: the server that returns first, among those that
+// the call has not tried and that have not asked for the pause themselves.
+// Otherwise it returns -1 and the time until a server is available, or 0 if the
+// call must give up.
 func (v *view) pick(c *round) (i int, wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -136,7 +137,7 @@ func (v *view) pick(c *round) (i int, wait time.Duration) {
 	return -1, soonest.Sub(now)
 }
 
-// worked notes that a server has answered, and reports whether it had failed
+// worked records that a server has answered, and reports whether it had failed
 // before.
 func (v *view) worked(i int) bool {
 	v.mu.Lock()
@@ -146,8 +147,8 @@ func (v *view) worked(i int) bool {
 	return had
 }
 
-// failed notes that a server has not, for this sequencer or as a whole, and
-// reports whether it is the first time since it worked.
+// failed records that a server has failed, for this sequencer or as a whole,
+// and reports whether it is the first time since it last worked.
 func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -160,7 +161,7 @@ func (v *view) failed(i int, start time.Time, whole bool, wish time.Duration, er
 	return first
 }
 
-// errors are the last failures of all servers, for a call that gives up.
+// errors returns the last failures of all servers, for a call that gives up.
 func (v *view) errors() (errs []error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -176,15 +177,15 @@ func (v *view) errors() (errs []error) {
 	return errs
 }
 
-// A ServerStatus is what a Client knows of a server.
+// A ServerStatus is the state of a server for a Client.
 type ServerStatus struct {
 	Server   string    // as in Config.Servers
 	Failures int       // since it last worked
-	LeftOut  time.Time // until when it is asked only if no other is left; zero or past: it is not
+	LeftOut  time.Time // until then it is used only if no other is left; zero or past if it is not left out
 	Err      error     // the last failure, if it has not worked since
 }
 
-// status is what Client.Servers reports.
+// status implements Client.Servers.
 func (r *roster) status() []ServerStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	// statusTimeout is for one endpoint; those that are away answer never.
+	// statusTimeout is per endpoint; unreachable ones never answer.
 	statusTimeout = time.Second
 
-	// defaultQuota is etcd's, where a member does not say which it has.
+	// defaultQuota is etcd's default, for a member that does not report its
+	// quota.
 	defaultQuota = 2 << 30
 
-	// manyRevisions are more than a day of an etcd that compacts would leave:
-	// the five minutes that are recommended are this many at 1,600 writes a
+	// manyRevisions is more than an etcd with regular compaction keeps in a
+	// day: the recommended five minutes hold this many at 1,600 writes per
 	// second.
 	manyRevisions = 500_000
 )
 
-// A member is what one endpoint says of itself.
+// A member is the status that one endpoint reports.
 type member struct {
 	endpoint string
 	status   *clientv3.StatusResponse
@@ -50,9 +51,8 @@ func (s *Store) status(ctx context.Context) []member {
 	return members
 }
 
-// tooOld returns an error if a member that has answered is older than 3.5.5,
-// in which a single member could lose what it had acknowledged
-// (etcd-io/etcd#14370).
+// tooOld returns an error if a member that has answered is older than 3.5.5, in
+// which a single member could lose acknowledged writes (etcd-io/etcd#14370).
 func tooOld(members []member) error {
 	for _, m := range members {
 		if m.err != nil {
@@ -60,14 +60,14 @@ func tooOld(members []member) error {
 		}
 		major, minor, patch, ok := parseVersion(m.status.Version)
 		if ok && (major < 3 || major == 3 && (minor < 5 || minor == 5 && patch < 5)) {
-			return fmt.Errorf("%w: %s runs %s, and 3.5.5 is the oldest that is durable: update it, to the newest 3.6 or 3.7 if you can", ErrVersion, m.endpoint, m.status.Version)
+			return fmt.Errorf("%w: %s runs %s, but 3.5.5 is the oldest durable version: upgrade it, preferably to the latest 3.6 or 3.7", ErrVersion, m.endpoint, m.status.Version)
 		}
 	}
 	return nil
 }
 
-// oneCluster returns an error if two members that have answered are not of one
-// cluster: a read and a CAS would then go to two stores.
+// oneCluster returns an error if two members that have answered belong to
+// different clusters: a read and a CAS would then go to two stores.
 func oneCluster(members []member) error {
 	var first *member
 	for i, m := range members {
@@ -76,7 +76,7 @@ func oneCluster(members []member) error {
 		case first == nil:
 			first = &members[i]
 		case m.status.Header.ClusterId != first.status.Header.ClusterId:
-			return fmt.Errorf("%w: %s and %s are members of two different clusters, so IDs would repeat: name the endpoints of one", ErrOptions, first.endpoint, m.endpoint)
+			return fmt.Errorf("%w: %s and %s are members of two different clusters, so IDs would repeat: name the endpoints of one cluster", ErrOptions, first.endpoint, m.endpoint)
 		}
 	}
 	return nil
@@ -98,9 +98,9 @@ func parseVersion(text string) (major, minor, patch int, ok bool) {
 	return n[0], n[1], n[2], true
 }
 
-// Check returns what an operator should know of this etcd, a sentence for each
-// thing, and nothing if all is well. It asks each endpoint, and looks for the
-// oldest revision that is still there. It changes nothing.
+// Check returns what an operator should know about this etcd, one sentence
+// each, and nothing if all is well. It asks each endpoint, and determines the
+// oldest revision that still exists. It changes nothing.
 func (s *Store) Check(ctx context.Context) []string {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Store) findings(ctx context.Context, members []member) []string {
 	for _, m := range members {
 		if m.err != nil {
 			if isAuth(m.err) {
-				add("%s does not tell its state to this user, so its version and size are not known: %v", m.endpoint, m.err)
+				add("%s does not report its status to this user, so its version and size are unknown: %v", m.endpoint, m.err)
 			} else {
 				add("%s does not answer: %v", m.endpoint, m.err)
 			}
@@ -132,17 +132,17 @@ func (s *Store) findings(ctx context.Context, members []member) []string {
 		st := m.status
 		if major, minor, _, ok := parseVersion(st.Version); ok {
 			if cmajor, cminor, _, _ := parseVersion(version.Version); major != cmajor || minor != cminor {
-				add("%s runs etcd %s, and this client is of %s: they work together, and are tested together only within one minor version", m.endpoint, st.Version, version.Version)
+				add("%s runs etcd %s, and this client is version %s: they should work together, but are tested only within one minor version", m.endpoint, st.Version, version.Version)
 			}
 		}
 		if st.Leader == 0 {
 			add("%s has no leader", m.endpoint)
 		}
 		if st.IsLearner {
-			add("%s is a learner and serves no clients: leave it out", m.endpoint)
+			add("%s is a learner and serves no clients: remove it from the endpoints", m.endpoint)
 		}
 		for _, e := range st.Errors {
-			if !strings.Contains(e, "no leader") { // said above
+			if !strings.Contains(e, "no leader") { // reported above
 				add("%s reports: %s", m.endpoint, e)
 			}
 		}
@@ -150,19 +150,19 @@ func (s *Store) findings(ctx context.Context, members []member) []string {
 	}
 	if span, never, err := s.span(ctx); err == nil && span > manyRevisions {
 		if never {
-			add("etcd has kept all %d revisions since it was made: nothing compacts it, and it refuses writes when its quota is used up. Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m", span)
+			add("etcd has kept all %d revisions since it was created: it is not compacted, and refuses writes when its quota is used up. Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m", span)
 		} else {
-			add("etcd keeps %d revisions: nothing seems to compact it, or seldom. Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m", span)
+			add("etcd keeps %d revisions: it seems to be compacted rarely or never. Start it with --auto-compaction-mode=periodic --auto-compaction-retention=5m", span)
 		}
 	}
 	return found
 }
 
-// addSize adds what there is to say of a member's size.
+// addSize adds a finding about the database size of a member, if necessary.
 func addSize(found *[]string, endpoint string, st *clientv3.StatusResponse) {
 	quota, which := st.DbSizeQuota, "its quota"
 	if quota <= 0 {
-		quota, which = defaultQuota, "the quota that etcd has out of the box"
+		quota, which = defaultQuota, "etcd's default quota"
 	}
 	if st.DbSize*10 < quota*6 {
 		return
@@ -171,12 +171,13 @@ func addSize(found *[]string, endpoint string, st *clientv3.StatusResponse) {
 	if st.DbSizeInUse*2 < st.DbSize {
 		what = "most of it is free: etcdctl defrag, one member after the other"
 	}
-	*found = append(*found, fmt.Sprintf("the database of %s has %d MB, %d %% of %s, of which %d MB are in use: %s. At the quota etcd refuses writes",
+	*found = append(*found, fmt.Sprintf("the database of %s has %d MB, %d %% of %s, of which %d MB are in use: %s. etcd refuses writes when it reaches the quota",
 		endpoint, st.DbSize>>20, st.DbSize*100/quota, which, st.DbSizeInUse>>20, what))
 }
 
 // span returns how many revisions etcd still has, and whether it has all of
-// them. Nothing tells the oldest; whether one is there is told by reading it.
+// them. etcd does not report the oldest revision; reading a revision shows
+// whether it exists.
 func (s *Store) span(ctx context.Context) (n int64, all bool, err error) {
 	r, err := s.client.Get(ctx, s.prefix)
 	if err != nil {
@@ -193,7 +194,7 @@ func (s *Store) span(ctx context.Context) (n int64, all bool, err error) {
 	if ok, err := there(1); err != nil || ok {
 		return last, ok, err
 	}
-	low, high := int64(1), last // low is gone, high is there
+	low, high := int64(1), last // low is gone, high exists
 	for low+1 < high {
 		middle := low + (high-low)/2
 		ok, err := there(middle)

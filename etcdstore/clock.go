@@ -20,29 +20,29 @@ import (
 var _ grant.Clock = (*Store)(nil)
 
 const (
-	// timeLimit is how long Time waits. It is a hint, and whoever claims a node ID
-	// waits for it.
+	// timeLimit is how long Time waits. The time is only a hint, but claiming a
+	// node ID waits for it.
 	timeLimit = 2 * time.Second
 
-	// dateResolution is that of the header Date.
+	// dateResolution is the resolution of the header Date.
 	dateResolution = time.Second
 
-	// alikeMost is by how much two readings of right clocks can differ: each is up
-	// to a second old, and the machines' clocks are those of NTP.
+	// alikeMost is how far two readings of correct clocks can differ: each is
+	// up to a second old, and the machines' clocks are as precise as NTP.
 	alikeMost = 2 * time.Second
 
-	// maxAnswer is how much of an answer is read at most.
+	// maxAnswer is the maximum number of bytes read from an answer.
 	maxAnswer = 64 << 10
 )
 
-// Time returns what the members of etcd have for the time. etcd answers HTTP at
-// the addresses where it serves its clients, and each answer has a Date, to the
-// second. All endpoints are asked. The result is the middle one of their
-// clocks, so that of three members one may have a wrong clock; it is there as
-// soon as most of them agree.
+// Time returns the time of the members of etcd. etcd answers HTTP at its client
+// addresses, and each answer has a Date, with a resolution of one second. Time
+// asks all endpoints and returns the median of their clocks, so one of three
+// members may have a wrong clock. It returns as soon as most of them agree.
 //
-// It is an error if no endpoint answers within two seconds, or none answers
-// HTTP: an etcd with --listen-client-http-urls does not at its other addresses.
+// It is an error if no endpoint answers within two seconds, or if none answers
+// HTTP: an etcd with --listen-client-http-urls does not do so at its other
+// addresses.
 func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -77,19 +77,20 @@ func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 	return read[(len(read)-1)/2].date, dateResolution, nil
 }
 
-// A reading is what an endpoint has for the time.
+// A reading is the time of an endpoint.
 type reading struct {
 	date  time.Time
-	ahead time.Duration // of this machine's clock, when the answer came
+	ahead time.Duration // lead of this machine's clock when the answer arrived
 	err   error
 }
 
-// date asks an endpoint, on a connection of its own: members ask once a minute
-// at most, and a Transport of net/http would log what an address without HTTP
-// says. No redirect is followed, and no proxy used, as by the client of etcd.
+// date asks an endpoint, on a separate connection: members ask at most once a
+// minute, and a Transport of net/http would log the answers of addresses
+// without HTTP. As in etcd's client, redirects are not followed and no proxy is
+// used.
 func (s *Store) date(ctx context.Context, endpoint string) reading {
 	failed := func(err error) reading { return reading{err: fmt.Errorf("%s: %w", endpoint, err)} }
-	// /version is answered without a user, and by each member alone.
+	// /version needs no user, and each member answers it by itself.
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/version", http.NoBody)
 	if err != nil {
 		return failed(err)
@@ -114,13 +115,13 @@ func (s *Store) date(ctx context.Context, endpoint string) reading {
 	if err != nil {
 		return failed(err)
 	}
-	at := time.Now() // the body is of no interest
+	at := time.Now() // the body is not needed
 	if r.StatusCode != http.StatusOK {
 		return failed(fmt.Errorf("GET /version answers %s", r.Status))
 	}
 	date, err := http.ParseTime(r.Header.Get("Date"))
 	if err != nil {
-		return failed(fmt.Errorf("the Date of its answer is not a time: %w", err))
+		return failed(fmt.Errorf("the Date of its answer is invalid: %w", err))
 	}
 	return reading{date: date.UTC(), ahead: date.Sub(at)}
 }

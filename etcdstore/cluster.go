@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// asks is how often a read is made until the answer is of the cluster that is
-	// used. Endpoints of another are left out after the first.
+	// asks is how often a read is repeated until the answer comes from the
+	// right cluster. Endpoints of another one are excluded after the first
+	// attempt.
 	asks = 3
 
-	// leaveOut is for how long an endpoint of another cluster is left out. Then it
-	// may be a member again.
+	// leaveOut is how long an endpoint of another cluster is excluded. After
+	// that it may be a member again.
 	leaveOut = time.Minute
 )
 
-// ask makes a call that only reads, again until the answer is of the cluster
-// that is used.
+// ask makes a call that only reads, and repeats it until the answer comes from
+// the right cluster.
 func (s *Store) ask(ctx context.Context, call func() (*pb.ResponseHeader, error)) error {
 	for n := 1; ; n++ {
 		h, err := call()
@@ -40,11 +41,11 @@ func (s *Store) ask(ctx context.Context, call func() (*pb.ResponseHeader, error)
 	}
 }
 
-// sort asks all endpoints of which cluster they are, because one has answered
-// that is of another than the one that is used. If most of them are of the
-// other, the cluster was replaced, by one that was restored for instance: then
-// that one is used, and Lineage shows it. Otherwise those that are not of the
-// one that is used are left out for a while.
+// sort asks all endpoints for their cluster, because one has answered from a
+// different cluster than the current one. If most of them belong to the other
+// one, the cluster was replaced, for example by a restored one. Then that one
+// becomes the current cluster, and Lineage shows it. Otherwise the endpoints of
+// other clusters are excluded for a while.
 func (s *Store) sort(ctx context.Context, other uint64) {
 	s.sorting.Lock()
 	defer s.sorting.Unlock()
@@ -70,7 +71,7 @@ func (s *Store) sort(ctx context.Context, other uint64) {
 	}
 }
 
-// letIn uses endpoints again that were left out long enough.
+// letIn readmits endpoints that were excluded long enough.
 func (s *Store) letIn() {
 	if !s.sorting.TryLock() {
 		return
@@ -82,9 +83,9 @@ func (s *Store) letIn() {
 	}
 }
 
-// foreign is of an answer that is not used, because another cluster has given
-// it.
+// foreign returns the error for an answer of another cluster, which is not
+// used.
 func (s *Store) foreign(cluster uint64) error {
-	return fmt.Errorf("%w: cluster %x has answered, and this process uses %x: find the endpoint that is of it (etcdctl endpoint status --write-out=fields) and make it a member again, or leave it out; if the cluster was replaced, start this process again",
+	return fmt.Errorf("%w: an endpoint of cluster %x has answered, but this process uses %x: find that endpoint (etcdctl endpoint status --write-out=fields) and make it a member again, or remove it from the endpoints; if the cluster was replaced, restart this process",
 		ErrClusters, cluster, s.cluster.Load())
 }

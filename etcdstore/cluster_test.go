@@ -24,9 +24,9 @@ func another(t *testing.T, endpoint string) *etcd {
 	return e
 }
 
-// TestEndpointOfAnotherCluster: an endpoint that was away in Open, and comes
-// back as a cluster of its own, is not used. Its answers would be those of
-// another store.
+// TestEndpointOfAnotherCluster: an endpoint that is unreachable during Open,
+// and comes back as a cluster of its own, is not used. Its answers would be
+// those of another store.
 func TestEndpointOfAnotherCluster(t *testing.T) {
 	e, away := startEtcd(t, nil), "http://"+freeAddress(t)
 	s := open(t, Options{Endpoints: []string{e.endpoint, away}})

@@ -18,14 +18,14 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// unreachable says why Open has failed with err, endpoint by endpoint: what the
-// client says is of one of them, and often not of why.
+// unreachable returns why Open has failed with err, for each endpoint: the
+// client's own error is about one of them and often does not name the cause.
 func unreachable(ctx context.Context, endpoints []string, config *tls.Config, user, prefix string, err error) error {
 	if isAuth(rpcError(err)) {
 		hint := fmt.Sprintf("check the password of user %q", user)
 		switch {
 		case user == "":
-			hint = "etcd asks for a user and a password"
+			hint = "etcd requires a user and a password"
 		case errors.Is(rpctypes.Error(rpcError(err)), rpctypes.ErrPermissionDenied):
 			hint = fmt.Sprintf("user %q needs a role with: etcdctl role grant-permission ROLE readwrite --prefix=true %s", user, prefix)
 		}
@@ -55,7 +55,7 @@ func unreachable(ctx context.Context, endpoints []string, config *tls.Config, us
 	return fmt.Errorf("%w: %s (%w)", ErrUnreachable, strings.Join(found, "; "), err)
 }
 
-// rpcError returns the innermost error, which is what the client has said.
+// rpcError returns the innermost error, which is the client's.
 func rpcError(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -66,8 +66,9 @@ func rpcError(err error) error {
 	}
 }
 
-// probe connects to an endpoint, and says what it finds; wrong is whether that
-// is a setting of TLS on either side, which does not mend by itself.
+// probe connects to an endpoint and describes what it finds. wrong reports
+// whether the problem is a TLS setting on either side, which does not go away
+// by itself.
 func probe(ctx context.Context, endpoint string, config *tls.Config) (text string, wrong bool) {
 	_, address, _ := strings.Cut(endpoint, "://")
 	var d net.Dialer
@@ -78,22 +79,22 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) (text strin
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens there (connection refused)", false
 	case errors.As(err, &dns):
-		return "there is no such host", false
+		return "host not found", false
 	case ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded):
-		return "no answer: is a firewall between?", false
+		return "no answer: does a firewall block it?", false
 	default:
 		return err.Error(), false
 	}
 	defer func() { _ = conn.Close() }()
 	host, _, _ := net.SplitHostPort(address)
 	if config == nil {
-		// Any handshake will do: it is of interest only whether there is one.
+		// Any handshake will do: only its success matters.
 		c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, ServerName: host})
 		err := c.HandshakeContext(ctx)
 		if err == nil || isAlert(err) {
 			return "it speaks TLS: set TLS, or begin the endpoint with https://", true
 		}
-		return "it listens, and does not answer: is it etcd's client port, and has etcd a leader?", false
+		return "it listens but does not answer: is it etcd's client port, and does etcd have a leader?", false
 	}
 	config = config.Clone()
 	if config.ServerName == "" {
@@ -103,7 +104,8 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) (text strin
 	c := tls.Client(conn, config)
 	err = c.HandshakeContext(ctx)
 	if err == nil {
-		// With TLS 1.3 a server says after the handshake that it wants a certificate.
+		// With TLS 1.3, a server reports only after the handshake that it
+		// requires a certificate.
 		_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 		if _, e := c.Read(make([]byte, 1)); e != nil && !errors.Is(e, os.ErrDeadlineExceeded) {
 			err = e
@@ -115,25 +117,25 @@ func probe(ctx context.Context, endpoint string, config *tls.Config) (text strin
 	var invalid x509.CertificateInvalidError
 	switch {
 	case err == nil:
-		return "TLS is well, and it does not answer: has etcd a leader?", false
-	case errors.As(err, &plain), errors.Is(err, io.EOF): // etcd without TLS hangs up
-		return "it speaks no TLS: begin the endpoint with http://, and leave TLS out", errors.As(err, &plain)
+		return "TLS works but it does not answer: does etcd have a leader?", false
+	case errors.As(err, &plain), errors.Is(err, io.EOF): // etcd without TLS closes the connection
+		return "it does not use TLS: begin the endpoint with http:// and omit TLS", errors.As(err, &plain)
 	case errors.As(err, &authority):
-		return "its certificate is not signed by an authority that is trusted: name the CA that signed it", true
+		return "its certificate is not signed by a trusted authority: name the CA that signed it", true
 	case errors.As(err, &hostname):
-		return fmt.Sprintf("its certificate is of another name: %v", hostname), true
+		return fmt.Sprintf("its certificate is for another name: %v", hostname), true
 	case errors.As(err, &invalid):
-		return fmt.Sprintf("its certificate will not do: %v", invalid), true
+		return fmt.Sprintf("its certificate is not valid: %v", invalid), true
 	case isAlert(err):
-		return fmt.Sprintf("it refuses the client's certificate, or wants one: %v", err), true
+		return fmt.Sprintf("it refuses the client's certificate, or requires one: %v", err), true
 	case ctx.Err() != nil:
-		return "it listens, and does not answer TLS", false
+		return "it listens but does not answer TLS", false
 	}
 	return fmt.Sprintf("TLS fails: %v", err), true
 }
 
-// isAlert reports whether err is a TLS alert of the other side.
+// isAlert reports whether err is a TLS alert from the other side.
 func isAlert(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "remote error" // as crypto/tls names it
+	return errors.As(err, &op) && op.Op == "remote error" // as named by crypto/tls
 }

@@ -10,39 +10,39 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Errors of Open, and ErrClusters of calls, that a caller may want to tell
-// apart. Each comes with what is known of the endpoints.
+// Errors of Open, and ErrClusters of calls, that a caller may want to
+// distinguish. Each comes with what is known about the endpoints.
 var (
-	// ErrUnreachable means that no endpoint has answered within the time
-	// allowed, or that those that did have no leader.
+	// ErrUnreachable means that no endpoint has answered in time, or that those
+	// that did have no leader.
 	ErrUnreachable = errors.New("etcdstore: etcd does not answer")
 
-	// ErrTLS comes with ErrUnreachable if an endpoint did answer, and the settings
-	// of TLS on the two sides do not match: waiting does not help.
+	// ErrTLS accompanies ErrUnreachable if an endpoint did answer, but the TLS
+	// settings of the two sides do not match: waiting does not help.
 	ErrTLS = errors.New("etcdstore: TLS settings do not match")
 
-	// ErrAuth means that etcd refuses the user, or what the user may do.
-	ErrAuth = errors.New("etcdstore: etcd refuses the user")
+	// ErrAuth means that etcd rejects the user or the user's permissions.
+	ErrAuth = errors.New("etcdstore: etcd rejects the user")
 
 	// ErrVersion means that a member of etcd is older than 3.5.5, which may
-	// lose what it has acknowledged.
+	// lose acknowledged writes.
 	ErrVersion = errors.New("etcdstore: etcd is too old")
 
-	// ErrOptions means that the Options do not make sense.
-	ErrOptions = errors.New("etcdstore: bad options")
+	// ErrOptions means that the Options are invalid.
+	ErrOptions = errors.New("etcdstore: invalid options")
 
-	// ErrClusters means that an endpoint has answered that is of another cluster
-	// than the one that answered before: a member that was made anew on its own,
-	// for instance. As long as not most endpoints are of the other cluster, such
-	// an answer counts as none: a read is made again, and a CAS has an unknown
+	// ErrClusters means that an endpoint has answered that belongs to a
+	// different cluster than the previous ones, for example a member that was
+	// recreated on its own. Unless most endpoints belong to the other cluster,
+	// such an answer is ignored: a read is repeated, and a CAS has an unknown
 	// result.
-	ErrClusters = errors.New("etcdstore: the endpoints are of two clusters")
+	ErrClusters = errors.New("etcdstore: the endpoints belong to two clusters")
 )
 
-// errClosed is of calls after Close.
+// errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: etcdstore: the store is closed", grant.ErrNotSent)
 
-// notSent makes err one that is grant.ErrNotSent.
+// notSent makes err match grant.ErrNotSent.
 func notSent(err error) error {
 	if errors.Is(err, grant.ErrNotSent) {
 		return err
@@ -50,9 +50,9 @@ func notSent(err error) error {
 	return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
 }
 
-// refusals are the answers by which etcd says that it has done nothing. They
-// are given before a request is proposed, or by the very check that precedes
-// applying it. ErrNoSpace is not among them: the member that finds the quota
+// refusals are the answers by which etcd guarantees that it has done nothing.
+// They are given before a request is proposed, or by the check that precedes
+// applying it. ErrNoSpace is not among them: a member that finds the quota
 // exceeded while it applies a request does apply it.
 var refusals = [...]error{
 	rpctypes.ErrPermissionDenied,
@@ -65,9 +65,9 @@ var refusals = [...]error{
 	rpctypes.ErrNotCapable,
 }
 
-// isRefusal reports whether err is an answer of etcd that says for certain that
-// nothing was or will be applied. It compares texts, as a proxy between may
-// give the same codes for other reasons.
+// isRefusal reports whether err is an answer of etcd that guarantees that
+// nothing was or will be applied. It compares texts, because a proxy may return
+// the same codes for other reasons.
 func isRefusal(err error) bool {
 	if err == nil {
 		return false
@@ -81,7 +81,7 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// isAuth reports whether etcd refuses who we are or what we may do.
+// isAuth reports whether etcd rejects the user or the user's permissions.
 func isAuth(err error) bool {
 	answer := rpctypes.Error(err)
 	for _, r := range [...]error{
@@ -95,8 +95,8 @@ func isAuth(err error) bool {
 	return false
 }
 
-// explain adds what was done and, where the context is why it ended, the
-// context's error.
+// explain adds what was done and, if the context ended the call, the context's
+// error.
 func explain(ctx context.Context, what string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("etcdstore: %s: %w: %w", what, cause, err)

@@ -139,7 +139,7 @@ func freeAddress(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// open opens a store, and closes it when the test is over.
+// open opens a store, and closes it at the end of the test.
 func open(t testing.TB, o Options) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), o)
@@ -208,7 +208,7 @@ func sharedEtcd(t testing.TB) *etcd {
 
 var prefixes atomic.Int64
 
-// newPrefix is of nobody else.
+// newPrefix returns an unused prefix.
 func newPrefix() string { return fmt.Sprintf("test/%d", prefixes.Add(1)) }
 
 // A proxy stands between a store and etcd.

@@ -16,43 +16,43 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// Options say where etcd is. Endpoints are needed; the other fields may be
-// zero.
+// Options configure Open. Endpoints is required; the other fields may be zero.
 type Options struct {
-	// Endpoints are the addresses at which members of one etcd listen to
-	// clients: host:port, or with http:// or https:// before it. One that
-	// answers is enough; name all members, so that any may be away.
+	// Endpoints are the client addresses of the members of one etcd: host:port,
+	// optionally after http:// or https://. One that answers is enough; name
+	// all members, so that any of them may be down.
 	Endpoints []string
 
 	// Prefix is where in etcd the keys are: parts like those of a key, joined
-	// by a slash. Slashes at its ends make no difference. Empty means firn.
+	// by a slash. Slashes at its ends are ignored. Empty means firn.
 	Prefix string
 
-	// TLS is what connections are made with: the certificates to trust, and the
-	// client's own if etcd asks for one. Nil means no TLS, or the system's
-	// certificates if the endpoints begin with https://. The certificates of etcd
-	// must be for the hosts in Endpoints; ServerName is not used.
+	// TLS is the configuration for connections: the certificates to trust, and
+	// the client's own if etcd requires one. Nil means no TLS, or the system's
+	// certificates if the endpoints begin with https://. The certificates of
+	// etcd must be valid for the hosts in Endpoints; ServerName is not used.
 	TLS *tls.Config
 
-	// Username and Password are of a user of etcd that may read and write the
-	// prefix. Empty means none, for an etcd without authentication.
+	// Username and Password are those of a user of etcd that may read and write
+	// the prefix. Empty means no user, for an etcd without authentication.
 	Username string
 	Password string
 
-	// DialTimeout is how long Open waits for an answer, and how long a
-	// connection may take to be made later. Zero means five seconds.
+	// DialTimeout is how long Open waits for an answer, and how long connecting
+	// may take later. Zero means five seconds.
 	DialTimeout time.Duration
 
-	// Warn is called by Open with each thing that Check finds, in a sentence.
-	// Nil means that Open does not look.
+	// Warn is called by Open with each finding of Check. If it is nil, Open
+	// does not call Check.
 	Warn func(string)
 }
 
-// defaultDialTimeout is longer than an election of etcd takes out of the box.
+// defaultDialTimeout is longer than an election takes with etcd's default
+// settings.
 const defaultDialTimeout = 5 * time.Second
 
-// check returns the endpoints as the client takes them, the namespace, and
-// whether TLS is used; or all that is wrong.
+// check returns the endpoints in the form for the client, the namespace, and
+// whether TLS is used, or an error with everything that is wrong.
 func (o *Options) check() (endpoints []string, prefix string, encrypted bool, err error) {
 	var faults []error
 	fault := func(format string, args ...any) {
@@ -81,11 +81,11 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 			}
 		case "http":
 			if o.TLS != nil {
-				fault("endpoint %q begins with http://, and TLS is set: begin it with https://", e)
+				fault("endpoint %q begins with http://, but TLS is set: begin it with https://", e)
 			}
 		case "https":
 		default:
-			fault("endpoint %q begins with %s://: an endpoint is host:port, with http:// or https:// or without", e, scheme)
+			fault("endpoint %q begins with %s://: use host:port, optionally after http:// or https://", e, scheme)
 		}
 		host, port, err := net.SplitHostPort(address)
 		if err != nil || host == "" || port == "" {
@@ -95,10 +95,10 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 		endpoints = append(endpoints, scheme+"://"+address)
 	}
 	if slices.Contains(schemes, "http") && slices.Contains(schemes, "https") {
-		fault("some endpoints have TLS and others have not: all must be alike")
+		fault("some endpoints use TLS and others do not: all must be the same")
 	}
 	if (o.Username == "") != (o.Password == "") {
-		fault("a user and a password belong together: one of them is empty")
+		fault("set both Username and Password or neither: one of them is empty")
 	}
 	if o.DialTimeout < 0 {
 		fault("DialTimeout is %v", o.DialTimeout)
@@ -107,9 +107,9 @@ func (o *Options) check() (endpoints []string, prefix string, encrypted bool, er
 }
 
 // Open returns a Store once etcd has answered a read that needs its majority.
-// It fails when that takes longer than DialTimeout or ctx is done, when etcd
-// refuses the user, when a member is too old, and when the endpoints are
-// members of different clusters.
+// It fails if that takes longer than DialTimeout or ctx is done, if etcd
+// rejects the user, if a member is too old, and if the endpoints are members of
+// different clusters.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	endpoints, prefix, encrypted, err := o.check()
 	if err != nil {
@@ -134,14 +134,14 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		DialTimeout: timeout,
 		Username:    o.Username,
 		Password:    o.Password,
-		// Out of the box etcd takes no pings more often than every five seconds.
+		// By default etcd accepts pings no more often than every five seconds.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		Logger:               zap.NewNop(), // errors are returned, and tell more
+		Logger:               zap.NewNop(), // errors are returned, and contain more
 		DialOptions: []grpc.DialOption{
 			grpc.WithStatsHandler(observer{}),
 			grpc.WithChainUnaryInterceptor(sendOnce),
-			// gRPC's own delay grows to two minutes, longer than a window.
+			// gRPC's default delay grows to two minutes, longer than a window.
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
 				MinConnectTimeout: min(timeout, 3*time.Second),
@@ -164,8 +164,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// dial makes the client, which fetches a token if there is a user. The client's
-// context is its life; while it is made, it ends with ctx.
+// dial makes the client, which fetches a token if there is a user. The client
+// lives as long as its context; while it is being made, ctx ends it.
 func dial(ctx context.Context, c clientv3.Config) (*clientv3.Client, error) {
 	life, end := context.WithCancel(context.Background())
 	c.Context = life
@@ -179,8 +179,8 @@ func dial(ctx context.Context, c clientv3.Config) (*clientv3.Client, error) {
 			_ = client.Close()
 			return nil, ctx.Err()
 		}
-		// The token is asked for once; an election may be going on, or the
-		// first endpoint be dead.
+		// The token is requested only once; an election may be in progress, or
+		// the first endpoint may be down.
 		if isAuth(err) || ctx.Err() != nil {
 			stop()
 			end()
@@ -193,7 +193,7 @@ func dial(ctx context.Context, c clientv3.Config) (*clientv3.Client, error) {
 	}
 }
 
-// begin sees that etcd answers, and who it is.
+// begin checks that etcd answers, and determines its cluster.
 func (s *Store) begin(ctx context.Context, warn func(string)) error {
 	for {
 		_, _, err := s.Lineage(ctx)
@@ -203,7 +203,7 @@ func (s *Store) begin(ctx context.Context, warn func(string)) error {
 		if isAuth(errors.Unwrap(err)) || ctx.Err() != nil {
 			return err
 		}
-		select { // the client has tried some times
+		select { // the client has retried several times
 		case <-ctx.Done():
 			return err
 		case <-time.After(50 * time.Millisecond):

@@ -38,8 +38,8 @@ func TestOptions(t *testing.T) {
 		"no port":            {Options{Endpoints: []string{"10.0.0.1"}}, []string{"host:port"}},
 		"scheme":             {Options{Endpoints: []string{"ftp://10.0.0.1:1"}}, []string{"ftp://"}},
 		"http with TLS":      {Options{Endpoints: []string{"http://10.0.0.1:1"}, TLS: config}, []string{"begin it with https://"}},
-		"both":               {Options{Endpoints: []string{"http://10.0.0.1:1", "https://10.0.0.2:1"}}, []string{"all must be alike"}},
-		"password alone":     {Options{Endpoints: []string{"a:1"}, Password: "x"}, []string{"belong together"}},
+		"both":               {Options{Endpoints: []string{"http://10.0.0.1:1", "https://10.0.0.2:1"}}, []string{"all must be the same"}},
+		"password alone":     {Options{Endpoints: []string{"a:1"}, Password: "x"}, []string{"set both Username and Password"}},
 		"all faults at once": {Options{Prefix: "a b", DialTimeout: -1}, []string{"no endpoints", "prefix", "DialTimeout"}},
 	} {
 		begin := time.Now()
@@ -60,7 +60,7 @@ func TestUnreachable(t *testing.T) {
 	dead := freeAddress(t)
 	begin := time.Now()
 	_, err = Open(t.Context(), Options{Endpoints: []string{dead, silent.Addr().String(), "no-such-host.invalid:1"}, DialTimeout: 500 * time.Millisecond})
-	wantError(t, "Open", err, ErrUnreachable, dead+": nothing listens", silent.Addr().String()+": it listens, and does not answer", "no-such-host.invalid")
+	wantError(t, "Open", err, ErrUnreachable, dead+": nothing listens", silent.Addr().String()+": it listens but does not answer", "no-such-host.invalid")
 	if took := time.Since(begin); took > 4*time.Second {
 		t.Errorf("Open with a DialTimeout of 500 ms took %v", took)
 	}
@@ -127,7 +127,7 @@ func TestAuth(t *testing.T) {
 	usual := o
 	o.DialTimeout = time.Hour // a refusal that waits for it runs into the limit of the test
 	_, err := Open(ctx, o)
-	wantError(t, "Open without a user", err, ErrAuth, "asks for a user and a password")
+	wantError(t, "Open without a user", err, ErrAuth, "requires a user and a password")
 	_, err = Open(ctx, as("firn", "wrong", ""))
 	wantError(t, "Open with a wrong password", err, ErrAuth, `password of user "firn"`)
 	_, err = Open(ctx, as("stranger", "word", ""))
@@ -199,14 +199,14 @@ func TestTLS(t *testing.T) {
 		wantError(t, "Open of "+endpoint, err, ErrUnreachable, words...)
 	}
 	try(address, nil, "it speaks TLS")
-	try("https://"+address, nil, "not signed by an authority that is trusted")
+	try("https://"+address, nil, "not signed by a trusted authority")
 	noClient := certs.client.Clone()
 	noClient.Certificates = nil
 	try(address, noClient, "client's certificate")
 	_, port, _ := strings.Cut(address, ":")
-	try("localhost:"+port, certs.client, "of another name")
+	try("localhost:"+port, certs.client, "for another name")
 	_, plain, _ := strings.Cut(sharedEtcd(t).endpoint, "://")
-	try(plain, certs.client, "it speaks no TLS")
+	try(plain, certs.client, "it does not use TLS")
 }
 
 // TestTwoClusters: endpoints that belong to different clusters are two stores.

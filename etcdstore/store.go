@@ -28,28 +28,27 @@ var (
 )
 
 const (
-	// page is how many keys a List fetches at once: 2 MB if all are as long as
-	// can be.
+	// page is how many keys a List fetches at once: at most 2 MB.
 	page = 512
 
-	// maxOps is how many keys GetMany reads at once: as many as etcd takes
-	// unless it is told otherwise (--max-txn-ops).
+	// maxOps is how many keys GetMany reads at once: the default limit of etcd
+	// (--max-txn-ops).
 	maxOps = 128
 )
 
-// A Store is a grant.Store in etcd. It must be made by Open. It is safe for use
-// by many goroutines at once, which share one connection to each endpoint, and
-// any number of Stores may use a prefix.
+// A Store is a grant.Store in etcd. It must be made by Open. It is safe for
+// concurrent use by multiple goroutines, which share one connection to each
+// endpoint, and any number of Stores may use a prefix.
 //
-// Get and List are linearizable; List shows the keys of one moment, unless etcd
-// compacts it away before List comes to the end. A CAS that was applied is
-// durable on most of the members.
+// Get and List are linearizable; List shows the keys at one moment, unless etcd
+// compacts that revision before List is complete. An applied CAS is durable on
+// most of the members.
 //
-// Get, GetMany and List are tried again while endpoints are not available, for
-// as long as the context allows, for some seconds at most. A CAS is not.
+// Get, GetMany and List are retried while endpoints are unavailable, as long as
+// the context allows, but at most for some seconds. A CAS is not retried.
 //
-// An answer of another cluster than the one that answered before is not used,
-// as long as any endpoint is of the one before: see ErrClusters.
+// An answer from a different cluster than the previous ones is not used as long
+// as any endpoint belongs to the previous cluster: see ErrClusters.
 type Store struct {
 	client *clientv3.Client
 	prefix string // of all keys in etcd; begins and ends with a slash
@@ -57,20 +56,20 @@ type Store struct {
 	endpoints []string
 	tls       *tls.Config // nil without TLS; for Time
 
-	cluster atomic.Uint64 // the ID of the one that is used; 0 before the first answer
-	sorting sync.Mutex    // held while endpoints are sorted, and guards leftOut
-	leftOut time.Time     // when endpoints were left out; zero if none are
+	cluster atomic.Uint64 // the ID of the current one; 0 before the first answer
+	sorting sync.Mutex    // held while endpoints are sorted; guards leftOut
+	leftOut time.Time     // when endpoints were excluded; zero if all are used
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
 
-	mu       sync.Mutex // guards closed, and adding to watchers
+	mu       sync.Mutex // guards closed and adding to watchers
 	closed   bool
 	watchers sync.WaitGroup // goroutines of Watch
 }
 
-// enter begins a call. The context it returns is done when Close begins, too,
-// and needs to be left.
+// enter begins a call. The context that it returns is also done when Close
+// begins. The caller must call leave.
 func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, notSent(err)
@@ -84,11 +83,11 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 	return ctx, func() { stop(); cancel() }, nil
 }
 
-// failed is what a call that ended with err returns. The contexts are that of
-// the caller and that of enter.
+// failed returns the error of a call that ended with err. ctx is the context of
+// the caller or that of enter.
 func (s *Store) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() == nil && s.ctx.Err() != nil {
-		return fmt.Errorf("etcdstore: %s: the store was closed meanwhile: %w", what, err)
+		return fmt.Errorf("etcdstore: %s: the store was closed in the meantime: %w", what, err)
 	}
 	return explain(ctx, what, err)
 }
@@ -114,19 +113,30 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	return s.value(r.Kvs)
 }
 
-// value returns the one value, or nil. Its bytes are of the answer, which
-// nobody else has.
+// value returns the one value, or nil. Its bytes belong to the answer, which is
+// not shared.
 func (s *Store) value(kvs []*mvccpb.KeyValue) ([]byte, error) {
 	if len(kvs) == 0 {
 		return nil, nil
 	}
 	if len(kvs[0].Value) == 0 { // nil would say that it can be created
-		return nil, fmt.Errorf("etcdstore: key %q in etcd has an empty value, which no Store has written: somebody else writes to %s", kvs[0].Key, s.prefix)
+		return nil, fmt.Errorf("%w: etcdstore: key %q in etcd has an empty value, which no Store has written: another program writes to %s: %w", grant.ErrNotSent, kvs[0].Key, s.prefix, grant.ErrDamaged)
 	}
 	return kvs[0].Value, nil
 }
 
-// CAS puts next in the place of old, in one transaction that compares values.
+// shown is the value of one of many keys: for a damaged one, the text of the
+// error.
+func (s *Store) shown(kvs []*mvccpb.KeyValue) []byte {
+	value, err := s.value(kvs)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return value
+}
+
+// CAS replaces old by next, in one transaction that compares values; see
+// grant.Store.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err
@@ -164,8 +174,8 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	return false, notSent(err)
 }
 
-// GetMany returns the values of all keys, of one moment for each 128 of them,
-// in one round trip for those. They are as fresh as those of Get.
+// GetMany returns the values of all keys. Each group of 128 keys is read at one
+// moment in one round trip. The values are as fresh as those of Get.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
@@ -193,20 +203,15 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			return nil, s.failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
 		}
 		for _, response := range r.Responses {
-			value, err := s.value(response.GetResponseRange().Kvs)
-			if err != nil {
-				return nil, err
-			}
-			values = append(values, value)
+			values = append(values, s.shown(response.GetResponseRange().Kvs))
 		}
 	}
 	return values, nil
 }
 
 // List calls yield for every key with the prefix, as they were at one moment
-// after the call. Should etcd compact that moment away, List goes on with a
-// later one. Whatever else lies in the namespace, under names that no key has,
-// is left out.
+// after the call. If etcd compacts that revision, List continues with a later
+// one. Entries in the namespace whose names are not valid keys are omitted.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -214,14 +219,14 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	}
 	defer leave()
 	from, end := s.prefix+prefix, clientv3.GetPrefixRangeEnd(s.prefix+prefix)
-	var revision int64 // 0 is the newest
+	var revision int64 // 0 is the latest
 	for {
 		var r *clientv3.GetResponse
 		err := s.ask(call, func() (_ *pb.ResponseHeader, err error) {
 			r, err = s.client.Get(call, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
 			return (*pb.RangeResponse)(r).GetHeader(), err
 		})
-		// Another cluster may not have come so far.
+		// Another cluster may not have reached this revision.
 		if revision != 0 && (errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrFutureRev)) {
 			revision = 0
 			continue
@@ -240,10 +245,7 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 			if grant.CheckKey(key) != nil {
 				continue
 			}
-			if _, err := s.value([]*mvccpb.KeyValue{kv}); err != nil {
-				return err
-			}
-			if !yield(key, kv.Value) {
+			if !yield(key, s.shown([]*mvccpb.KeyValue{kv})) {
 				return nil
 			}
 		}
@@ -254,16 +256,16 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	}
 }
 
-// Lineage returns the cluster's ID and its revision, as they are after all that
-// returned before.
+// Lineage returns the cluster's ID and its revision, which includes everything
+// that returned before the call.
 func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
 		return "", 0, err
 	}
 	defer leave()
-	// No key has this name, so the answer is nothing but its header; and who
-	// may read the prefix may read it.
+	// No key has this name, so the answer is only a header; a user who may read
+	// the prefix may read it.
 	var r *clientv3.GetResponse
 	err = s.ask(call, func() (_ *pb.ResponseHeader, err error) {
 		r, err = s.client.Get(call, s.prefix)
@@ -275,8 +277,8 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 	return strconv.FormatUint(r.Header.ClusterId, 16), r.Header.Revision, nil
 }
 
-// Close ends the use of the store, and all watching. Calls under way end with
-// an error.
+// Close closes the store and ends all watches. Calls in progress end with an
+// error.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -294,14 +296,14 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// namespace returns what all keys of a prefix begin with.
+// namespace returns the beginning of all keys with a prefix.
 func namespace(prefix string) (string, error) {
 	trimmed := strings.Trim(prefix, "/")
 	if trimmed == "" {
 		trimmed = "firn"
 	}
 	if err := grant.CheckKey(trimmed); err != nil || bytes.ContainsRune([]byte(prefix), 0) {
-		return "", fmt.Errorf("%w: prefix %q: it has parts like those of a key, joined by one slash, such as /firn/production", ErrOptions, prefix)
+		return "", fmt.Errorf("%w: prefix %q: use parts like those of a key, joined by one slash, such as /firn/production", ErrOptions, prefix)
 	}
 	return "/" + trimmed + "/", nil
 }

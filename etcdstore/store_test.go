@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,8 +73,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// What somebody else wrote into the prefix is left out where it is no key, and
-// an error where its value is none.
+// Entries that other programs write under the prefix are ignored if their key
+// is invalid, and an error if their value is.
 func TestForeignKeys(t *testing.T) {
 	e := sharedEtcd(t)
 	ctx := t.Context()
@@ -92,15 +93,24 @@ func TestForeignKeys(t *testing.T) {
 	if _, err := c.Put(ctx, s.prefix+"empty", ""); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := s.Get(ctx, "empty"); err == nil {
-		t.Errorf("Get of an empty value = %q, nil, want an error: nil would say that the key is absent", v)
+	if v, err := s.Get(ctx, "empty"); !errors.Is(err, grant.ErrDamaged) {
+		t.Errorf("Get of an empty value = %q, %v, want ErrDamaged: nil would say that the key is absent", v, err)
+	}
+	// Where it is one of many, the others can be read.
+	if all, err := s.GetMany(ctx, []string{"empty", "a"}); err != nil || !strings.Contains(string(all[0]), "empty value") || string(all[1]) != "x" {
+		t.Errorf("GetMany with an empty value = %q, %v, want what is wrong, and x", all, err)
+	}
+	shown := make(map[string]string)
+	if err := s.List(ctx, "", func(key string, value []byte) bool { shown[key] = string(value); return true }); err != nil || shown["a"] != "x" || !strings.Contains(shown["empty"], "empty value") {
+		t.Errorf("List with an empty value = %q, %v, want what is wrong, and x", shown, err)
 	}
 	if ok, err := s.CAS(ctx, "empty", nil, []byte("1")); ok || err != nil {
 		t.Errorf("CAS of a key with an empty value, from absent = %v, %v, want false", ok, err)
 	}
 }
 
-// A List goes on, in order, when etcd compacts away what it was reading.
+// A List continues, in order, when etcd compacts away the revision that it was
+// reading.
 func TestListOverCompaction(t *testing.T) {
 	e := sharedEtcd(t)
 	ctx := t.Context()
@@ -168,8 +178,8 @@ func TestGetManyOfMany(t *testing.T) {
 	}
 }
 
-// TestWatch sees what the contract leaves open: a watch tells of each change
-// soon, and goes on after its connection was cut.
+// TestWatch checks what the contract leaves open: a watch reports each change
+// soon, and continues after its connection was cut.
 func TestWatch(t *testing.T) {
 	p := startProxy(t, sharedEtcd(t).endpoint)
 	s := open(t, Options{Endpoints: []string{p.address}, Prefix: newPrefix()})

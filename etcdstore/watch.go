@@ -10,20 +10,20 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// rewatch is how long a watch that etcd has ended waits before the next, at
-// least; at most it is five times as long. An etcd that loses its leader ends
-// all watches at one moment, and they should not all come back at one.
+// rewatch is the minimum wait before a watch that etcd has ended is restarted;
+// the maximum is five times as long. An etcd that loses its leader ends all
+// watches at once, and they should not all return at once.
 const rewatch = time.Second
 
-// Watch tells of changes of a key until ctx is done or the store is closed. It
-// also tells when it begins, and when it begins again after a failure, because
-// of what may have changed before.
+// Watch reports changes of a key until ctx is done or the store is closed. It
+// also reports when it begins, and when it restarts after a failure, because
+// changes may have been missed.
 func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
-	told := make(chan struct{}, 1) // so that telling never waits
+	told := make(chan struct{}, 1) // so that notifying never waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || ctx.Err() != nil || grant.CheckKey(key) != nil {
-		close(told) // there is nothing to tell
+		close(told) // no change can follow
 		return told
 	}
 	s.watchers.Go(func() {
@@ -45,10 +45,10 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 	return told
 }
 
-// watch tells of changes until etcd ends it.
+// watch reports changes until etcd ends it.
 func (s *Store) watch(ctx context.Context, key string, told chan<- struct{}) {
-	// The context of one watch, so that nothing of it is left when it ends. A
-	// member without a leader hears of no change, and ends it.
+	// A context for one watch, so that nothing of it is left when it ends. A
+	// member without a leader sees no changes, and ends the watch.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	for range s.client.Watch(ctx, s.prefix+key, clientv3.WithCreatedNotify()) {
@@ -57,7 +57,7 @@ func (s *Store) watch(ctx context.Context, key string, told chan<- struct{}) {
 		}
 		select {
 		case told <- struct{}{}:
-		default: // it has not read the last one yet
+		default: // a value is already waiting
 		}
 	}
 }

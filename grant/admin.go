@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Create creates a sequencer, or creates one again that was destroyed, and
-// returns it. If it exists already with this configuration that is fine; with
-// another it is a *MismatchError. A sequencer that was destroyed keeps its
-// layout, so that its new IDs never repeat the old ones.
+// Create creates a sequencer, or creates a destroyed one again, and returns it.
+// If it already exists with the same configuration, nothing happens. If it
+// exists with another one, the error is a *MismatchError. A destroyed sequencer
+// keeps its layout, so that new IDs never repeat old ones.
 func Create(ctx context.Context, s Store, name string, c Config, now time.Time) (Info, error) {
 	if err := errors.Join(CheckName(name), c.Check()); err != nil {
 		return Info{}, err
 	}
 	if !inRange(ms(now)) {
-		return Info{}, fmt.Errorf("grant: sequencer %s: the clock says %s, and records have times from %s to %s: set the clock",
+		return Info{}, fmt.Errorf("grant: sequencer %s: the clock reads %s, but records have times from %s to %s: set the clock",
 			name, now.UTC().Format(timeFormat), timeOf(-maxTime).Format(timeFormat), timeOf(maxTime).Format(timeFormat))
 	}
 	info, _, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
@@ -31,7 +31,7 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 			*r = fresh
 			return true, nil
 		case r.State == Purged:
-			// Its records stay, as the marks of node IDs.
+			// Its records stay, as the marks of the node IDs.
 		case r.State == Destroyed:
 			if r.Layout != c.Layout {
 				return false, &MismatchError{Sequencer: name, Field: "layout", Want: c.Layout.String(), Have: r.Layout.String()}
@@ -39,7 +39,8 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 		case r.State == Destroying:
 			return false, fmt.Errorf("%w: %s is being destroyed; finish that first (firn sequencer destroy %s)", ErrDestroyed, name, name)
 		default:
-			// Nothing rests on it: if what was read is lost, so is an unused sequencer.
+			// Nothing depends on this: if the value that was read is lost, so
+			// is an unused sequencer.
 			return false, r.config().compare(name, c)
 		}
 		fresh.Incarnation, fresh.Floor, fresh.LongestWindow = r.Incarnation+1, r.Floor, r.LongestWindow
@@ -49,7 +50,7 @@ func Create(ctx context.Context, s Store, name string, c Config, now time.Time) 
 	return info, err
 }
 
-// Lookup returns a sequencer. If it was never created that is ErrNotFound.
+// Lookup returns a sequencer. The error is ErrNotFound if it was never created.
 func Lookup(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
@@ -61,9 +62,9 @@ func Lookup(ctx context.Context, s Store, name string) (Info, error) {
 	return r.info(name), nil
 }
 
-// Sequencers calls yield for every sequencer of the store, in the order of
-// their names, until it returns false. A record that cannot be read is told as
-// an error with the name; the others follow all the same.
+// Sequencers calls yield for every sequencer of the store, ordered by name,
+// until yield returns false. For a record that cannot be read, yield gets the
+// name and an error; the iteration continues.
 func Sequencers(ctx context.Context, s Store, yield func(name string, info Info, err error) bool) error {
 	return s.List(ctx, root, func(key string, value []byte) bool {
 		name, ok := strings.CutSuffix(strings.TrimPrefix(key, root), "/config")
@@ -78,9 +79,9 @@ func Sequencers(ctx context.Context, s Store, yield func(name string, info Info,
 	})
 }
 
-// Nodes calls yield for every node ID of the sequencer that was ever used,
-// in ascending order, until it returns false. A record that cannot be read is
-// told as an error with its number.
+// Nodes calls yield for every node ID of the sequencer that was ever used, in
+// ascending order, until yield returns false. For a record that cannot be read,
+// yield gets the node ID and an error.
 func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err error) bool) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -98,12 +99,12 @@ func Nodes(ctx context.Context, s Store, name string, yield func(n NodeInfo, err
 	})
 }
 
-// LookupNode returns what the store has of one node ID of a sequencer that
-// Lookup found. The zero NodeInfo with that number means that it was never
-// used.
+// LookupNode returns what the store knows about one node ID of a sequencer that
+// Lookup found. For a node ID that was never used, it returns a NodeInfo with
+// only that number.
 func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, error) {
 	key := nodeKey(i.Name, node, i.Config.Layout.MaxNode())
-	value, err := s.Get(ctx, key)
+	value, err := get(ctx, s, key)
 	if err != nil {
 		return NodeInfo{}, fmt.Errorf("grant: sequencer %s: node ID %d: %w", i.Name, node, err)
 	}
@@ -117,10 +118,22 @@ func LookupNode(ctx context.Context, s Store, i Info, node uint64) (NodeInfo, er
 	return r.info(node), nil
 }
 
-// getConfig reads the record of a sequencer, and its bytes.
+// get reads the value of a key. In place of a value that the store finds
+// damaged, it returns the text of the error, as GetMany and List do. No record
+// reads like that.
+func get(ctx context.Context, s Store, key string) ([]byte, error) {
+	value, err := s.Get(ctx, key)
+	if errors.Is(err, ErrDamaged) {
+		prefix := ErrNotSent.Error() + ": " // as the texts of GetMany and List begin
+		return []byte(prefix + strings.TrimPrefix(err.Error(), prefix)), nil
+	}
+	return value, err
+}
+
+// getConfig reads the record of a sequencer. It also returns its bytes.
 func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte, error) {
 	key := configKey(name)
-	value, err := s.Get(ctx, key)
+	value, err := get(ctx, s, key)
 	if err != nil {
 		return configRecord{}, nil, fmt.Errorf("grant: sequencer %s: %w", name, err)
 	}
@@ -131,10 +144,10 @@ func getConfig(ctx context.Context, s Store, name string) (configRecord, []byte,
 	return r, value, err
 }
 
-// changeConfig changes the record of a sequencer; r has version 0 where there
-// is none yet. It returns the record's bytes too. A record that is as it should
-// be is written anew all the same where change says so: what was read may not
-// be durable. With an error change says to write nothing.
+// changeConfig changes the record of a sequencer; r has version 0 if there is
+// no record yet. It also returns the bytes of the record. If change returns
+// true, the record is written even if it stays the same, because the value that
+// was read may not be durable. If change returns an error, nothing is written.
 func changeConfig(ctx context.Context, s Store, name string, change func(r *configRecord) (write bool, err error)) (info Info, value []byte, err error) {
 	var r configRecord
 	var refused error
@@ -163,16 +176,17 @@ func changeConfig(ctx context.Context, s Store, name string, change func(r *conf
 	return r.info(name), value, nil
 }
 
-// settle replaces the value of a key by what next makes of it, until that was
-// applied. next may be called again, and returns nil to leave the value alone.
+// settle replaces the value of a key by what next makes of it, and repeats that
+// until a write was applied. next may be called several times, and returns nil
+// to leave the value unchanged.
 //
-// A write whose result is unknown is settled by another write, and not by a
-// read: what a read shows may be gone after a failover of the store. So every
-// write has other bytes, and settle returns only when one was applied, or when
-// several in a row had no certain result.
+// A write with an unknown result is settled by another write, not by a read,
+// because a value that was read may disappear in a failover of the store. So
+// every write has different bytes, and settle returns only when one was
+// applied, or when several in a row had an unknown result.
 func settle(ctx context.Context, s Store, key string, next func(old []byte) []byte) error {
 	for unknown := 0; ; {
-		old, err := s.Get(ctx, key)
+		old, err := get(ctx, s, key)
 		if err != nil {
 			return err
 		}
@@ -185,7 +199,7 @@ func settle(ctx context.Context, s Store, key string, next func(old []byte) []by
 		case err == nil && applied:
 			return nil
 		case err == nil:
-			continue // another was faster
+			continue // another process was faster
 		case errors.Is(err, ErrNotSent):
 			return err
 		}
@@ -200,23 +214,24 @@ func settle(ctx context.Context, s Store, key string, next func(old []byte) []by
 	}
 }
 
-// settleTry is how many writes of unknown result settle makes.
+// settleTry is the maximum number of writes with an unknown result that settle
+// makes.
 const settleTry = 5
 
 func newToken() string { return fmt.Sprintf("%016x%016x", random(), random()) }
 
-// AdminOptions are what the operations on a whole sequencer can be told. The
-// zero AdminOptions and nil mean the defaults.
+// AdminOptions configure the operations on a whole sequencer. Nil and the zero
+// AdminOptions mean the defaults.
 type AdminOptions struct {
-	// Now is the clock; nil is the system's.
+	// Now is the clock; nil means the system clock.
 	Now func() time.Time
 
-	// Poll is how often the windows that are waited for are looked at. Zero
-	// means a quarter of a second.
+	// Poll is the interval at which windows are checked while waiting for their
+	// end. Zero means 250 milliseconds.
 	Poll time.Duration
 
-	// Waiting is called with the node IDs that are waited for, whenever
-	// these are others than before; it may be nil.
+	// Waiting is called with the node IDs whose windows have not yet ended,
+	// whenever that list changes. It may be nil.
 	Waiting func([]NodeInfo)
 }
 
@@ -234,7 +249,7 @@ func (o *AdminOptions) orDefault() AdminOptions {
 	return v
 }
 
-// AttachAll makes a sequencer usable again that was detached.
+// AttachAll makes a detached sequencer usable again.
 func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
@@ -246,33 +261,34 @@ func AttachAll(ctx context.Context, s Store, name string) (Info, error) {
 		case r.State >= Destroying:
 			return false, fmt.Errorf("%w: %s is %v; create it again to use it", ErrDestroyed, name, r.State)
 		}
-		r.State = Attached // also if it was
+		r.State = Attached // even if it already was
 		return true, nil
 	})
 	return info, err
 }
 
-// DetachAll has all members of a sequencer give their node IDs back, and
-// keeps them from acquiring others until AttachAll. It returns when all windows
-// are given back or over. If it is stopped before, calling it again goes on.
+// DetachAll makes all members of a sequencer give their node IDs back, and
+// prevents them from acquiring new ones until AttachAll. It returns when all
+// windows have been given back or have ended. If it is interrupted, call it
+// again to continue.
 func DetachAll(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
 	return empty(ctx, s, name, Detaching, Detached, o)
 }
 
-// Destroy has all members of a sequencer give their node IDs back, for
-// good. IDs that were handed out stay unique: its records are kept, and a
-// sequencer that is created again under the name goes on from them. It returns
-// when all windows are given back or over. If it is stopped before, calling it
-// again goes on.
+// Destroy makes all members of a sequencer give their node IDs back, for good.
+// IDs that were handed out stay unique: the records are kept, and a sequencer
+// created again under the same name continues after them. Destroy returns when
+// all windows have been given back or have ended. If it is interrupted, call it
+// again to continue.
 func Destroy(ctx context.Context, s Store, name string, o *AdminOptions) (Info, error) {
 	return empty(ctx, s, name, Destroying, Destroyed, o)
 }
 
-// Upgrade has the records of a sequencer written in the newest version that
-// this program knows. Members of older programs do not understand it: they
+// Upgrade makes members write the records of a sequencer in the newest version
+// that this program knows. Members of older releases do not understand it: they
 // acquire nothing, but renew what they hold for as long as they run, by the
-// rules of their release. What a fence reckons with does not hold for them, so
-// all members are upgraded first.
+// rules of their release. A fence cannot rely on them, so upgrade all members
+// first.
 func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
@@ -282,15 +298,15 @@ func Upgrade(ctx context.Context, s Store, name string) (Info, error) {
 		case r.Version == 0:
 			return false, fmt.Errorf("%w: %s", ErrNotFound, name)
 		}
-		r.Version = version // also if it was
+		r.Version = version // even if it already was
 		return true, nil
 	})
 	return info, err
 }
 
-// Purge lets a destroyed sequencer be created again with another layout. What
-// it gives up is uniqueness between the IDs of its old life and its new one:
-// another layout cuts the bits in other ways, so the numbers can be the same.
+// Purge allows a destroyed sequencer to be created again with another layout.
+// That gives up uniqueness between the old and the new IDs: another layout
+// divides the bits differently, so both may contain the same numbers.
 func Purge(ctx context.Context, s Store, name string) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
@@ -302,7 +318,7 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 		case r.State == Purged:
 			return true, nil
 		case r.State != Destroyed:
-			return false, fmt.Errorf("grant: sequencer %s is %v: destroy it before it is purged", name, r.State)
+			return false, fmt.Errorf("grant: sequencer %s is %v: destroy it before you purge it", name, r.State)
 		}
 		r.State = Purged
 		return true, nil
@@ -310,16 +326,16 @@ func Purge(ctx context.Context, s Store, name string) (Info, error) {
 	return info, err
 }
 
-// empty takes a sequencer through a state in which its windows end to a last
-// one.
+// empty moves a sequencer through a state in which its windows end to a last
+// state.
 func empty(ctx context.Context, s Store, name string, through, last State, o *AdminOptions) (Info, error) {
 	if err := CheckName(name); err != nil {
 		return Info{}, err
 	}
 	opt := o.orDefault()
-	var told []uint64 // the numbers that are waited for
-	done := closing{records: make(map[string][]byte)}
-	contested := 0 // steps in a row that others have made vain
+	var told []uint64 // node IDs last passed to Waiting
+	done := closing{records: make(map[string][]byte), damaged: make(map[uint64]time.Time)}
+	contested := 0 // consecutive steps that other operators undid
 	for {
 		begun := time.Now()
 		info, waiting, err := emptyStep(ctx, s, name, through, last, &done, opt.Now())
@@ -346,9 +362,9 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 		if len(waiting) > 0 {
 			contested = 0
 		} else {
-			// Another operator is at it. Two that begin anew at the same pace would undo
-			// each other's steps for ever: each waits by chance, so that one has the
-			// time of a whole step.
+			// Another operator is changing the sequencer. Two that start over
+			// at the same pace would undo each other's steps forever: each
+			// waits for a random time, so that one of them can complete a step.
 			wait = time.Duration(random() % uint64(max(wait, time.Since(begun))<<min(contested, contestedMost)))
 			contested++
 		}
@@ -360,27 +376,27 @@ func empty(ctx context.Context, s Store, name string, through, last State, o *Ad
 	}
 }
 
-// errContested means that a record was written by another process since it was
+// errContested is returned if another process has written a record since it was
 // read.
 var errContested = errors.New("grant: another process was faster")
 
-// contestedMost is how often the wait after a vain step doubles.
+// contestedMost is how often the wait after a contested step doubles.
 const contestedMost = 5
 
-// stopped says that a sequencer is on its way to a state, and what it waits
-// for.
+// stopped returns the error of an interrupted operation: the state of the
+// sequencer, and what the operation was waiting for.
 func stopped(ctx context.Context, name string, state State, nodes []uint64) error {
 	if len(nodes) == 0 {
-		return fmt.Errorf("grant: sequencer %s is %v, and another process changes it at the same time; call it again to go on: %w",
+		return fmt.Errorf("grant: sequencer %s is %v, and another process is changing it; call it again to continue: %w",
 			name, state, context.Cause(ctx))
 	}
 	some := fmt.Sprint(nodes[:min(len(nodes), 8)])
-	return fmt.Errorf("grant: sequencer %s is %v, and waits for the windows of %d node IDs, such as %s; call it again to go on: %w",
+	return fmt.Errorf("grant: sequencer %s is %v, waiting for the windows of %d node IDs, such as %s; call it again to continue: %w",
 		name, state, len(nodes), some, context.Cause(ctx))
 }
 
-// emptyStep does what can be done at this moment: it changes the state, keeps
-// every window from growing, and, when all are over, sets the last state.
+// emptyStep does what can be done now: it changes the state, prevents every
+// window from growing and, once all have ended, sets the last state.
 func emptyStep(ctx context.Context, s Store, name string, through, last State, done *closing, now time.Time) (Info, []NodeInfo, error) {
 	info, begun, err := changeConfig(ctx, s, name, func(r *configRecord) (write bool, err error) {
 		switch {
@@ -395,9 +411,9 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		case bytes.Equal(r.encode(), done.begun):
 			return false, nil
 		}
-		// Written anew also if it was there: only a List after a write of our own
-		// shows every record, as one before may be answered by a store that was
-		// replaced.
+		// Written even if the state was set already: only a List after a write
+		// of our own shows every record, because an earlier one may be answered
+		// by a server that was replaced.
 		r.State = through
 		return true, nil
 	})
@@ -405,8 +421,8 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		return info, nil, err
 	}
 	if !bytes.Equal(begun, done.begun) {
-		// Others wrote the configuration. Members may have acquired numbers in
-		// between.
+		// Another process wrote the configuration. Members may have acquired
+		// node IDs in between.
 		done.begun, done.sure = begun, make(map[string]bool)
 	}
 	waiting, free, err := done.windows(ctx, s, info, ms(now))
@@ -414,8 +430,9 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 		return info, waiting, err
 	}
 	if len(free) > 0 {
-		// What was read of these may be lost. A value that is read before and after a
-		// write that was applied is durable, as it was there at that write.
+		// The values read for these may be lost. A value that is read both
+		// before and after an applied write is durable, because it was there at
+		// that write.
 		begun, err = rewrite(ctx, s, name, begun, through)
 		if begun == nil {
 			return info, nil, err
@@ -426,9 +443,10 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 			return info, waiting, err
 		}
 	}
-	// The records were read after these very bytes were there. Other bytes may say
-	// the same: had the sequencer been attached and detached again meanwhile,
-	// members would hold numbers that were not closed. Then it begins anew.
+	// The records were read after these bytes were in the configuration.
+	// Different bytes may describe the same state: if the sequencer was
+	// attached and detached again in between, members hold node IDs that were
+	// not closed. Then the step starts over.
 	ended, err := rewrite(ctx, s, name, begun, last)
 	if ended != nil {
 		info.State = last
@@ -436,18 +454,18 @@ func emptyStep(ctx context.Context, s Store, name string, through, last State, d
 	return info, nil, err
 }
 
-// undone says that another process has made a sequencer usable again that was
-// on its way to a last state. That was on purpose, so what waits for its
-// windows does not begin anew: it could destroy what was created again.
+// undone returns the error if another process made a sequencer usable again
+// while it was being detached or destroyed. That was intentional, so the
+// operation does not start over: it could destroy the new sequencer.
 func undone(name string, last State) error {
 	if last == Destroyed {
-		return fmt.Errorf("grant: sequencer %s was destroyed and created again while its windows were waited for; the new one is left alone: call it again to destroy that", name)
+		return fmt.Errorf("grant: sequencer %s was destroyed and created again in the meantime; the new one is unchanged: call it again to destroy it", name)
 	}
-	return fmt.Errorf("grant: sequencer %s was attached again while its windows were waited for, and is left so: call it again to detach it", name)
+	return fmt.Errorf("grant: sequencer %s was attached again in the meantime and stays attached: call it again to detach it", name)
 }
 
-// rewrite writes a configuration anew, with a state, if it has these very
-// bytes. It returns what it wrote, or nil if there are others.
+// rewrite writes a configuration with a new state and nonce if it still has the
+// bytes in value. It returns what it wrote, or nil if the bytes differ.
 func rewrite(ctx context.Context, s Store, name string, value []byte, state State) (next []byte, err error) {
 	ours := [][]byte{value}
 	err = settle(ctx, s, configKey(name), func(old []byte) []byte {
@@ -455,7 +473,7 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, state Stat
 			next = nil
 			return nil
 		}
-		r, _ := decodeConfig(configKey(name), old) // which it was written as
+		r, _ := decodeConfig(configKey(name), old) // the bytes that were written
 		r.State, r.Nonce = state, newToken()
 		next = r.encode()
 		ours = append(ours, next)
@@ -467,30 +485,40 @@ func rewrite(ctx context.Context, s Store, name string, value []byte, state Stat
 	return next, nil
 }
 
-// A closing is what one call of Destroy or DetachAll has written and what was
-// applied.
+// A closing holds what one call of Destroy or DetachAll has written and what
+// was applied.
 type closing struct {
-	begun   []byte            // the configuration
-	records map[string][]byte // those of node IDs, by key
-	sure    map[string]bool   // those of records that were there after begun was
+	begun   []byte               // the bytes of the configuration
+	records map[string][]byte    // the records of node IDs, by key
+	sure    map[string]bool      // keys of records that were there after begun was written
+	damaged map[uint64]time.Time // when damaged records were found
 }
 
-// windows rewrites the record of every held number, so that its owner can
-// extend it no more, and returns those whose windows are not over. A window
-// that is over is closed too: its owner could open it again. So is a record
-// that another operator has closed, as what was read may not be durable.
-// Records that are free, other than by an owner who found what windows wrote,
-// are returned by key.
+// windows rewrites the record of every held node ID, so that its owner can no
+// longer extend it, and returns those whose windows have not ended. It also
+// closes windows that have ended, because their owners could open them again,
+// and records that another operator has closed, because the value read may not
+// be durable. It returns by key the records that are free, except those freed
+// by an owner that found what windows wrote.
 func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (waiting []NodeInfo, free map[string][]byte, err error) {
 	free = make(map[string][]byte)
 	again := false
 	// How long a window lasts after its last renewal.
 	longest := (i.Config.MaxAhead + i.LongestWindow).Milliseconds()
-	err = eachNode(ctx, s, i.Name, func(node uint64, key string, value []byte, r nodeRecord) error {
+	worn := func(node uint64) {
+		// Its owner cannot extend it, and may use what it has.
+		if c.damaged[node].IsZero() {
+			c.damaged[node] = time.Now()
+		}
+		if time.Since(c.damaged[node]).Milliseconds() <= longest {
+			waiting = append(waiting, NodeInfo{Node: node})
+		}
+	}
+	err = eachNode(ctx, s, i.Name, worn, func(node uint64, key string, value []byte, r nodeRecord) error {
 		ours, _ := decodeNode(key, c.records[key])
 		switch {
 		case r.takenAway() && max(now-r.Wall, r.Wall-now) <= longest:
-			waiting = append(waiting, r.info(node)) // its owner may not have heard
+			waiting = append(waiting, r.info(node)) // its owner may not know yet
 			return nil
 		case !r.held():
 			if !c.sure[key] || ours.Owner != r.Owner {
@@ -522,9 +550,9 @@ func (c *closing) windows(ctx context.Context, s Store, i Info, now int64) (wait
 	return waiting, free, err
 }
 
-// eachNode calls visit for every record of a node ID. The records are read
-// first, so that visit may use the store at leisure.
-func eachNode(ctx context.Context, s Store, name string, visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
+// eachNode calls visit for every record of a node ID, or worn if the record is
+// damaged. It reads all records first, so that visit may use the store.
+func eachNode(ctx context.Context, s Store, name string, worn func(node uint64), visit func(node uint64, key string, value []byte, r nodeRecord) error) error {
 	type entry struct {
 		key   string
 		value []byte
@@ -544,7 +572,8 @@ func eachNode(ctx context.Context, s Store, name string, visit func(node uint64,
 			r, err = decodeNode(e.key, e.value)
 		}
 		if errors.Is(err, ErrDamaged) {
-			continue // nobody can acquire or extend it
+			worn(node)
+			continue
 		}
 		if err != nil {
 			return err

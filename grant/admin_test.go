@@ -87,7 +87,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestRecordsOfOthers: what cannot be read is told, by name, and left alone.
+// TestRecordsOfOthers: records that cannot be read are reported by name, and
+// left alone.
 func TestRecordsOfOthers(t *testing.T) {
 	s := new(memstore.Store)
 	ctx := t.Context()
@@ -206,8 +207,8 @@ func phase(p grant.Phase) func(grant.Status) bool {
 	return func(s grant.Status) bool { return s.Phase == p }
 }
 
-// TestDestroy: it waits for the windows, says for which, and goes on where it
-// was stopped; the marks outlive it.
+// TestDestroy waits for the windows, reports for which, and continues after an
+// interruption; the marks survive it.
 func TestDestroy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)
@@ -386,9 +387,9 @@ func once(f *func()) {
 	}
 }
 
-// TestDestroyProves: when a sequencer is emptied, no record is held, not on a
-// standby either that is promoted then. Its owner could extend a window that is
-// over.
+// TestDestroyProves: when a sequencer is emptied, no record is held, not even
+// on a standby that is then promoted. Its owner could extend a window that has
+// ended.
 func TestDestroyProves(t *testing.T) {
 	const key = "v1/s/n/0007"
 	for _, tt := range []struct {
@@ -597,8 +598,8 @@ func TestDestroyedOnARead(t *testing.T) {
 	})
 }
 
-// TestFence: a member whose store went back stops, and goes on above the floor
-// once it is fenced.
+// TestFence: a member whose store went back stops, and continues above the
+// floor once the sequencer is fenced.
 func TestFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(memstore.Store)

@@ -54,7 +54,7 @@ func (r *rig) drops(what, over string, from int64) {
 func TestClaimWrites(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
-		mark, used int64 // since now; a mark of Never is no record
+		mark, used int64 // since now; a mark of Never means no record
 		spoiled    span
 		from, to   int64
 	}{
@@ -87,7 +87,7 @@ func TestClaimWrites(t *testing.T) {
 		for range read.Keys {
 			e.Values = append(e.Values, record)
 		}
-		if tt.from > 50 { // it is none yet, so chance decides nothing
+		if tt.from > 50 { // not yet ahead, so chance decides nothing
 			r.answer(e)
 			if r.m.claim != nil {
 				t.Errorf("%s: it is claimed", tt.name)

@@ -10,42 +10,42 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// clocks is what a member knows of other clocks than its own: the store's, and
-// those of members that write records while it looks. It decides who may claim
-// a number, so that a machine whose clock is wrong does not spoil numbers for
-// others. The uniqueness of IDs never rests on it.
+// clocks holds what a member knows of other clocks: the store's, and those of
+// members that write records while it watches. It decides who may claim a node
+// ID, so that a machine with a wrong clock does not spoil node IDs for others.
+// The uniqueness of IDs never depends on it.
 type clocks struct {
-	store  int64 // the store's time, at the earliest
-	within int64 // and by how much it may have been later
-	at     int64 // Mono: when it was so
-	asked  bool  // the store was asked, at that moment
-	known  bool  // and has said it
+	store  int64 // the earliest time that the store's clock may have shown
+	within int64 // how much later it may have been
+	at     int64 // Mono at that moment
+	asked  bool  // the store was asked at that moment
+	known  bool  // and returned its time
 
-	told AlarmKind // what was told last of clocks that differ
+	told AlarmKind // the last alarm about clocks that differ
 
-	// Records of others, read again and again to see who renews.
+	// Records of other members, read repeatedly to see who renews.
 	watching bool
-	since    int64             // Mono: when it began
-	listed   bool              // all records were read since
-	read     int64             // Mono: when they were read last
+	since    int64             // Mono when watching began
+	listed   bool              // all records have been read since
+	read     int64             // Mono when they were last read
 	records  map[string][]byte // by key
-	leads    map[string]lead   // of our clock over those of members that wrote since
-	clear    bool              // they were watched for long enough, and none says that ours is ahead
-	clearAt  int64             // Mono: when that was
+	leads    map[string]lead   // of our clock over those of members that have written since
+	clear    bool              // they were watched long enough, and none shows that our clock is ahead
+	clearAt  int64             // Mono when that was
 }
 
-// A lead is by how much our clock is ahead of another, at least and at most.
+// A lead is how far our clock is ahead of another: at least and at most.
 type lead struct{ least, most int64 }
 
 const (
-	stepMost  = int64(1000)      // ms a clock may step without other clocks being asked again
-	clockFor  = int64(60 * 1000) // ms that an answer about other clocks serves
-	clockFail = int64(5 * 1000)  // ms after which a store that did not say its time is asked again
-	watchMost = 32               // records that are watched
+	stepMost  = int64(1000)      // ms that a clock may step before other clocks are compared again
+	clockFor  = int64(60 * 1000) // ms for which an answer about other clocks is used
+	clockFail = int64(5 * 1000)  // ms after which a store that did not return its time is asked again
+	watchMost = 32               // number of records that are watched
 	watchEach = int64(1000)      // ms between two reads of them
 )
 
-// reset forgets all, as our own clock has stepped.
+// reset discards all readings, because our own clock has stepped.
 func (c *clocks) reset() { *c = clocks{told: c.told} }
 
 func (c *clocks) clone() clocks {
@@ -54,7 +54,7 @@ func (c *clocks) clone() clocks {
 	return d
 }
 
-// asksTime reports whether the store is to be asked for its time.
+// asksTime reports whether to ask the store for its time.
 func (m *Machine) asksTime() bool {
 	c := &m.clocks
 	serves := clockFor
@@ -64,7 +64,8 @@ func (m *Machine) asksTime() bool {
 	return m.set.StoreClock && !(c.asked && m.mono-c.at < serves)
 }
 
-// timed takes the store's time. Without it, the records have to do.
+// timed records the store's time. If the store returned none, only the records
+// of others are left to compare.
 func (m *Machine) timed(e Event) {
 	c := &m.clocks
 	c.asked, c.at, c.known = true, m.mono, e.Err == nil
@@ -74,17 +75,17 @@ func (m *Machine) timed(e Event) {
 	}
 }
 
-// storeLead is by how much our clock is ahead of the store's, while that is
-// known.
+// storeLead returns how far our clock is ahead of the store's, as long as that
+// is known.
 func (m *Machine) storeLead() (lead, bool) {
 	c := &m.clocks
 	most := m.wall - (c.store + m.mono - c.at)
 	return lead{most - c.within, most}, c.known
 }
 
-// mayClaim reports whether our clock is fit for a claim, as far as is known
-// after a look at some records. If it is not, or is not known to be yet, it has
-// noted why and when to look again.
+// mayClaim reports whether our clock permits a claim, as far as some records
+// show. If it does not, or if that is not known yet, mayClaim has recorded the
+// reason and when to look again.
 func (m *Machine) mayClaim(l sighting) bool {
 	store, known := m.storeLead()
 	if err := m.clockBehind(l); err != nil {
@@ -106,12 +107,12 @@ func (m *Machine) mayClaim(l sighting) bool {
 		m.fail(m.aheadError(ahead), watchEach)
 		return false
 	case known && agree >= 2:
-		// The store alone disagrees with members that agree with each other.
+		// Only the store disagrees, and the members agree with each other.
 		m.tellClocks(StoreClockOff, store.least)
 		return true
 	case known && !c.listed && len(c.records) < 2:
-		// The store says so, and few of many numbers were read: others may know
-		// better.
+		// Only the store indicates it, and few of many records were read:
+		// others may know better.
 		c.listed = true
 		m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
 		return false
@@ -128,8 +129,8 @@ func (m *Machine) mayClaim(l sighting) bool {
 	return false
 }
 
-// alive is how many of the records belong to members that may be alive, if it
-// is now: they hold a window.
+// alive returns how many of the records belong to members that may be alive, if
+// the time is now: they hold a window.
 func (l sighting) alive(now int64) (n int) {
 	for _, o := range l.others {
 		if o.until >= now {
@@ -139,16 +140,16 @@ func (l sighting) alive(now int64) (n int) {
 	return n
 }
 
-// looksAhead reports whether records say that our clock could be far ahead: one
-// that is held was last written long ago, so its owner is dead or idle, or its
-// clock is right and ours is not.
+// looksAhead reports whether the records suggest that our clock is far ahead: a
+// held record was last written long ago. Then either its owner is dead or idle,
+// or our clock is wrong.
 func (m *Machine) looksAhead(l sighting) bool {
 	return slices.ContainsFunc(l.others, func(o other) bool {
 		return m.wall-o.wall > aheadMost+m.window()/2
 	})
 }
 
-// watch notes which records have changed since they were read last: their
+// watch determines which records have changed since they were last read: their
 // writers were alive in between.
 func (m *Machine) watch(l sighting) {
 	c := &m.clocks
@@ -158,7 +159,7 @@ func (m *Machine) watch(l sighting) {
 	}
 	elapsed := m.mono - c.read
 	c.read = m.mono
-	// Where there are too many, those whose clocks may agree with ours.
+	// If there are too many, prefer those whose clocks may agree with ours.
 	slices.SortStableFunc(l.others, func(a, b other) int {
 		return cmp.Compare(max(m.wall-a.wall, a.wall-m.wall), max(m.wall-b.wall, b.wall-m.wall))
 	})
@@ -168,14 +169,15 @@ func (m *Machine) watch(l sighting) {
 			continue
 		}
 		if ok && !bytes.Equal(before, o.value) {
-			// It was written since: our clock showed something between then and now.
+			// It was written since, at a time that our clock passed between
+			// then and now.
 			c.leads[o.key] = lead{m.wall - elapsed - o.wall, m.wall - o.wall}
 		}
 		c.records[o.key] = o.value
 	}
 }
 
-// watched are the keys of the records that are watched, or nil.
+// watched returns the keys of the records that are watched, or nil.
 func (m *Machine) watched() []string {
 	if !m.clocks.watching {
 		return nil
@@ -183,9 +185,9 @@ func (m *Machine) watched() []string {
 	return slices.Sorted(maps.Keys(m.clocks.records))
 }
 
-// leadOverOthers is the median of our clock's leads over those of members that
-// wrote while we looked, and how many of their clocks agree with it for
-// certain.
+// leadOverOthers returns the median of our clock's leads over those of members
+// that wrote in the meantime, and how many of their clocks certainly agree with
+// it.
 func (m *Machine) leadOverOthers() (median lead, agree int) {
 	all := slices.SortedFunc(maps.Values(m.clocks.leads), func(a, b lead) int { return cmp.Compare(a.least, b.least) })
 	for _, l := range all {
@@ -206,8 +208,8 @@ func (m *Machine) aheadError(by lead) *ClockAheadError {
 	}
 }
 
-// clockBehind refuses a clock that is far behind those of others, unless the
-// store's clock agrees with ours: then it is theirs that are wrong.
+// clockBehind rejects a clock that is far behind those of others, unless the
+// store's clock agrees with ours: then theirs are wrong.
 func (m *Machine) clockBehind(l sighting) error {
 	by := l.behind()
 	store, known := m.storeLead()
@@ -227,7 +229,7 @@ func (m *Machine) clockBehind(l sighting) error {
 	return nil
 }
 
-// tellClocks tells once that clocks differ.
+// tellClocks raises an alarm, once, that clocks differ.
 func (m *Machine) tellClocks(kind AlarmKind, by int64) {
 	if m.clocks.told != kind {
 		m.clocks.told = kind

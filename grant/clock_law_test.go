@@ -31,8 +31,8 @@ func others(ahead ...int64) sighting {
 }
 
 // TestClockBehindLaw: a clock more than 10 s behind the median of the others is
-// refused, unless that is allowed or the store agrees with it within 10 s; and
-// what differs is told once.
+// rejected, unless that is allowed or the store agrees with it within 10 s. A
+// difference is reported once.
 func TestClockBehindLaw(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 5000 {

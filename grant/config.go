@@ -7,30 +7,30 @@ import (
 	"github.com/firnid/firn"
 )
 
-// A Config is what all members of a sequencer agree on. It is fixed when the
-// sequencer is created.
+// A Config is the configuration that all members of a sequencer share. It is
+// fixed when the sequencer is created.
 type Config struct {
-	// Layout is the layout of the IDs. Its epoch and its number of nodes are
-	// part of it.
+	// Layout is the layout of the IDs, including its epoch and its number of
+	// nodes.
 	Layout firn.Layout
 
 	// MaxAhead is how far IDs may run ahead of the clock, in whole
-	// milliseconds. It is taken literally; a Config made by NewConfig has the
-	// layout's.
+	// milliseconds. It is taken literally; NewConfig uses the layout's.
 	MaxAhead time.Duration
 
-	// Window is the length of a grant, in whole milliseconds: how long a
-	// member goes on without the store, and how long the node ID of one
-	// that crashed is blocked. It is at least MinWindow.
+	// Window is the length of a grant, in whole milliseconds: how long a member
+	// can work without the store, and how long the node ID of a crashed member
+	// is blocked. It is at least MinWindow.
 	Window time.Duration
 }
 
-// DefaultWindow is the least Window that NewConfig gives.
+// DefaultWindow is the shortest Window that NewConfig chooses.
 const DefaultWindow = 60 * time.Second
 
-// NewConfig is the configuration for a layout with what is usual for the rest:
-// the layout's MaxAhead, and a Window as long as the store's usual one, or
-// longer where the layout asks for it. A usual window of 0 is DefaultWindow.
+// NewConfig returns the configuration for a layout with defaults for everything
+// else: the layout's MaxAhead, and the given window, which is usually the
+// store's default, or a longer one if the layout requires it. A window of 0
+// means DefaultWindow.
 func NewConfig(layout firn.Layout, window time.Duration) Config {
 	if window <= 0 {
 		window = DefaultWindow
@@ -40,10 +40,10 @@ func NewConfig(layout firn.Layout, window time.Duration) Config {
 	return c
 }
 
-// DefaultConfig is NewConfig with the default window of a store, and with a
-// MaxAhead and a Window of its own where these are not nil. A MaxAhead alone
-// makes the window longer where it must be. The error is that of Check. The
-// store may be nil.
+// DefaultConfig is like NewConfig with the default window of a store. If
+// maxAhead or window is not nil, it replaces the default. A longer maxAhead
+// alone also makes the window longer if necessary. The error is that of Check.
+// The store may be nil.
 func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration) (Config, error) {
 	c := NewConfig(layout, windowOf(s))
 	if maxAhead != nil {
@@ -56,7 +56,7 @@ func DefaultConfig(s Store, layout firn.Layout, maxAhead, window *time.Duration)
 	return c, c.Check()
 }
 
-// MinWindow is the shortest Window that goes with MaxAhead and the layout:
+// MinWindow returns the shortest valid Window for MaxAhead and the layout:
 // twice MaxAhead, four ticks, and no less than 100 ms.
 func (c Config) MinWindow() time.Duration {
 	least := max(2*c.MaxAhead, 4*c.Layout.Unit(), 100*time.Millisecond)
@@ -66,10 +66,10 @@ func (c Config) MinWindow() time.Duration {
 	return least
 }
 
-// maxWindow keeps sums of milliseconds far from the end of int64.
+// maxWindow keeps sums of milliseconds far from overflowing int64.
 const maxWindow = 366 * 24 * time.Hour
 
-// Check says what is wrong with a configuration.
+// Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
 	if c.Layout == (firn.Layout{}) {
 		return fmt.Errorf("grant: the configuration has no layout")
@@ -87,7 +87,8 @@ func (c Config) Check() error {
 	return nil
 }
 
-// compare says in what want differs from what the sequencer has.
+// compare returns an error if want differs from the configuration of the
+// sequencer.
 func (c Config) compare(name string, want Config) error {
 	fields := []struct{ field, have, want string }{
 		{"layout", c.Layout.String(), want.Layout.String()},
@@ -102,22 +103,22 @@ func (c Config) compare(name string, want Config) error {
 	return nil
 }
 
-// A State is what a sequencer is in the whole cluster.
+// A State is the state of a sequencer in the whole cluster.
 type State uint8
 
 // The states of a sequencer.
 const (
 	Attached   State = iota + 1 // members may hold node IDs
 	Detaching                   // members give their node IDs back
-	Detached                    // no member holds one, until Attach
+	Detached                    // no member holds one, until AttachAll
 	Destroying                  // members give their node IDs back
-	Destroyed                   // for good, until it is created again with the same layout
+	Destroyed                   // until it is created again with the same layout
 	Purged                      // may be created again with any configuration
 )
 
 var stateNames = [...]string{Attached: "attached", Detaching: "detaching", Detached: "detached", Destroying: "destroying", Destroyed: "destroyed", Purged: "purged"}
 
-// String is the state as a word.
+// String returns the state as a word.
 func (s State) String() string {
 	if s < Attached || s > Purged {
 		return fmt.Sprintf("State(%d)", uint8(s))
@@ -125,7 +126,7 @@ func (s State) String() string {
 	return stateNames[s]
 }
 
-// MarshalText is the state as a word.
+// MarshalText returns the state as a word.
 func (s State) MarshalText() ([]byte, error) {
 	if s < Attached || s > Purged {
 		return nil, fmt.Errorf("grant: %v is not a state", s)
@@ -133,7 +134,7 @@ func (s State) MarshalText() ([]byte, error) {
 	return []byte(stateNames[s]), nil
 }
 
-// UnmarshalText reads the state's word.
+// UnmarshalText parses the word of a state.
 func (s *State) UnmarshalText(text []byte) error {
 	for i := Attached; i <= Purged; i++ {
 		if stateNames[i] == string(text) {
@@ -144,7 +145,7 @@ func (s *State) UnmarshalText(text []byte) error {
 	return fmt.Errorf("grant: %q is not a state", text)
 }
 
-// err is why no node ID can be had in this state.
+// err returns why no node ID can be acquired in this state.
 func (s State) err() error {
 	switch s {
 	case Attached:
@@ -156,30 +157,30 @@ func (s State) err() error {
 	}
 }
 
-// An Info is what the store has of a sequencer as a whole.
+// An Info is what the store knows about a sequencer as a whole.
 type Info struct {
 	Name        string
 	State       State
 	Config      Config
 	Incarnation uint64    // grows with every creation and every fence
-	Floor       time.Time // no new grant begins before it; set by Fence, zero if never
+	Floor       time.Time // no new grant begins before it; set by Fence, zero if never fenced
 	Created     time.Time // by its creator's clock
 
-	// LongestWindow is the longest window that the sequencer ever had. A record of
-	// version 1 does not say it; then it is Config.Window.
+	// LongestWindow is the longest window that the sequencer ever had. Records
+	// of version 1 do not contain it; then it is Config.Window.
 	LongestWindow time.Duration
 
-	// Version is that of the sequencer's records; see Upgrade.
+	// Version is the version of the sequencer's records; see Upgrade.
 	Version int
 }
 
-// A NodeInfo is what the store has of one node ID.
+// A NodeInfo is what the store knows about one node ID.
 type NodeInfo struct {
 	Node    uint64
 	Owner   string    // of the process that holds or held it; random, and empty after Fence
 	Host    string    // of that process
 	Until   time.Time // the mark: exclusive end of all windows granted so far
-	Wall    time.Time // the owner's clock when it wrote this
-	Held    bool      // false when it was given back, or fenced
-	Closing bool      // its owner has been told to give it back
+	Wall    time.Time // the owner's clock at the last write
+	Held    bool      // false if it was given back or fenced
+	Closing bool      // its owner must give it back
 }

@@ -116,7 +116,7 @@ func TestConfigLimits(t *testing.T) {
 	}
 }
 
-// TestWords: states and phases are words, and what is none of them says so.
+// TestWords: states and phases are words, and invalid values are reported.
 func TestWords(t *testing.T) {
 	words := strings.Fields("attached detaching detached destroying destroyed purged")
 	for s := range Purged + 3 {

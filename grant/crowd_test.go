@@ -133,7 +133,8 @@ func TestPickGrows(t *testing.T) {
 	if tries < 20 || lists > 6 {
 		t.Errorf("%d tries listed all numbers %d times, want at most 6", tries, lists)
 	}
-	// The first number is over: it is found at once, and not when a list is due.
+	// The window of the first node ID has ended: that is noticed at once, and
+	// not when a list is due.
 	for range 3 {
 		c.now = c.m.notBefore
 		if c.tell(Event{Kind: Tick}, c.store); c.m.Status().Phase == Holding {
@@ -145,8 +146,8 @@ func TestPickGrows(t *testing.T) {
 	}
 }
 
-// TestCrowd: the first choice is the number that nobody used for longest, and
-// after a refusal it is any.
+// TestCrowd: the first choice is the node ID that was unused for longest, and
+// after a refusal it is random.
 func TestCrowd(t *testing.T) {
 	best := 0
 	const runs = 100

@@ -7,12 +7,13 @@ import (
 )
 
 // A driver of a Machine, such as a Keeper or a simulator, has times, and the
-// Machine has whole milliseconds. Here is where one becomes the other, so that
-// all drivers round in the same way.
+// Machine has whole milliseconds. The conversions are here, so that all drivers
+// round in the same way.
 
-// At returns the event as a driver passes it on at a moment: wall is the
-// member's clock, mono the time by a clock that never goes back since the
-// driver started, and used what its Holder has used.
+// At returns the event with the times that a driver adds when it passes the
+// event on: wall is the member's clock, mono the time since the driver started
+// by a clock that never goes back, and used the time up to which its Holder has
+// used the grant.
 func (e Event) At(wall time.Time, mono time.Duration, used time.Time) Event {
 	e.Wall, e.Mono, e.Used = wall.UnixMilli(), mono.Milliseconds()+1, Never
 	if !used.IsZero() {

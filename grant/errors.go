@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Errors of sequencers and their node IDs. Some are matched by types that
-// carry what to act on.
+// Errors of sequencers and their node IDs. Some are matched by types that carry
+// data to act on.
 var (
-	// ErrNotFound means that no sequencer of the name was ever created.
+	// ErrNotFound is returned for a sequencer that was never created.
 	ErrNotFound = errors.New("grant: there is no such sequencer")
 
-	// ErrDestroyed means that the sequencer was destroyed, or is about to be.
-	// Creating it again with the same layout makes it usable again.
+	// ErrDestroyed is returned for a sequencer that was destroyed or is being
+	// destroyed. Creating it again with the same layout makes it usable again.
 	ErrDestroyed = errors.New("grant: the sequencer is destroyed")
 
-	// ErrDetached means that the sequencer was detached in the whole cluster:
-	// no member may hold a node ID of it until it is attached again.
+	// ErrDetached is returned for a sequencer that was detached in the whole
+	// cluster: no member may hold a node ID of it until it is attached again.
 	ErrDetached = errors.New("grant: the sequencer is detached")
 
 	// ErrMismatch is matched by every MismatchError.
@@ -27,33 +27,34 @@ var (
 	// ErrNodesExhausted is matched by every ExhaustedError.
 	ErrNodesExhausted = errors.New("grant: no node ID is free")
 
-	// ErrClockBehind is matched by every ClockBehindError, and by the error of a
-	// Fence whose clock is far behind the records.
+	// ErrClockBehind is matched by every ClockBehindError, and by the error of
+	// a Fence whose clock is far behind the records.
 	ErrClockBehind = errors.New("grant: the clock is far behind those of the other members")
 
 	// ErrClockAhead is matched by every ClockAheadError, and by the error of a
 	// Fence whose clock is far ahead of the records.
 	ErrClockAhead = errors.New("grant: the clock is far ahead of those of the store or the other members")
 
-	// ErrRolledBack means that the store has gone back to an earlier state, for
-	// instance to a backup. No node ID is acquired or renewed until the
-	// operator has fenced the sequencer (firn node fence).
+	// ErrRolledBack is returned after the store has gone back to an earlier
+	// state, such as a backup. No node ID is acquired or renewed until an
+	// operator fences the sequencer (firn node fence).
 	ErrRolledBack = errors.New("grant: the store went back to an earlier state; fence the sequencer (firn node fence) before IDs are made again")
 
-	// ErrNewerVersion means that a record was written by a newer version of
-	// Firn, in a form that this one does not know. It was left as it is.
+	// ErrNewerVersion is returned for a record that a newer version of Firn
+	// wrote in a form unknown to this one. The record was not changed.
 	ErrNewerVersion = errors.New("grant: the record has a newer version than this program knows; upgrade it")
 
-	// ErrDamaged means that a record cannot be read. It was left as it is.
+	// ErrDamaged is returned for a record that cannot be read. The record was
+	// not changed.
 	ErrDamaged = errors.New("grant: the record is damaged")
 )
 
-// A MismatchError says in what a configuration differs from the one that the
+// A MismatchError reports how a configuration differs from the one that the
 // sequencer was created with. It matches ErrMismatch.
 type MismatchError struct {
 	Sequencer string
 	Field     string // "layout", "max-ahead" or "window"
-	Want      string // what was asked for
+	Want      string // what the caller asked for
 	Have      string // what the sequencer was created with
 }
 
@@ -64,13 +65,13 @@ func (e *MismatchError) Error() string {
 // Is reports whether target is ErrMismatch.
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
-// An ExhaustedError says that every node ID a member may take is held. It
-// matches ErrNodesExhausted.
+// An ExhaustedError reports that every node ID that the member may take is
+// held. It matches ErrNodesExhausted.
 type ExhaustedError struct {
 	Sequencer string
-	Lo, Hi    uint64    // the numbers that were to choose from, both inclusive
-	Free      time.Time // when the first window seen ends, unless it is renewed; zero if not known
-	Ahead     bool      // none is held, and Free is when the first may be used: the sequencer was fenced, or this clock is behind the marks
+	Lo, Hi    uint64    // the range of node IDs, both inclusive
+	Free      time.Time // when the first known window ends unless it is renewed; zero if unknown
+	Ahead     bool      // none is held, but none may be used before Free: the sequencer was fenced, or this clock is behind the marks
 }
 
 func (e *ExhaustedError) Error() string {
@@ -91,12 +92,13 @@ func (e *ExhaustedError) Error() string {
 // Is reports whether target is ErrNodesExhausted.
 func (e *ExhaustedError) Is(target error) bool { return target == ErrNodesExhausted }
 
-// A ClockBehindError says that the clock is so far behind those of other
-// members that IDs made by it would be out of order. It matches ErrClockBehind.
+// A ClockBehindError reports that the clock is so far behind those of other
+// members that the IDs made by it would be out of order. It matches
+// ErrClockBehind.
 type ClockBehindError struct {
 	Sequencer string
-	Behind    time.Duration // the median of what the records say
-	Nodes     []uint64      // the node IDs whose records say it
+	Behind    time.Duration // the median over the records
+	Nodes     []uint64      // the node IDs of these records
 }
 
 func (e *ClockBehindError) Error() string {
@@ -107,19 +109,20 @@ func (e *ClockBehindError) Error() string {
 // Is reports whether target is ErrClockBehind.
 func (e *ClockBehindError) Is(target error) bool { return target == ErrClockBehind }
 
-// A ClockAheadError says that the clock is so far ahead that a node ID claimed
-// by it would be blocked for others. A member that holds one keeps it. It
-// matches ErrClockAhead.
+// A ClockAheadError reports that the clock is so far ahead that a node ID
+// claimed by it would be blocked for others. A member that already holds one
+// keeps it. It matches ErrClockAhead.
 type ClockAheadError struct {
 	Sequencer string
 	Ahead     time.Duration // at least
-	Clock     time.Time     // what this machine's clock says
-	Other     time.Time     // what the other clock said at that moment, at the latest
-	Store     bool          // the other clock is the store's; otherwise, it is that of members that renew
+	Clock     time.Time     // the reading of this machine's clock
+	Other     time.Time     // the reading of the other clock at that moment, at the latest
+	Store     bool          // the other clock is the store's, not that of members that renew
 
-	// Comparing means that other members are being watched, whose clocks decide:
-	// the refusal may end by itself, within half a window. If Ahead is zero, too,
-	// nothing but the age of their records says that the clock is ahead.
+	// Comparing means that other members are being watched, and their clocks
+	// decide: the error may disappear by itself, within half a window. If Ahead
+	// is also zero, the only indication that the clock is ahead is the age of
+	// their records.
 	Comparing bool
 }
 
@@ -131,15 +134,15 @@ func (e *ClockAheadError) Error() string {
 	if e.Store {
 		whose = "the store's"
 	}
-	return fmt.Sprintf("grant: sequencer %s: this machine's clock is %v ahead of %s (%s, not %s): no node ID is claimed; set the clock, or allow it explicitly (AllowClockAhead)",
+	return fmt.Sprintf("grant: sequencer %s: this machine's clock is %v ahead of %s (%s, not %s), so no node ID is claimed: set the clock, or allow it explicitly (AllowClockAhead)",
 		e.Sequencer, e.Ahead, whose, e.Clock.UTC().Format(timeFormat), e.Other.UTC().Format(timeFormat))
 }
 
 // Is reports whether target is ErrClockAhead.
 func (e *ClockAheadError) Is(target error) bool { return target == ErrClockAhead }
 
-// A fenceClockError says that the clock is too far from the latest record for a
-// fence. It matches its kind: ErrClockBehind or ErrClockAhead.
+// A fenceClockError reports that the clock is too far from the latest record
+// for a fence. It matches its kind, ErrClockBehind or ErrClockAhead.
 type fenceClockError struct {
 	kind      error
 	sequencer string
@@ -152,25 +155,24 @@ func (e *fenceClockError) Error() string {
 	if e.kind == ErrClockAhead {
 		side = "after"
 	}
-	return fmt.Sprintf("grant: the clock says %s, which is %v %s the latest record of sequencer %s was written: set the clock, or allow it explicitly",
+	return fmt.Sprintf("grant: the clock reads %s, which is %v %s the latest record of sequencer %s was written: set the clock, or allow it explicitly",
 		e.clock.UTC().Format(timeFormat), e.by, side, e.sequencer)
 }
 
-// Is reports whether target is ErrClockBehind or ErrClockAhead, as the error
-// says.
+// Is reports whether target is the kind of the error.
 func (e *fenceClockError) Is(target error) bool { return target == e.kind }
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-// final are the errors of a member for which waiting does not help.
+// final lists the errors of a member for which waiting does not help.
 var final = [...]error{
 	ErrNotFound, ErrDestroyed, ErrDetached, ErrMismatch, ErrClockBehind, ErrClockAhead,
 	ErrRolledBack, ErrDamaged, ErrNewerVersion,
 }
 
 // IsFinal reports whether the Err of a Status lasts until the sequencer, the
-// store or a clock is changed, so that waiting does not help. A store that is
-// unreachable, and node IDs that are all held, are not final.
+// store or a clock is changed, so that waiting does not help. An unreachable
+// store is not final, and neither is a sequencer whose node IDs are all held.
 func IsFinal(err error) bool {
 	if ahead := (*ClockAheadError)(nil); errors.As(err, &ahead) && ahead.Comparing {
 		return false

@@ -86,8 +86,8 @@ func (s *cutStore) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestFaults: an operation that meets an error of the store says so, or has
-// done what it promises all the same; and it can be run again.
+// TestFaults: an operation that meets an error of the store either reports it
+// or completes anyway, and it can be run again.
 func TestFaults(t *testing.T) { synctest.Test(t, testFaults) }
 
 func testFaults(t *testing.T) {
@@ -124,8 +124,7 @@ func testFaults(t *testing.T) {
 	}
 }
 
-// TestNames: every operation refuses a name that is none, before it asks the
-// store.
+// TestNames: every operation rejects an invalid name before it asks the store.
 func TestNames(t *testing.T) {
 	f := &faultyStore{Store: new(memstore.Store)}
 	for _, name := range []string{"", "a/b", ".", strings.Repeat("a", grant.MaxName+1)} {
@@ -427,9 +426,9 @@ func TestNonces(t *testing.T) {
 	}
 }
 
-// TestSequencersOfOthers: keys that are no configuration are passed by, and
-// what cannot be read is told with its name; the others follow, until yield has
-// enough.
+// TestSequencersOfOthers: keys other than configurations are skipped, and
+// configurations that cannot be read are reported by name; the others follow,
+// until yield returns false.
 func TestSequencersOfOthers(t *testing.T) {
 	s := new(memstore.Store)
 	for _, name := range []string{"a", "b", "d"} {

@@ -9,68 +9,69 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// FenceOptions are what Fence can be told. The zero FenceOptions and nil mean
-// the defaults.
+// FenceOptions configure Fence. Nil and the zero FenceOptions mean the
+// defaults.
 type FenceOptions struct {
-	// DryRun reports what Fence would do, and writes nothing.
+	// DryRun makes Fence report what it would do without writing anything.
 	DryRun bool
 
 	// Skew is how far the clocks of members may differ. Zero means 10 seconds.
 	Skew time.Duration
 
-	// LongestWindow is the longest window that the sequencer had before its store
-	// went back. Where the configuration that is there now has had a longer one,
-	// that counts. It must be given if the configuration is younger than the
-	// restore, as it then says nothing of the one that was lost.
+	// LongestWindow is the longest window that the sequencer had before its
+	// store went back. If the current configuration records a longer one, that
+	// one applies. LongestWindow must be given if the configuration is newer
+	// than the restore, because it then contains nothing about the lost one.
 	LongestWindow time.Duration
 
-	// Restored is when the store went back, if that is known. A configuration that
-	// was created before it, less Skew, is the one that was lost. The zero time
-	// means that it is not known: then one created within the last day is taken
-	// for younger than the restore.
+	// Restored is when the store went back, if known. A configuration that was
+	// created before it, minus Skew, is the lost one. The zero time means
+	// unknown: then a configuration created within the last day is assumed to
+	// be newer than the restore.
 	Restored time.Time
 
-	// AnyClock fences even where the clock is far from the marks.
+	// AnyClock fences even if the clock is far from the marks.
 	AnyClock bool
 
-	// Now is the clock; nil is the system's.
+	// Now is the clock; nil means the system clock.
 	Now func() time.Time
 }
 
-// A FenceReport says what Fence did, or would do.
+// A FenceReport reports what Fence did, or would do.
 type FenceReport struct {
 	Sequencer string
 	Floor     time.Time // no grant begins before it
 
-	// LongestWindow is what the floor was reckoned from. If Unsure is set, it may
-	// be too short: FenceOptions.LongestWindow was not given, and there is no
-	// record, or the configuration may be younger than the restore. It may be if
-	// it was created after every record was written, or after
-	// FenceOptions.Restored, or, if that is not known, within the last day.
+	// LongestWindow is the window from which the floor was computed. If Unsure
+	// is set, it may be too short: FenceOptions.LongestWindow was not given,
+	// and there is no record, or the configuration may be newer than the
+	// restore. That is possible if it was created after every record was
+	// written, or after FenceOptions.Restored or, if that is unknown, within
+	// the last day.
 	LongestWindow time.Duration
 	Unsure        bool
 
 	Nodes   int // records that were rewritten
 	Held    []NodeInfo
-	Damaged []error // records that cannot be read and were left as they are
+	Damaged []error // records that cannot be read and were left unchanged
 }
 
-// fenceLeast is how long after a fence the first new window begins, at least,
-// by every clock that is within the skew: a member whose window the fence does
-// not know hears of the floor within configEvery and a request's timeout, and
-// stops before it.
+// fenceLeast is the minimum time from a fence to the beginning of the first new
+// window, by every clock that is within the skew. A member whose window the
+// fence does not know learns of the floor within configEvery and a request's
+// timeout, and stops before it.
 const fenceLeast = 30 * time.Second
 
-// Fence makes a sequencer safe after its store was restored from a backup, or
+// Fence makes a sequencer safe after its store was restored from a backup or
 // went back in any other way. It rewrites every record, so that no member can
-// go on from what it held before, and sets a floor above all windows that may
-// have been granted since the backup. Members acquire node IDs again when
-// the floor is near, after twice the window, or 30 s if that is longer, and the
-// skew.
+// continue with what it held before, and sets a floor above all windows that
+// may have been granted since the backup. Members acquire node IDs again when
+// the floor is near. That takes the skew plus twice the window, or plus 30 s if
+// that is longer.
 //
-// It must be run before IDs are made again, with the clock set right: one that
-// is more than a day behind the latest mark, or more than a year ahead of it,
-// is refused with ErrClockBehind or ErrClockAhead. If it is stopped half way,
+// Run it before IDs are made again, on a machine whose clock is right: a clock
+// more than a day behind the latest mark is rejected with ErrClockBehind, and
+// one more than a year ahead of it with ErrClockAhead. If Fence is interrupted,
 // run it again.
 func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceReport, error) {
 	var opt FenceOptions
@@ -88,7 +89,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		return report, err
 	}
 	if opt.LongestWindow < 0 || opt.LongestWindow > maxWindow {
-		return report, fmt.Errorf("grant: the longest window is %v: no window is shorter than 0 or longer than %v", opt.LongestWindow, maxWindow)
+		return report, fmt.Errorf("grant: the longest window is %v: it must be from 0 to %v", opt.LongestWindow, maxWindow)
 	}
 	given := (opt.LongestWindow + time.Millisecond - 1).Milliseconds()
 	config, _, err := getConfig(ctx, s, name)
@@ -96,7 +97,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 		return report, err
 	}
 	now := opt.Now()
-	latest := Never // wall of any record
+	latest := Never // of the latest record
 	longest := max(config.LongestWindow, given)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, err := nodeOf(name, key)
@@ -139,7 +140,7 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	floor := max(config.Floor, ms(now.Add(config.config().MaxAhead+ahead)))
 	report.Floor = timeOf(floor)
 	if !inRange(floor) {
-		return report, fmt.Errorf("grant: the clock says %s, which is no time to fence a sequencer at", now)
+		return report, fmt.Errorf("grant: the clock reads %s, which is out of range for a fence: set the clock", now)
 	}
 	if latest != Never && !opt.AnyClock {
 		switch by := now.Sub(timeOf(latest)); {
@@ -161,10 +162,10 @@ func Fence(ctx context.Context, s Store, name string, o *FenceOptions) (FenceRep
 	return report, err
 }
 
-// fenceAll changes the configuration and rewrites all records, and returns how
-// many.
+// fenceAll changes the configuration, rewrites all records, and returns their
+// number.
 func fenceAll(ctx context.Context, s Store, name string, change func(*configRecord), rewrite func(key string) (bool, error)) (n int, err error) {
-	// The floor first, so that a number without a record, or one that is
+	// The floor comes first, so that a node ID without a record, or one that is
 	// acquired while records are rewritten, begins above it.
 	if _, _, err := changeConfig(ctx, s, name, func(r *configRecord) (bool, error) {
 		change(r)
@@ -196,8 +197,8 @@ func fenceAll(ctx context.Context, s Store, name string, change func(*configReco
 }
 
 // fenceNode rewrites a record, so that every write prepared before is refused,
-// and reports whether it did. A damaged record is left: no member can acquire
-// or extend it.
+// and reports whether it did. A damaged record is left unchanged: no
+// member can acquire or extend it.
 func fenceNode(ctx context.Context, s Store, key string, floor, now int64, version int) (done bool, err error) {
 	err = settle(ctx, s, key, func(old []byte) []byte {
 		r, err := decodeNode(key, old)
@@ -209,11 +210,12 @@ func fenceNode(ctx context.Context, s Store, key string, floor, now int64, versi
 			r.Until = floor
 		}
 		r.Until = max(r.Until, floor)
-		// Windows that the backup does not know may lie anywhere below the floor.
+		// Windows that the backup does not contain may lie anywhere below the
+		// floor.
 		if r.Spoiled.length() > 0 && r.Spoiled[0] < r.Until {
 			r.Until, r.Spoiled = max(r.Until, r.Spoiled[1]), span{}
 		}
-		r.Gap[0] = max(r.Gap[0], floor) // a gap that is empty then is not written
+		r.Gap[0] = max(r.Gap[0], floor) // a gap that is then empty is not written
 		return r.encode()
 	})
 	return done, err

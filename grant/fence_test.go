@@ -17,7 +17,7 @@ func TestFenceUnsure(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		created  time.Duration // before now
-		written  time.Duration // before now: the only record; 0 is none
+		written  time.Duration // before now: the only record; 0 means no record
 		restored time.Duration // before now; 0 is not known
 		longest  time.Duration
 		want     bool

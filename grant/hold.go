@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// due reports whether the window is to be renewed: a write must be confirmed,
-// less than the margin is left of the window and it is in use, or a caller
-// waits. The mark must grow by enough to be worth a write.
+// due reports whether to renew the window: a write must be confirmed, or less
+// than the margin is left of a window in use, or a caller waits. The mark must
+// also grow enough to be worth a write.
 func (m *Machine) due() bool {
 	h := m.hold
 	if h.seen != nil {
@@ -24,36 +24,37 @@ func (m *Machine) due() bool {
 	return (m.demand || left < h.margin && m.used > h.renewed) && m.growth() >= m.leastGrowth()
 }
 
-// overdue reports whether the member needs a renewal, or another number in
+// overdue reports whether the member needs a renewal, or another node ID in
 // place of one that it lost.
 func (m *Machine) overdue() bool { return m.hold != nil && (m.hold.lost || m.due()) }
 
-// growth is by how much a renewal would raise the mark now.
+// growth returns by how much a renewal would raise the mark now.
 func (m *Machine) growth() int64 { return min(m.end(m.hold.until), m.hold.limit) - m.hold.until }
 
-// leastGrowth is the least growth that a renewal is written for.
+// leastGrowth returns the smallest growth that is worth a renewal.
 func (m *Machine) leastGrowth() int64 { return max(m.window()/12, 1) }
 
-// ends reports whether the window cannot be extended when it is to be: it ends
-// where a span begins that may be used already. Another number is taken then.
+// ends reports whether the window cannot be extended when it should be, because
+// it ends where a span begins that may already be used. Then another node ID is
+// taken.
 func (m *Machine) ends() bool {
 	h := m.hold
 	return h.limit-h.until < m.leastGrowth() && h.limit != maxMark && h.until-max(m.wall, m.used) < h.margin
 }
 
-// open reports whether something of the window may be left, by the clock as it
-// is or as it went on from the last write.
+// open reports whether some of the window may be left, either by the current
+// clock or by elapsed time since the last write.
 func (m *Machine) open() bool { return m.hold.until > m.wall || m.hold.untilAt > m.mono }
 
-// early reports whether a window that begins at from is of no use for a while,
-// as the clock was set back since it was chosen. Another number may be had at
-// once.
+// early reports whether a window that begins at from cannot be used for a
+// while, because the clock was set back since it was chosen. Another node ID
+// may be usable at once.
 func (m *Machine) early(from int64) bool {
 	return from > m.wall+m.sequencer.MaxAhead+stepMost && from >= m.used
 }
 
-// newMargin chooses when to renew: at a third of the window used, give or take
-// a fifth of that.
+// newMargin chooses when to renew: after a third of the window, plus or minus a
+// fifth of that.
 func (m *Machine) newMargin() int64 {
 	third := m.window() / 3
 	fifth := third / 5
@@ -61,9 +62,9 @@ func (m *Machine) newMargin() int64 {
 	return m.window() - used
 }
 
-// end is the end of a window that is written now, over a mark. It lies at most
-// MaxAhead and a window ahead of the clock, however far ahead the generator is:
-// what a fence does rests on that.
+// end returns the end of a window that is written now, over a mark. It lies at
+// most MaxAhead plus a window ahead of the clock, however far ahead the
+// generator is: a fence relies on that.
 func (m *Machine) end(mark int64) int64 {
 	at := max(m.wall, m.used)
 	if !mutant.On(mutant.MarkUncapped) {
@@ -72,8 +73,8 @@ func (m *Machine) end(mark int64) int64 {
 	return min(max(mark, at+m.window()), maxMark)
 }
 
-// renew writes a later end into the record. Where a read has shown an attempt
-// whose result was unknown, it is written over that, which settles it.
+// renew writes a later end into the record. If a read has shown an attempt with
+// an unknown result, the new record replaces that attempt, which settles it.
 func (m *Machine) renew() {
 	h := m.hold
 	mark, old := h.until, h.record
@@ -97,7 +98,7 @@ func (m *Machine) renew() {
 	m.request(opRenew, Action{Kind: CAS, Key: h.key, Old: old, Next: h.next})
 }
 
-// node is a new record of the member, with the spans of the one that it
+// node returns a new record of the member, with the spans of the one that it
 // replaces.
 func (m *Machine) node(state string, until int64, gap, spoiled span) []byte {
 	r := nodeRecord{
@@ -105,14 +106,15 @@ func (m *Machine) node(state string, until int64, gap, spoiled span) []byte {
 		Wall: m.wall, State: state, Host: m.set.Host, Gap: gap, Spoiled: spoiled,
 	}
 	if r.held() {
-		// A write that settles another, from before the clock was set back, has that
-		// one's end, and so its clock: a fence takes what lies between for a window.
+		// A write that settles another one, from before the clock was set back,
+		// has the same end and so needs the same clock: a fence assumes a
+		// window between the two.
 		r.Wall = max(r.Wall, until-m.sequencer.MaxAhead-m.window())
 	}
 	return r.encode()
 }
 
-// leave seals the generator, gives the number back and forgets it.
+// leave seals the generator, gives the node ID back and forgets it.
 func (m *Machine) leave() {
 	h := m.hold
 	if !h.sealed {
@@ -125,7 +127,7 @@ func (m *Machine) leave() {
 	}
 	switch {
 	case h.lost && !mutant.On(mutant.ReleaseForeign):
-		m.forget(false, nil) // it is another's
+		m.forget(false, nil) // it belongs to another member
 		return
 	case m.frozen:
 		m.forget(false, ErrRolledBack)
@@ -145,12 +147,13 @@ func (m *Machine) leave() {
 	m.request(opRelease, Action{Kind: CAS, Key: h.key, Old: old, Next: h.next})
 }
 
-// mark is the end of what was used, for a release: not below where the grant
-// began, because what is before was another's, nor above where it ends.
+// mark returns the end of what was used, for a release. It is not below the
+// start of the grant, because the time before belonged to another owner, nor
+// above its end.
 func (m *Machine) mark() int64 { return min(max(m.hold.from, m.used), m.hold.until) }
 
-// forget ends the use of a number; nothing of it is ever looked at again. If it
-// was not given back and is not another's, the error says why.
+// forget ends the use of a node ID, which is never read again. If it was not
+// given back and does not belong to another member, err is the reason.
 func (m *Machine) forget(gaveBack bool, err error) {
 	if m.gaveBack = gaveBack; !m.attached {
 		m.kept = err
@@ -160,11 +163,11 @@ func (m *Machine) forget(gaveBack bool, err error) {
 	m.advance()
 }
 
-// begin takes a claim into use.
+// begin starts using a claim.
 func (m *Machine) begin() {
 	c := m.claim
 	m.claim = nil
-	from := max(c.from, m.used) // the process's own order
+	from := max(c.from, m.used) // the order of IDs within the process
 	m.hold = &hold{
 		node: c.node, key: c.key, record: c.next, from: c.from, until: c.until, untilAt: m.mono + c.until - m.wall,
 		limit: c.limit, gap: c.gap, spoiled: c.spoiled, renewed: max(m.used, c.from), margin: m.newMargin(),
@@ -177,9 +180,9 @@ func (m *Machine) begin() {
 	m.use(from)
 }
 
-// use has the number used from a time on. Where the process has used times
-// beyond the end of the window already, as its clock was set back since, it
-// holds the number and waits until the window reaches them.
+// use starts the use of the node ID from a time on. If the process has already
+// used times beyond the end of the window, because its clock was set back
+// since, it holds the node ID and waits until the window reaches them.
 func (m *Machine) use(from int64) {
 	h := m.hold
 	if h.waiting = from >= h.until; h.waiting {
@@ -188,15 +191,16 @@ func (m *Machine) use(from int64) {
 	m.do(Action{Kind: Begin, Node: h.node, From: from, Until: h.until})
 }
 
-// settled notes that the store answered well.
+// settled records that the store answered as expected.
 func (m *Machine) settled() {
 	m.failures, m.notBefore, m.demand, m.isRefused = 0, 0, false, false
 	m.crowded, m.refusals, m.droughts, m.listAfter = false, 0, 0, 0
 	m.status.Err = nil
 }
 
-// probe compares the clock with what other records say before a renewal that
-// raises the mark by much: the clock has jumped, or the window lapsed long ago.
+// probe compares the clock with the records of others before a renewal that
+// raises the mark by much: either the clock has jumped, or the window ended
+// long ago.
 func (m *Machine) probe(e Event) {
 	if e.Err != nil {
 		m.fail(e.Err, 0)
@@ -209,7 +213,7 @@ func (m *Machine) probe(e Event) {
 	m.probed = true
 }
 
-// setBack says why a number that is held is of no use yet.
+// setBack returns the reason why a held node ID cannot be used yet.
 func (m *Machine) setBack() error {
 	from := max(m.hold.from, m.used)
 	return &setBackError{name: m.set.Name, ClockError: firn.ClockError{
@@ -217,7 +221,7 @@ func (m *Machine) setBack() error {
 	}}
 }
 
-// A setBackError is a *firn.ClockError of a member that makes no IDs yet.
+// A setBackError wraps the *firn.ClockError of a member that makes no IDs yet.
 type setBackError struct {
 	firn.ClockError
 	name string
@@ -225,16 +229,16 @@ type setBackError struct {
 
 func (e *setBackError) Error() string {
 	if e.Now.UnixMilli() >= maxMark {
-		return fmt.Sprintf("grant: sequencer %s: this machine's clock shows %s or later, which no record can hold: set the clock", e.name, e.Now.Format(timeFormat))
+		return fmt.Sprintf("grant: sequencer %s: this machine's clock reads %s or later, which no record can hold: set the clock", e.name, e.Now.Format(timeFormat))
 	}
-	return fmt.Sprintf("grant: sequencer %s: this process made IDs for times up to %s, and its clock was set back since: it makes no more until then; set the clock, or restart the process",
+	return fmt.Sprintf("grant: sequencer %s: this process made IDs for times up to %s and its clock was set back since, so it makes no more until then: set the clock, or restart the process",
 		e.name, e.Last.Format(timeFormat))
 }
 
 func (e *setBackError) Unwrap() error { return &e.ClockError }
 
-// renewed continues after a renewal. Where its result is unknown, or it was
-// refused, the record is read, to know what to write next.
+// renewed continues after a renewal. If its result is unknown, or it was
+// refused, the record is read, to decide what to write next.
 func (m *Machine) renewed(op operation, e Event, value func() []byte) {
 	h := m.hold
 	if op == opRenew {
@@ -253,19 +257,19 @@ func (m *Machine) renewed(op operation, e Event, value func() []byte) {
 		return
 	}
 	if e.Err != nil {
-		m.fail(e.Err, 0) // the next renewal is written over what was known before
+		m.fail(e.Err, 0) // the next renewal replaces what was known before
 		return
 	}
 	v := value()
 	if from := cmp.Or(string(h.seen), string(h.record)); string(v) == from && m.mono >= m.notBefore {
-		m.fail(errStale, 0) // or this would go on as fast as the store answers
+		m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
 	}
 	m.readBack(v)
 }
 
-var errStale = errors.New("grant: the store refused a write, and shows the very record that the write was to replace: its reads are behind")
+var errStale = errors.New("grant: the store refused a write but still returns the record that the write should have replaced: its reads are stale")
 
-// remember adds a write of unknown result to others.
+// remember adds a write with an unknown result to others.
 func remember(attempts [][]byte, next []byte) [][]byte {
 	if attempts = append(attempts, next); len(attempts) > attemptsKept {
 		attempts = attempts[1:]
@@ -273,12 +277,12 @@ func remember(attempts [][]byte, next []byte) [][]byte {
 	return attempts
 }
 
-// contains reports whether one of some records has these very bytes.
+// contains reports whether one of the records has exactly these bytes.
 func contains(records [][]byte, value []byte) bool {
 	return slices.ContainsFunc(records, func(r []byte) bool { return bytes.Equal(r, value) })
 }
 
-// adopt takes a renewal that was applied.
+// adopt takes over a renewal that was applied.
 func (m *Machine) adopt(record []byte, until int64) {
 	h := m.hold
 	for _, old := range [][]byte{h.record, h.seen} {
@@ -290,7 +294,7 @@ func (m *Machine) adopt(record []byte, until int64) {
 	h.record, h.attempts, h.seen = record, nil, nil
 	h.renewed, h.margin = m.used, m.newMargin()
 	if m.configAt-m.mono < configEvery/2 {
-		m.configAt = m.mono // the driver has just asked where the store is in its history
+		m.configAt = m.mono // the driver has just asked for the lineage of the store
 	}
 	grown := until > h.until
 	if grown {
@@ -306,18 +310,18 @@ func (m *Machine) adopt(record []byte, until int64) {
 	}
 }
 
-// readBack judges what a read shows of the member's record after a write of it
-// was refused, or its result not known. The value may not be durable: it may be
-// gone after a failover of the store. So it decides what is written next, and
-// whether to stop, but never that a write was applied.
+// readBack evaluates the member's record as read after a write of it was
+// refused, or had an unknown result. The value may not be durable: a failover
+// of the store may lose it. So it decides what is written next, and whether to
+// stop, but it never proves that a write was applied.
 func (m *Machine) readBack(value []byte) {
 	h := m.hold
 	if bytes.Equal(value, h.record) {
 		h.seen = nil
-		return // not applied, as far as is known; a new attempt follows a little later
+		return // not applied, as far as is known; a new attempt follows soon
 	}
 	if contains(h.attempts, value) {
-		r, _ := decodeNode(h.key, value) // our own
+		r, _ := decodeNode(h.key, value) // written by this member
 		if mutant.On(mutant.AdoptOnRead) {
 			m.adopt(value, r.Until)
 			return
@@ -326,7 +330,7 @@ func (m *Machine) readBack(value []byte) {
 		return
 	}
 	if value == nil || contains(h.old, value) {
-		m.freeze() // records are never removed, and their bytes never come back
+		m.freeze() // records are never removed, and their bytes never repeat
 		return
 	}
 	m.failures, m.notBefore = 0, 0
@@ -336,9 +340,10 @@ func (m *Machine) readBack(value []byte) {
 		h.lost = true
 		m.fail(err, 0)
 	case r.Owner == "":
-		h.lost = true // fenced; what is left of the window lies below the floor
+		h.lost = true // fenced; the rest of the window lies below the floor
 	case r.Owner != m.owner && (r.Wall > h.until || r.Spoiled[0] <= h.from && h.from < r.Spoiled[1]):
-		// Our window was over by the clock of another, or a repair has set it apart.
+		// Our window had ended by another member's clock, or a repair has set
+		// it apart.
 		h.lost = true
 		m.alarm(AlarmInfo{Kind: TakenOver, Node: h.node, From: m.used, Until: h.until})
 	case r.Owner == m.owner && r.State == flagClosing:
@@ -348,25 +353,26 @@ func (m *Machine) readBack(value []byte) {
 			h.record = value
 			return
 		}
-		m.freeze() // a window never shrinks: this is an old record
+		m.freeze() // a window never shrinks, so this is an old record
 	default:
-		// Our own name, and a nonce we never wrote; or a successor that began
-		// before our window ended, because somebody with our name gave the
-		// number back.
+		// The record has our owner but a nonce that we never wrote, or belongs
+		// to a successor that began before our window ended: another process
+		// with our name gave the node ID back.
 		m.alarm(AlarmInfo{Kind: Cloned, Node: h.node, From: h.renewed, Until: h.until})
 		m.owner = m.token()
-		h.lost, h.closing = true, true // so that it is sealed, and not given back
+		h.lost, h.closing = true, true // to be sealed, but not given back
 	}
 }
 
-// fenced is what a new floor of the sequencer means for the number in use: its
-// record is rewritten, so it cannot be extended. A window that ends below the
-// floor is used to its end. One that ends above it is sealed, as it was not
-// known to the fence: the next owner of the number may begin at the floor.
+// fenced handles a new floor of the sequencer for the node ID in use. The fence
+// has rewritten its record, so it cannot be extended. A window that ends below
+// the floor is used to its end. One that ends above it is sealed, because the
+// fence did not know of it: the next owner of the node ID may begin at the
+// floor.
 func (m *Machine) fenced(floor int64) {
 	h := m.hold
 	if mutant.On(mutant.FloorOnly) {
-		return // the floor is of the store alone
+		return // only the store has this floor
 	}
 	h.lost = true
 	if h.until > floor && !h.sealed && !mutant.On(mutant.FenceUnheard) {
@@ -375,7 +381,7 @@ func (m *Machine) fenced(floor int64) {
 	}
 }
 
-// released goes on after a release.
+// released continues after a release.
 func (m *Machine) released(op operation, e Event, value func() []byte) {
 	h := m.hold
 	if op == opRelease {
@@ -398,8 +404,8 @@ func (m *Machine) released(op operation, e Event, value func() []byte) {
 	case bytes.Equal(v, h.next):
 		m.forget(true, nil)
 	default:
-		// A renewal that came late, or the mark of a cluster-wide detach, is still
-		// ours to lower.
+		// A late renewal, or the mark of a cluster-wide detach, is still ours
+		// to lower.
 		if contains(h.attempts, v) {
 			h.record = v
 			return

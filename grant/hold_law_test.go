@@ -111,7 +111,7 @@ func TestDueLaw(t *testing.T) {
 	}
 }
 
-// TestOpenLaw: a window is open while it is by the clock, or would be had the
+// TestOpenLaw: a window is open by the clock, or if it would be open had the
 // clock not been set.
 func TestOpenLaw(t *testing.T) {
 	for _, until := range []int64{-1, 0, 1} {
@@ -319,7 +319,7 @@ func TestReleaseLaw(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		do   func(r *rig) (old string) // what a second write is over; "-" where there is none
+		do   func(r *rig) (old string) // the record that a second write replaces; "-" if there is no second write
 	}{
 		{"not sent", func(r *rig) string {
 			r.answer(Event{Err: ErrNotSent})
@@ -479,7 +479,8 @@ func TestFencedLaw(t *testing.T) {
 }
 
 // TestWaitingLaw: a process that has made IDs for times beyond the window of
-// its number says so, and begins to use it when a renewal reaches them.
+// its node ID reports that, and begins to use the node ID when a renewal
+// reaches these times.
 func TestWaitingLaw(t *testing.T) {
 	for _, tt := range []struct {
 		used, from, until int64 // since now

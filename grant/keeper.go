@@ -17,56 +17,58 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A Holder uses what a Keeper obtains: it is the side of the generator. Its
-// methods are called by one goroutine at a time and return soon.
+// A Holder uses the grants that a Keeper obtains, usually for a generator. One
+// goroutine at a time calls its methods, which should return soon.
 type Holder interface {
-	// Begin uses a grant in place of the one before, with times above all that
-	// was used before.
+	// Begin uses a grant in place of the previous one, for times above all that
+	// were used before.
 	Begin(g firn.Grant) error
 
-	// Extend makes the window of the present grant end later.
+	// Extend moves the end of the current grant's window to a later time.
 	Extend(until time.Time) error
 
-	// Seal ends the use of the present grant: nothing of it is used after it
+	// Seal ends the use of the current grant: nothing of it is used after Seal
 	// has returned. Begin may follow.
 	Seal()
 
-	// Used is the exclusive end of all times that were used under any grant, or
-	// the zero time if none was. It never goes back.
+	// Used returns the exclusive end of all times used under any grant, or the
+	// zero time if no time was used. It never goes back.
 	Used() time.Time
 }
 
-// KeeperOptions are what a Keeper can be told. The zero KeeperOptions and nil
-// mean the defaults.
+// KeeperOptions configure a Keeper. Nil and the zero KeeperOptions mean the
+// defaults.
 //
-// The Keeper's goroutine calls what is given here, the Holder and, in another
-// one, the Store. A panic there ends the process. A function that waits holds
-// renewals up: it must not call Attach, Release, Demand, Wait or Close, nor
-// wait for an ID of the same sequencer.
+// The Keeper's goroutine calls the functions given here and the Holder; another
+// goroutine calls the Store. A panic in any of them ends the process. A
+// function that blocks delays renewals. It must not call Attach, Release,
+// Demand, Wait or Close, nor wait for an ID of the same sequencer.
 type KeeperOptions struct {
-	// Now is the clock; nil is the system's.
+	// Now is the clock; nil means the system clock.
 	Now func() time.Time
 
 	// Timeout is how long a request to the store may take before its result
-	// counts as unknown. Zero means 5 seconds. It is never longer than a sixth of
-	// the sequencer's window, so that one lost request does not cost the window.
+	// counts as unknown. Zero means 5 seconds. The Keeper never waits longer
+	// than a sixth of the sequencer's window, so that one lost request does not
+	// cost the window.
 	Timeout time.Duration
 
-	// Logger gets what people should know; nil discards it.
+	// Logger receives messages for operators; nil discards them.
 	Logger *slog.Logger
 
-	// OnStatus is called with every new status, in order, by one goroutine; it
-	// must return soon. It may be nil.
+	// OnStatus is called with every new status, in order, by one goroutine. It
+	// should return soon. It may be nil.
 	OnStatus func(Status)
 
-	// OnAlarm is called with every alarm, as OnStatus is.
+	// OnAlarm is called with every alarm, in the same way as OnStatus.
 	OnAlarm func(AlarmInfo)
 }
 
 // A Keeper keeps a node ID of a sequencer for a Holder: it drives a Machine
-// with a clock and a Store. It is safe for use by many goroutines.
+// with a clock and a Store. It is safe for concurrent use by multiple
+// goroutines.
 //
-// A Keeper must be made by NewKeeper, and ends with Close.
+// A Keeper must be made by NewKeeper and ends with Close.
 type Keeper struct {
 	store   Store
 	holder  Holder
@@ -79,32 +81,32 @@ type Keeper struct {
 	stop    context.CancelFunc
 	done    chan struct{}
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	status  Status
 	info    Info
-	known   bool          // info was read
-	changed chan struct{} // closed, and replaced, when status changes or a window grows
+	known   bool          // info has been read
+	changed chan struct{} // closed and replaced when status changes or a window grows
 	stats   KeeperStats
 	closed  bool
 }
 
-// KeeperStats counts what a Keeper has done since it was made.
+// KeeperStats are statistics of a Keeper since it was made.
 type KeeperStats struct {
 	Requests uint64 // to the store
-	Failed   uint64 // of these, those with an error
-	Unknown  uint64 // of these, compare-and-swaps whose result was unknown
-	Refused  uint64 // compare-and-swaps that were not applied, as the record was another
-	Applied  uint64 // compare-and-swaps that were
+	Failed   uint64 // requests that returned an error
+	Unknown  uint64 // failed compare-and-swaps whose result was unknown
+	Refused  uint64 // compare-and-swaps that were not applied because the record had changed
+	Applied  uint64 // compare-and-swaps that were applied
 	Acquired uint64 // node IDs
 	Renewed  uint64 // windows
 	Released uint64 // node IDs that were given back
-	Lost     uint64 // node IDs that another has taken over
+	Lost     uint64 // node IDs that another member took over
 	Expired  uint64 // windows that ended because they could not be renewed
 	Alarms   uint64
 }
 
-// NewKeeper makes a Keeper that holds nothing until Attach. The context ends
-// with Close. Settings.Random and Host may be left out.
+// NewKeeper returns a Keeper that holds nothing until Attach is called. ctx
+// ends with Close. Settings.Random and Host may be omitted.
 func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper {
 	k := &Keeper{
 		store: store, holder: holder, name: s.Name, start: time.Now(),
@@ -140,27 +142,27 @@ func NewKeeper(store Store, s Settings, holder Holder, o *KeeperOptions) *Keeper
 // A call is an event from outside the Keeper's goroutine.
 type call struct {
 	kind  EventKind
-	heard chan struct{} // closed when the step is done
+	heard chan struct{} // closed when the step is complete
 }
 
-// random is a random number of the system's. A copy of a virtual machine gets
-// others, where the system knows that it is one.
+// random returns a random number from the system. A copy of a virtual machine
+// gets different ones if the system detects the copy.
 func random() uint64 {
 	var b [8]byte
 	_, _ = crand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// run is the Keeper's goroutine. At most one request is under way beside it.
+// run is the Keeper's goroutine. At most one request is in progress besides it.
 //
-// It may end in a panic of code that is not ours. Then nothing that is deferred
-// may wait, or the process would hang and not end; TestKeeperPanics.
+// It may end in a panic of code that is not ours. Then no deferred call may
+// wait, or the process would hang instead of ending; see TestKeeperPanics.
 func (k *Keeper) run(ctx context.Context, m *Machine) {
 	defer k.ended()
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	defer timer.Stop()
-	ending := time.NewTimer(time.Hour) // of a window that could not be renewed
+	ending := time.NewTimer(time.Hour) // fires when a window ends that could not be renewed
 	ending.Stop()
 	defer ending.Stop()
 	outage := outage{log: k.options.Logger}
@@ -180,7 +182,7 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 			return
 		case c := <-k.calls:
 			if heard = c.heard; c.kind == Attach && k.isClosed() {
-				close(heard) // what was said before Close, and comes after it
+				close(heard) // answers calls made before Close, after which none arrive
 				continue
 			}
 			e.Kind = c.kind
@@ -232,8 +234,8 @@ func (k *Keeper) run(ctx context.Context, m *Machine) {
 // request makes a request and passes the answer on.
 func (k *Keeper) request(ctx context.Context, a Action, l *lineageOf) {
 	answer := Event{Kind: Answered, Err: errStoreQuit}
-	// Deferred, because a Store may end the goroutine: one of a test that calls
-	// t.Fatal does. There is room, as it is one request at a time.
+	// Deferred, because a Store may end the goroutine, as t.Fatal does in a
+	// test. The channel has room, because there is one request at a time.
 	defer func() { k.answers <- answer }()
 	e, back := k.ask(ctx, a, l)
 	if back {
@@ -244,7 +246,7 @@ func (k *Keeper) request(ctx context.Context, a Action, l *lineageOf) {
 
 var errStoreQuit = errors.New("grant: the store ended the goroutine that called it (runtime.Goexit)")
 
-// ended lets go of all who wait for the Keeper.
+// ended wakes all callers that wait for the Keeper.
 func (k *Keeper) ended() {
 	k.stop()
 	close(k.done)
@@ -254,19 +256,20 @@ func (k *Keeper) ended() {
 	k.changed = make(chan struct{})
 }
 
-// step passes an event to the machine with the present times.
+// step passes an event to the machine with the current times.
 func (k *Keeper) step(m *Machine, e Event) []Action {
 	return m.Step(e.At(k.options.Now(), time.Since(k.start), k.holder.Used()))
 }
 
-// act does what is not a request.
+// act performs an action that is not a request.
 func (k *Keeper) act(m *Machine, a Action) {
 	log := k.options.Logger
 	switch a.Kind {
 	case Begin:
 		g := a.Grant()
 		if err := k.holder.Begin(g); err != nil {
-			// The window lapses unused, and another is taken when IDs are wanted.
+			// The window ends unused, and another is acquired when IDs are
+			// wanted.
 			log.Error("grant not usable", "node", a.Node, "error", err)
 		}
 		k.count(func(s *KeeperStats) { s.Acquired++ })
@@ -324,34 +327,35 @@ func (k *Keeper) tell(i AlarmInfo) {
 	log := k.options.Logger
 	switch i.Kind {
 	case Cloned:
-		log.Error("this process was cloned: the IDs of this node ID in this span of time may exist twice",
+		log.Error("process cloned: IDs of this node ID and time span may exist twice",
 			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
 	case RolledBack:
 		log.Error("the store went back to an earlier state: no node ID is acquired or renewed until the sequencer is fenced (firn node fence)")
 	case ClockJumped:
 		log.Warn("the clock jumped ahead", "by", i.By)
 	case Fenced:
-		log.Error("the sequencer was fenced below the end of this window: the IDs of this node ID in this span of time may exist twice",
+		log.Error("sequencer fenced below the end of this window: IDs of this node ID and time span may exist twice",
 			"node", i.Node, "from", timeOf(i.From), "until", timeOf(i.Until))
 	case StoreClockOff:
 		log.Warn("the store's clock differs from this machine's and those of other members", "by", i.By)
 	case MembersAhead:
 		log.Warn("clocks of other members are ahead of this machine's and the store's", "by", i.By)
 	case TakenOver:
-		log.Warn("the node ID was taken over; another is being acquired", "node", i.Node, "until", timeOf(i.Until))
+		log.Warn("node ID taken over, acquiring another", "node", i.Node, "until", timeOf(i.Until))
 	}
 }
 
-// ask makes a request. back says that the store is known to have gone back.
+// ask makes a request. back reports that the store is known to have gone back.
 func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back bool) {
 	e.Kind = Answered
 	limit := k.options.Timeout
 	if info, ok := k.Info(); ok {
 		limit = min(limit, info.Config.Window/6)
 	}
-	// Before the configuration is read as well, so that the floor of a fence is
-	// not known before what it was for. It has a time of its own: where a store is
-	// slow as many ask it, the second half of one time would never do.
+	// Also before the configuration is read, so that a fence's floor is not
+	// known before its reason. The check has a timeout of its own: if a store
+	// is slow because many members ask it, half of one timeout would never
+	// suffice.
 	if a.Kind == CAS || a.Key == configKey(k.name) || slices.Contains(a.Keys, configKey(k.name)) {
 		asking, cancel := context.WithTimeout(ctx, limit)
 		back, err := l.wentBack(asking)
@@ -359,7 +363,7 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 		if back || err != nil {
 			e.Err = ErrNotSent
 			if err != nil {
-				e.Err = fmt.Errorf("%w: the store does not say where it is in its history: %w", ErrNotSent, err)
+				e.Err = fmt.Errorf("%w: the store did not return its lineage: %w", ErrNotSent, err)
 			}
 			k.count(func(s *KeeperStats) { s.Requests, s.Failed = s.Requests+1, s.Failed+1 })
 			return e, back
@@ -370,7 +374,7 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 	switch a.Kind {
 	case Get:
 		var v []byte
-		v, e.Err = k.store.Get(ctx, a.Key)
+		v, e.Err = get(ctx, k.store, a.Key)
 		e.Values = [][]byte{v}
 	case GetMany:
 		e.Keys = a.Keys
@@ -382,8 +386,11 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 			return true
 		})
 	case CAS:
-		if e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next); e.Applied && e.Err == nil {
+		switch e.Applied, e.Err = k.store.CAS(ctx, a.Key, a.Old, a.Next); {
+		case e.Applied && e.Err == nil:
 			l.settled = max(l.settled, l.shown)
+		case errors.Is(e.Err, ErrDamaged) && errors.Is(e.Err, ErrNotSent):
+			e.Err = nil // what is there is not what was to be replaced
 		}
 	case Time:
 		e.Time, e.Within, e.Err = storeTime(ctx, k.store)
@@ -405,8 +412,8 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 	return e, false
 }
 
-// storeTime asks a store for its time, in Unix milliseconds: now it is at least
-// this, and at most within later.
+// storeTime asks a store for its time, in Unix milliseconds: the current time
+// is at least at, and at most within later.
 func storeTime(ctx context.Context, s Store) (at, within int64, err error) {
 	clock, ok := As[Clock](s)
 	if !ok {
@@ -420,14 +427,14 @@ func storeTime(ctx context.Context, s Store) (at, within int64, err error) {
 	return t.UnixMilli(), (time.Since(began) + resolution).Milliseconds() + 2, nil
 }
 
-// getMany reads many keys, in one round trip where the store can.
+// getMany reads several keys, in one round trip if the store supports it.
 func getMany(ctx context.Context, s Store, keys []string) ([][]byte, error) {
 	if g, ok := As[MultiGetter](s); ok {
 		return g.GetMany(ctx, keys)
 	}
 	values := make([][]byte, len(keys))
 	for i, key := range keys {
-		v, err := s.Get(ctx, key)
+		v, err := get(ctx, s, key)
 		if err != nil {
 			return nil, err
 		}
@@ -436,30 +443,30 @@ func getMany(ctx context.Context, s Store, keys []string) ([][]byte, error) {
 	return values, nil
 }
 
-// lineageOf remembers how far a store has come. It is used by one goroutine at
-// a time.
+// lineageOf remembers how far a store has advanced. Only one goroutine uses it
+// at a time.
 //
 // A revision may include writes that only a read has shown, and that a failover
-// loses without harm. So a revision counts when a write that followed it was
-// applied, which makes durable what the server had shown before, and when the
-// next answer is no smaller: the first answer and the write may have come from
-// two servers.
+// loses without harm. So a revision counts only after two steps. First, a later
+// write must be applied, which makes durable what the server showed before.
+// Then the next answer must be no smaller, because the first answer and the
+// write may have come from two servers.
 type lineageOf struct {
 	store    Store
 	identity string
 	shown    int64     // the revision of the last answer
-	settled  int64     // the greatest that a write that was applied has followed
-	durable  int64     // the greatest of these that an answer has followed
-	asked    time.Time // when it said so
+	settled  int64     // the greatest revision that was followed by an applied write
+	durable  int64     // the greatest of these that was followed by another answer
+	asked    time.Time // when the last answer came
 }
 
-// lineageFor is how long an answer to where a store is counts: a member that
-// acquires a number asks once and not three times, and no store goes back or
-// fails over and is there again in that time.
+// lineageFor is how long an answer about the lineage is valid. A member that
+// acquires a node ID asks once instead of three times, and no store goes back
+// or completes a failover in that time.
 const lineageFor = time.Second
 
-// wentBack asks the store where it is in its history. While it does not say,
-// nothing is written: it may have gone back.
+// wentBack asks the store for its lineage. While it does not answer, nothing is
+// written, because it may have gone back.
 func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	s, ok := As[Lineage](l.store)
 	if !ok || time.Since(l.asked) < lineageFor {
@@ -477,7 +484,7 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	case back:
 		l.settled, l.durable = math.MinInt64, math.MinInt64
 	case revision < l.settled:
-		l.settled = l.durable // the write was applied by another server
+		l.settled = l.durable // another server applied the write
 	default:
 		l.durable = l.settled
 	}
@@ -488,7 +495,7 @@ func (l *lineageOf) wentBack(ctx context.Context) (bool, error) {
 	return back, nil
 }
 
-// send passes an event on, and waits until the step is done that it makes.
+// send passes an event on, and waits until its step is complete.
 func (k *Keeper) send(ctx context.Context, kind EventKind) error {
 	done, heard := ctx.Done(), make(chan struct{})
 	select {
@@ -517,9 +524,9 @@ func (k *Keeper) isClosed() bool {
 	return k.closed
 }
 
-// Attach says that a node ID is wanted. It does not wait for one, see Wait; but
-// when it has returned nil, what Status says of an earlier try is over. After
-// Close it is an error, or does nothing.
+// Attach requests a node ID. It does not wait for it (see Wait), but after it
+// has returned nil, Status no longer reports an earlier attempt. After Close,
+// it has no effect and may return an error.
 func (k *Keeper) Attach(ctx context.Context) error {
 	if k.isClosed() {
 		return errKeeperClosed
@@ -527,14 +534,14 @@ func (k *Keeper) Attach(ctx context.Context) error {
 	return k.send(ctx, Attach)
 }
 
-// Release says that none is wanted any more. It does not wait until the one
-// that is held is given back; see Wait.
+// Release reports that no node ID is wanted any more. It does not wait until
+// the current one is given back; see Wait.
 func (k *Keeper) Release(ctx context.Context) error { return k.send(ctx, Release) }
 
-// Demand says that the window does not allow an ID that somebody waits for.
+// Demand reports that a caller waits for an ID that the window does not allow.
 func (k *Keeper) Demand(ctx context.Context) error { return k.send(ctx, Demand) }
 
-// Status is what the member has now, and a channel that is closed when that
+// Status returns the current status, and a channel that is closed when it
 // changes.
 func (k *Keeper) Status() (Status, <-chan struct{}) {
 	k.mu.Lock()
@@ -542,21 +549,22 @@ func (k *Keeper) Status() (Status, <-chan struct{}) {
 	return k.status, k.changed
 }
 
-// Info is the sequencer as it was read last; ok is false before that.
+// Info returns the sequencer as it was last read. ok is false if it was not
+// read yet.
 func (k *Keeper) Info() (info Info, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.info, k.known
 }
 
-// Stats is what was done since NewKeeper.
+// Stats returns statistics since NewKeeper.
 func (k *Keeper) Stats() KeeperStats {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.stats
 }
 
-// Wait waits until is reports true of the status.
+// Wait waits until is returns true for the status.
 func (k *Keeper) Wait(ctx context.Context, is func(Status) bool) error {
 	for {
 		status, changed := k.Status()
@@ -576,10 +584,10 @@ func (k *Keeper) Wait(ctx context.Context, is func(Status) bool) error {
 	}
 }
 
-// Close gives the node ID back and ends the Keeper. When the context ends
-// before the store has taken it, or the store has failed 20 times, Close ends
-// the Keeper all the same and returns an error: the number is then free when
-// its window is over. Closing again only waits for that.
+// Close gives the node ID back and ends the Keeper. If the context ends before
+// the store has recorded that, or the store has failed 20 times, Close ends the
+// Keeper anyway and returns an error: the node ID then becomes free when its
+// window ends. Calling Close again only waits for the first call.
 func (k *Keeper) Close(ctx context.Context) error {
 	k.mu.Lock()
 	closed := k.closed
@@ -594,7 +602,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		}
 	}
 	// Deferred, because the context is the caller's and may panic: the Keeper
-	// ends whatever happens, and nothing more is used.
+	// ends in any case, and nothing more is used.
 	defer func() {
 		k.stop()
 		<-k.done
@@ -608,7 +616,7 @@ func (k *Keeper) Close(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("grant: sequencer %s: the node ID was not given back; it is free when its window ends: %w", k.name, err)
+		return fmt.Errorf("grant: sequencer %s: the node ID was not given back and becomes free when its window ends: %w", k.name, err)
 	}
 	return nil
 }

@@ -275,7 +275,7 @@ func TestWentBackLaw(t *testing.T) {
 	})
 }
 
-// A countingHolder fails as it is told.
+// A countingHolder fails on request.
 type countingHolder struct{ err error }
 
 func (h countingHolder) Begin(firn.Grant) error { return h.err }
@@ -358,7 +358,7 @@ func TestActLaw(t *testing.T) {
 						select {
 						case <-changed:
 						default:
-							t.Errorf("%s: nobody hears of it", what)
+							t.Errorf("%s: it is not reported", what)
 						}
 						s, next := k.Status()
 						info, known := k.Info()
@@ -379,8 +379,8 @@ func TestActLaw(t *testing.T) {
 	k.act(m, Action{Kind: Report, Status: Status{Phase: Joining}})
 }
 
-// TestNewKeeperLaw: what a Keeper takes where it is told nothing, and that it
-// takes what it is told.
+// TestNewKeeperLaw: the defaults of a Keeper, and that it uses the options that
+// are set.
 func TestNewKeeperLaw(t *testing.T) {
 	name, err := os.Hostname()
 	if err != nil {

@@ -206,7 +206,8 @@ func panicAt(t *testing.T, site string) {
 		f.armed.Store(true)
 		_ = k.Release(ctx)
 	case "went back":
-		// The request that finds it wants to say so, and nobody listens any more.
+		// The request that detects it tries to report it when there is no
+		// listener any more.
 		k = attached(f.keeper(t))
 		time.Sleep(1100 * time.Millisecond) // an answer to where it is counts for a second
 		f.back.Store(true)
@@ -255,7 +256,7 @@ func TestStoreEndsGoroutine(t *testing.T) {
 	}
 }
 
-// TestCallbackEndsGoroutine: whoever waits for a Keeper hears that it has
+// TestCallbackEndsGoroutine: calls that wait for a Keeper learn that it has
 // ended.
 func TestCallbackEndsGoroutine(t *testing.T) {
 	for _, site := range []string{"OnStatus", "Now", "Begin"} {

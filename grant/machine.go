@@ -8,93 +8,94 @@ import (
 	"time"
 )
 
-// Settings are what a member brings to a sequencer. They are its own affair and
-// not compared with those of others.
+// Settings are a member's own settings for a sequencer. They are not compared
+// with those of other members.
 type Settings struct {
 	Name string
 
-	// Config is what the sequencer must have been created with; nil takes it as
-	// it is.
+	// Config is the configuration that the sequencer must have been created
+	// with; nil accepts any.
 	Config *Config
 
-	// Lo and Hi are the node IDs that the member may take, both inclusive:
-	// those of one of two clusters that share a database, for instance. Where
-	// both are one number, it is a pinned one. A Hi beyond the layout's greatest
-	// number is an error when the member attaches.
+	// Lo and Hi are the range of node IDs that the member may take, both
+	// inclusive: for example, one of two ranges for two clusters that share a
+	// database. If both are equal, the node ID is pinned. If Hi exceeds the
+	// layout's greatest node ID, attaching fails.
 	Lo, Hi uint64
 
-	// AllNodes says that the member may take any number of the layout.
+	// AllNodes allows the member to take any node ID of the layout.
 	AllNodes bool
 
-	// AllowClockBehind claims a number although the clock is far behind those of
+	// AllowClockBehind allows claims even if the clock is far behind those of
 	// other members.
 	AllowClockBehind bool
 
-	// AllowClockAhead claims a number although the clock is far ahead of the
+	// AllowClockAhead allows claims even if the clock is far ahead of the
 	// store's, or of those of other members.
 	AllowClockAhead bool
 
-	// StoreClock says that the driver can answer Time.
+	// StoreClock reports that the driver can answer Time.
 	StoreClock bool
 
-	// Host is written into the records for people to read; it is cut to 64 bytes.
+	// Host is written into the records for people to read; it is truncated to
+	// 64 bytes.
 	Host string
 
-	// Random gives random numbers that no two members share, for choosing, and
-	// for owners and nonces.
+	// Random returns random numbers that no two members share, for choices,
+	// owners and nonces.
 	Random func() uint64
 }
 
-// Machine is the protocol of one member of one sequencer as a pure state
+// A Machine is the protocol of one member of one sequencer as a pure state
 // machine: events go in, actions come out. It has no clock, does no I/O and
-// starts no goroutine. A Keeper drives it; the simulator of package sim drives
-// the very same code. It is not safe for concurrent use.
+// starts no goroutine. A Keeper drives it; the simulator in package sim drives
+// the same code. It is not safe for concurrent use.
 //
-// At most one request to the store is under way: after an action that is a
-// request, the driver gives an event Answered, and until then all other events
-// may come in. Times are in Unix milliseconds by the member's own clock, or
+// At most one request to the store is in progress: after an action that is a
+// request, the driver passes an event Answered, and other events may come
+// before it. Times are Unix milliseconds of the member's own clock, or
 // milliseconds of a clock that never goes back (Mono).
 //
-// docs/protocol.md says what it does, and why IDs stay unique.
+// docs/protocol.md describes what it does, and why IDs stay unique.
 type Machine struct {
 	set Settings
 
-	// What this moment's event said.
+	// The times of the current event.
 	wall, mono, used int64
 	out              []Action
 
 	owner     string
-	attached  bool // Attach is wanted
-	demand    bool // somebody waits for an ID
-	isRefused bool // the configuration forbids to acquire
+	attached  bool // a node ID is wanted
+	demand    bool // a caller waits for an ID
+	isRefused bool // the configuration forbids acquiring
 	sequencer configRecord
 	config    []byte // the bytes of sequencer, as read
 	seenFloor int64  // the greatest floor ever read, or Never
 	seenInc   uint64 // the greatest incarnation ever read
 	lo, hi    uint64
 
-	op    operation // the request under way
-	hold  *hold     // the number that is used now
-	claim *claim    // a number that is about to be
+	op    operation // the request in progress
+	hold  *hold     // the node ID in use
+	claim *claim    // a node ID that is being acquired
 
 	wantConfig bool  // the configuration may have changed
-	configAt   int64 // Mono: read the configuration again while a window is open
+	configAt   int64 // Mono when to read the configuration again while a window is open
 	frozen     bool  // the store was found to have gone back
 	frozenAt   int64 // the clock at that moment
-	gaveBack   bool  // the last number that was left was given back
+	gaveBack   bool  // the last node ID was given back
 	kept       error // why it was not, if no other was wanted
 	prefer     int64 // the node ID held before, or -1
-	rounds     int   // of picking, without a candidate
-	droughts   int   // lists of all records, in a row, that found none free
-	listAfter  int64 // Mono: the next list after these
-	listFree   int64 // when the first was to be free, by the last one; Never if unknown
-	refusals   int   // of claims, since a number was last had
-	crowded    bool  // a claim was refused since a number was last had: others want the same
-	failures   int   // of requests, in a row
-	notBefore  int64 // Mono: no request before this
+	rounds     int   // rounds of picking without a candidate
+	droughts   int   // consecutive lists of all records that found none free
+	listAfter  int64 // Mono of the next list after these
+	listFree   int64 // when the first would be free, by the last one; Never if unknown
+	refusals   int   // refused claims since a node ID was last acquired
+	crowded    bool  // a claim was refused since then: others want the same
+	failures   int   // consecutive failed requests
+	notBefore  int64 // Mono before which no request is made
 	probed     bool  // the clock was compared before a large renewal
 
-	renewFailed bool // the last try of a renewal did; the configuration is read in between
+	renewFailed bool // the last renewal failed; the configuration is read before the next
 	clocks      clocks
 
 	started            bool  // there was an event before
@@ -103,7 +104,7 @@ type Machine struct {
 	told               error // the error of the last report
 }
 
-// An operation is the request that is under way.
+// An operation is the purpose of the request in progress.
 type operation uint8
 
 const (
@@ -115,9 +116,9 @@ const (
 	opAcquire                // write a claim
 	opAcquireCheck           // read the record: the result of a write is unknown
 	opRecheck                // read the claim and the configuration after an acquire
-	opDrop                   // give an unused claim back
+	opDrop                   // give back an unused claim
 	opProbe                  // read other records before a large renewal
-	opRenew                  // renew
+	opRenew                  // renew the window
 	opRenewCheck             // read the record: unknown or refused
 	opWatch                  // read the configuration while holding
 	opRelease                // give back
@@ -125,51 +126,51 @@ const (
 	opThaw                   // read the configuration while frozen
 )
 
-// hold is a number in use.
+// A hold is a node ID in use.
 type hold struct {
 	node     uint64
 	key      string
-	record   []byte   // as this member's last applied write left it
+	record   []byte   // as the last applied write of this member left it
 	from     int64    // where the grant began
 	until    int64    // exclusive end of what may be used
-	untilAt  int64    // Mono: when that was to be, by the clock at the last acquire or renewal
-	limit    int64    // no window of this number ends beyond
+	untilAt  int64    // Mono when that would be, by the clock at the last acquire or renewal
+	limit    int64    // no window of this node ID ends beyond
 	gap      span     // of the record
 	spoiled  span     // of the record
-	attempts [][]byte // renewals since record whose result was unknown
+	attempts [][]byte // renewals since record with an unknown result
 	seen     []byte   // the attempt that a read has shown; another write must confirm it
 	seenTo   int64    // and its until
-	old      [][]byte // records before record, newest last, to see a store go back
+	old      [][]byte // records before record, newest last, to detect a store that went back
 	renewed  int64    // used, at the last renewal
 	margin   int64    // renew when less than this is left
 	waiting  bool     // nothing of it may be used yet: see use
-	lost     bool     // the record is no longer ours; what is left may be used
+	lost     bool     // the record is no longer ours; the rest of the window may be used
 	closing  bool     // the record says closing
-	sealing  bool     // Seal was asked for, Sealed has not come
+	sealing  bool     // Seal was requested, Sealed has not come
 	sealed   bool     // nothing more is used
-	next     []byte   // what the write under way would put in the record
+	next     []byte   // the record that the write in progress would store
 	nextTo   int64    // and its until
-	release  int      // tries of the release so far
+	release  int      // attempts to release it so far
 }
 
-// claim is a number on its way to be held.
+// A claim is a node ID that is being acquired.
 type claim struct {
 	node        uint64
 	key         string
-	old, next   []byte // of the write under way, or of the last one
+	old, next   []byte // of the write in progress, or of the last one
 	from, until int64
-	limit       int64 // no window of this number ends beyond
+	limit       int64 // no window of this node ID ends beyond
 	gap         span  // of the record
 	spoiled     span  // of the record
 
-	config   []byte   // of the sequencer, when the number was picked
-	base     []byte   // what the record was when the number was picked
-	attempts [][]byte // writes whose result was unknown
+	config   []byte   // of the sequencer, when the node ID was picked
+	base     []byte   // the record when the node ID was picked
+	attempts [][]byte // writes with an unknown result
 	applied  bool     // the record is next
 	retry    bool     // the record is old, as a read has shown: write again
 }
 
-// NewMachine makes the machine of a member that holds nothing.
+// NewMachine returns the machine of a member that holds nothing.
 func NewMachine(s Settings) *Machine {
 	s.Host = cut(s.Host, 64)
 	m := &Machine{set: s, prefer: -1, used: Never, seenFloor: Never}
@@ -177,7 +178,7 @@ func NewMachine(s Settings) *Machine {
 	return m
 }
 
-// cut cuts s to at most n bytes, between characters.
+// cut truncates s to at most n bytes, between characters.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -188,13 +189,14 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// token is a random text of 128 bits.
+// token returns a random text of 128 bits.
 func (m *Machine) token() string { return fmt.Sprintf("%016x%016x", m.set.Random(), m.set.Random()) }
 
-// Status is what the member has now.
+// Status returns the current status.
 func (m *Machine) Status() Status { return m.status }
 
-// Info is the sequencer as it was read last; ok is false before the first time.
+// Info returns the sequencer as it was last read. ok is false if it was not
+// read yet.
 func (m *Machine) Info() (info Info, ok bool) {
 	if m.config == nil {
 		return Info{}, false
@@ -203,25 +205,25 @@ func (m *Machine) Info() (info Info, ok bool) {
 }
 
 const (
-	picks        = 8 // records read to choose one, and pickGrowth times as many in each round that finds none
+	picks        = 8 // records read to choose one; each round without a candidate reads pickGrowth times as many
 	pickGrowth   = 4
 	pickRounds   = 3
-	behindMost   = int64(10 * 1000) // ms a clock may be behind the median of others
-	aheadMost    = int64(10 * 1000) // ms a clock may be ahead of the store's, or of others, to claim a number
-	jumpMost     = int64(10 * 1000) // ms a clock may go ahead by itself before it is told
+	behindMost   = int64(10 * 1000) // ms that a clock may be behind the median of others
+	aheadMost    = int64(10 * 1000) // ms that a clock may be ahead of the store's, or of others, for a claim
+	jumpMost     = int64(10 * 1000) // ms that a clock may jump ahead before an alarm
 	backoffMin   = int64(50)        // ms after the first failure
-	backoffMax   = int64(5 * 1000)  // ms after many
+	backoffMax   = int64(5 * 1000)  // ms after many failures
 	listEvery    = int64(2 * 1000)  // ms between lists of all records that found none free
 	configEvery  = int64(20 * 1000) // ms, the longest time between two reads of the configuration while a window is open
-	attemptsKept = 64               // writes of unknown result remembered
-	oldKept      = 16               // records remembered to see a store go back
-	refusedFor   = int64(100)       // ms until a Demand looks again whether it is still forbidden
-	releaseTry   = 20               // tries of a release
-	refusalsMost = 16               // claims that are refused in a row without a wait
+	attemptsKept = 64               // writes with an unknown result that are remembered
+	oldKept      = 16               // records that are remembered to detect a store that went back
+	refusedFor   = int64(100)       // ms after which a Demand checks again whether acquiring is still forbidden
+	releaseTry   = 20               // attempts to release a node ID
+	refusalsMost = 16               // consecutive refused claims without a wait
 	maxMark      = maxTime          // no mark lies beyond
 )
 
-// Step tells the machine what happened, and returns what is to be done now.
+// Step passes an event to the machine and returns the actions to perform.
 func (m *Machine) Step(e Event) []Action {
 	m.out = nil
 	m.wall, m.mono = min(max(e.Wall, -maxMark), maxMark), e.Mono
@@ -251,7 +253,7 @@ func (m *Machine) Step(e Event) []Action {
 	case Demand:
 		m.demand = true
 		if m.hold == nil && m.isRefused {
-			// Whatever was refused may have been changed by somebody.
+			// Another process may have changed what caused a refusal.
 			m.notBefore = min(m.notBefore, m.mono+refusedFor)
 		}
 	case Hint:
@@ -284,10 +286,10 @@ func (m *Machine) request(op operation, a Action) {
 	m.do(a)
 }
 
-// window is the length of a window in ms.
+// window returns the length of a window in ms.
 func (m *Machine) window() int64 { return m.sequencer.Window }
 
-// fail notes that a request failed, or found nothing, and when to go on.
+// fail records that a request failed, or found nothing, and when to continue.
 func (m *Machine) fail(err error, wait int64) {
 	m.failures++
 	m.notBefore = m.mono + max(wait, m.backoff())
@@ -297,14 +299,14 @@ func (m *Machine) fail(err error, wait int64) {
 	m.status.Err = err
 }
 
-// backoff grows with the failures in a row, and is never the same.
+// backoff returns a random wait that grows with consecutive failures.
 func (m *Machine) backoff() int64 {
 	d := backoffMin << min(m.failures, 12)
 	most := backoffMax
 	if h := m.hold; h != nil && m.attached && !h.sealed {
-		// A member with much of its window left does not hurry, so that a large
-		// fleet does not come all at once when a store is back. It still hears of a
-		// fence in time.
+		// A member with much of its window left waits longer, so that a large
+		// fleet does not return all at once when a store recovers. It still
+		// learns of a fence in time.
 		most = max(most, min((h.until-max(m.wall, m.used))/8, configEvery*3/4))
 	}
 	d = min(d, most)
@@ -314,7 +316,7 @@ func (m *Machine) backoff() int64 {
 	return d/2 + int64(m.set.Random()%uint64(d/2+1))
 }
 
-// advance starts what is to be done next, unless a request is under way.
+// advance starts the next operation, unless a request is in progress.
 func (m *Machine) advance() {
 	if m.op != opNone {
 		return
@@ -330,10 +332,10 @@ func (m *Machine) advance() {
 	case h != nil && h.sealing:
 		// Sealed comes next.
 	case m.mustSeal():
-		m.leave() // neither a claim nor a wait after a failure keeps it from the end of what is used
+		m.leave() // neither a claim nor a wait after a failure may delay the end of its use
 	case m.mono < m.notBefore:
 	case m.claim != nil && h != nil && m.configDue():
-		m.watchConfig() // or a claim that is never settled would keep a fence from us
+		m.watchConfig() // otherwise a claim that is never settled would hide a fence
 	case m.claim != nil:
 		m.settleClaim()
 	case m.frozen && m.attached:
@@ -350,27 +352,26 @@ func (m *Machine) advance() {
 	case m.due() && !(m.renewFailed && m.configDue()):
 		m.renew()
 	case m.configDue():
-		// A fence may have been at a moment when this member's window was not
-		// known to it, so how long the window is does not matter, nor whether
-		// renewals fail.
+		// A fence may have happened while it did not know this member's window.
+		// So neither the length of the window nor failed renewals matter here.
 		m.watchConfig()
 	}
 }
 
-// configDue reports whether the configuration is to be read again.
+// configDue reports whether to read the configuration again.
 func (m *Machine) configDue() bool { return m.open() && m.mono >= m.configAt }
 
-// watchConfig reads the configuration while a number is held.
+// watchConfig reads the configuration while a node ID is held.
 func (m *Machine) watchConfig() {
 	m.wantConfig = false
 	m.request(opWatch, Action{Kind: Get, Key: configKey(m.set.Name)})
 }
 
-// mustSeal reports whether nothing more may be used, and the generator is not
+// mustSeal reports whether nothing more may be used and the generator is not
 // sealed yet.
 func (m *Machine) mustSeal() bool { return m.hold != nil && m.hold.closing && !m.hold.sealed }
 
-// answer goes on where the store answered.
+// answer continues after an answer of the store.
 func (m *Machine) answer(e Event) {
 	op := m.op
 	m.op = opNone
@@ -399,7 +400,7 @@ func (m *Machine) answer(e Event) {
 	case opRecheck:
 		m.rechecked(e)
 	case opDrop:
-		// Whether it was given back or not, nothing of it is used.
+		// Whether it was given back or not, none of it was used.
 		m.claim, m.gaveBack = nil, e.Err == nil && e.Applied
 		if !m.attached {
 			m.kept = e.Err
@@ -414,14 +415,14 @@ func (m *Machine) answer(e Event) {
 		if m.renewFailed = false; e.Err != nil {
 			m.configAt = m.mono
 			if m.fail(e.Err, 0); m.claim != nil {
-				m.configAt = m.notBefore + 1 // in between it is tried to settle the claim
+				m.configAt = m.notBefore + 1 // tries to settle the claim in between
 			}
 		} else if m.readConfig(value()) {
 			if !m.overdue() {
-				m.status.Err = nil // it was of reading this
+				m.status.Err = nil // the error was about reading this
 			}
 		} else if errors.Is(m.status.Err, ErrDetached) || errors.Is(m.status.Err, ErrDestroyed) {
-			m.hold.closing = true // leave gives it back, at once
+			m.hold.closing = true // so that leave gives it back at once
 			m.notBefore = 0
 		}
 	case opThaw:
@@ -431,8 +432,8 @@ func (m *Machine) answer(e Event) {
 	}
 }
 
-// readConfig takes in the configuration. It reports whether numbers may be
-// acquired, and otherwise notes why not and when to look again.
+// readConfig evaluates the configuration. It reports whether node IDs may be
+// acquired. If not, it has recorded the reason and when to look again.
 func (m *Machine) readConfig(value []byte) bool {
 	key := configKey(m.set.Name)
 	if value == nil {
@@ -483,13 +484,14 @@ func (m *Machine) readConfig(value []byte) bool {
 	return true
 }
 
-// refuse notes why no number can be had, for as long as nobody changes it.
+// refuse records why no node ID can be acquired until the configuration
+// changes.
 func (m *Machine) refuse(err error) {
 	m.demand, m.isRefused = false, true
 	m.fail(err, min(max(m.window()/3, 1000), 5000))
 }
 
-// report tells of a new status.
+// report returns a new status as an action.
 func (m *Machine) report() {
 	s := Status{Err: m.status.Err}
 	switch h := m.hold; {
@@ -527,7 +529,7 @@ func sameError(a, b error) bool {
 	return a.Error() == b.Error()
 }
 
-// timer asks for the next Tick.
+// timer requests the next Tick.
 func (m *Machine) timer() {
 	if m.op != opNone {
 		return // the answer comes next
@@ -542,25 +544,26 @@ func (m *Machine) timer() {
 		if left := h.until - max(m.wall, m.used); left > 0 {
 			at = m.mono + left - h.margin
 			if left <= h.margin {
-				at = m.mono + max(m.window()/12, 1) // whether IDs are made is only seen by looking
+				at = m.mono + max(m.window()/12, 1) // the machine learns whether IDs are made only by looking
 			}
 		}
 		if m.open() {
 			at = min(at, max(m.configAt, m.mono+1))
 		}
 		if m.demand {
-			// The mark may not go further ahead of the clock until that has moved on.
+			// The mark may not move further ahead of the clock until the clock
+			// has moved.
 			at = min(at, m.mono+max(m.leastGrowth()-m.growth(), 1))
 		}
 		if at == math.MaxInt64 {
-			return // lapsed; a Demand wakes us
+			return // the window has lapsed; a Demand wakes the machine
 		}
 	}
 	m.do(Action{Kind: Timer, At: at})
 }
 
-// Clone is a machine in the same state, with nothing in common, as a copy of a
-// running virtual machine has it. It is for simulations.
+// Clone returns a machine in the same state that shares nothing with m, like a
+// copy of a running virtual machine. It is for simulations.
 func (m *Machine) Clone() *Machine {
 	c := *m
 	c.out = nil

@@ -172,7 +172,8 @@ func TestReadConfigLaw(t *testing.T) {
 		t.Errorf("another layout: %#v", r.m.status.Err)
 	}
 
-	// The first that is read may be any; and none is no error of the store.
+	// The first read may return any number of records; an empty result is not
+	// an error of the store.
 	m := NewMachine(Settings{Name: "s", AllNodes: true, Random: func() uint64 { return 0 }})
 	if m.readConfig(nil) || !errors.Is(m.status.Err, ErrNotFound) || m.frozen {
 		t.Errorf("no configuration: %v, frozen %t", m.status.Err, m.frozen)
@@ -221,7 +222,8 @@ func TestWatchedConfig(t *testing.T) {
 			t.Errorf("%v: then it is %+v", state, s)
 		}
 	}
-	// What refuses others is no reason to give anything back.
+	// An error that prevents others from acquiring does not make this member
+	// give anything back.
 	for name, value := range map[string][]byte{"damaged": []byte("{"), "newer": []byte(`{"v":99}`)} {
 		r := watching()
 		r.answer(Event{Values: [][]byte{value}})
@@ -229,7 +231,8 @@ func TestWatchedConfig(t *testing.T) {
 			t.Errorf("%s: %+v, %+v", name, r.out, s)
 		}
 	}
-	// An error is told, and it is asked again soon; an answer ends that.
+	// An error is reported, and the request is soon repeated; an answer ends
+	// that.
 	r := watching()
 	r.answer(Event{Err: errNoAnswer})
 	if s := r.m.Status(); s.Err != errNoAnswer || s.Phase != Holding || r.m.configAt != r.mono || r.m.notBefore <= r.mono {
@@ -310,8 +313,9 @@ func TestPickBeginsSmall(t *testing.T) {
 	}
 }
 
-// TestClockSteps: a clock that goes ahead by more than 10 s is told; one that
-// steps by more than a second, either way, has the others compared anew.
+// TestClockSteps: a clock that jumps ahead by more than 10 s raises an alarm;
+// one that steps by more than a second in either direction causes other clocks
+// to be compared again.
 func TestClockSteps(t *testing.T) {
 	for _, by := range []int64{-20_000, -1001, -1000, 0, 1000, 1001, 10_000, 10_001, 90_000} {
 		r := newRig(t, 4, nil)
@@ -415,7 +419,7 @@ func TestWishes(t *testing.T) {
 	}
 }
 
-// TestSealedLaw: a seal that was asked for is noted, and no other.
+// TestSealedLaw: only a seal that was requested is recorded.
 func TestSealedLaw(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.step(Event{Kind: Sealed})
@@ -423,7 +427,7 @@ func TestSealedLaw(t *testing.T) {
 	r.used = r.wall + 5
 	r.step(Event{Kind: Sealed})
 	if r.m.hold.sealed {
-		t.Errorf("a seal that nobody asked for: %+v", r.m.hold)
+		t.Errorf("a seal without a request: %+v", r.m.hold)
 	}
 	r.step(Event{Kind: Release})
 	if r.request != nil {

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// A Request names a method of a Store, or of one of its optional interfaces.
+// A Request is the name of a method of a Store, or of one of its optional
+// interfaces.
 type Request string
 
-// The requests that an Observer is told of.
+// The requests that an Observer sees.
 const (
 	RequestGet     Request = "get"
 	RequestGetMany Request = "get many"
@@ -21,24 +22,24 @@ const (
 	RequestTime    Request = "time"
 )
 
-// An Observer is told of every request before it is made, with its key or
-// prefix if it has one. It returns the context for the request and a function
-// that is called with the result: whether a CAS was applied, and the error. It
-// must be safe for use by many goroutines at once.
+// An Observer is called before every request, with its key or prefix if it has
+// one. It returns the context for the request, and a function that is called
+// with the result: whether a CAS was applied, and the error. It must be safe
+// for concurrent use by multiple goroutines.
 type Observer func(ctx context.Context, r Request, key string) (_ context.Context, end func(applied bool, err error))
 
-// Observe returns a Store that is s and tells o of its requests; o does not
-// hear of Watch. The result has the methods of all optional interfaces, so As
-// says which of them s has. The others return errors.ErrUnsupported.
+// Observe returns a Store that calls o for every request to s, except Watch.
+// The result has the methods of all optional interfaces, and As reports which
+// of them s has. The others return errors.ErrUnsupported.
 //
-// The result is a Watcher whatever s is: it tells of what is written through
-// it, so that the members of a process act at once on what the process itself
-// does, and of what s tells.
+// The result is always a Watcher. It reports writes made through it and, if s
+// is a Watcher, changes that s reports. So the members of a process learn at
+// once of the process's own changes.
 func Observe(s Store, o Observer) Store { return &observed{Store: s, observe: o} }
 
 // As returns the Store as one of the optional interfaces (MultiGetter, Watcher,
-// Lineage, Clock). Use it instead of a type assertion, which is always true of
-// a Store from Observe.
+// Lineage, Clock). Use it instead of a type assertion, which always succeeds
+// for a Store from Observe.
 func As[T any](s Store) (t T, ok bool) {
 	t, ok = s.(T)
 	if _, watches := any(&t).(*Watcher); watches {
@@ -56,27 +57,27 @@ type observed struct {
 	own     echo
 }
 
-// An echo tells watchers of what their own process has written. Its zero value
-// is ready for use.
+// An echo notifies watchers of what their own process has written. Its zero
+// value is ready for use.
 type echo struct {
-	mu       sync.Mutex // guards watchers; nothing is waited for under it
+	mu       sync.Mutex // guards watchers; no call waits while holding it
 	watchers map[string][]chan struct{}
 }
 
-// tell tells the watchers of a key, of whom none is waited for.
+// tell notifies the watchers of a key without waiting for them.
 func (e *echo) tell(key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, c := range e.watchers[key] {
 		select {
 		case c <- struct{}{}:
-		default: // it has something to read
+		default: // a value is already waiting
 		}
 	}
 }
 
-// watch tells of a key until ctx is done, and passes on what another watcher
-// tells, until its channel is closed; it may be nil.
+// watch reports changes of a key until ctx is done. It also passes on values
+// from other, which may be nil, until that is closed.
 func (e *echo) watch(ctx context.Context, key string, other <-chan struct{}) <-chan struct{} {
 	own := make(chan struct{}, 1)
 	e.mu.Lock()
@@ -129,7 +130,7 @@ func (o *observed) CAS(ctx context.Context, key string, old, next []byte) (bool,
 	ctx, end := o.observe(ctx, RequestCAS, key)
 	applied, err := o.Store.CAS(ctx, key, old, next)
 	end(applied, err)
-	if applied || err != nil { // an error may be of a write that was applied
+	if applied || err != nil { // the write may have been applied despite an error
 		o.own.tell(key)
 	}
 	return applied, err
@@ -183,10 +184,10 @@ func (o *observed) Time(ctx context.Context) (now time.Time, resolution time.Dur
 	return now, resolution, err
 }
 
-// Window is the default window of the store; 0 if it has none.
+// Window returns the default window of the store, or 0 if it has none.
 func (o *observed) Window() time.Duration { return windowOf(o.Store) }
 
-// windowOf is the default window of a store; 0 if it has none.
+// windowOf returns the default window of a store, or 0 if it has none.
 func windowOf(s Store) time.Duration {
 	if w, ok := s.(interface{ Window() time.Duration }); ok {
 		return w.Window()

@@ -67,8 +67,8 @@ func (fixed) Time(context.Context) (time.Time, time.Duration, error) {
 
 func (fixed) Window() time.Duration { return 30 * time.Second }
 
-// TestObserve: a Store that is observed, also twice, has the abilities and the
-// window that it had, and its observers are told of all requests.
+// TestObserve: an observed Store, even if observed twice, keeps its abilities
+// and its window, and its observers see all requests.
 func TestObserve(t *testing.T) {
 	m := new(memstore.Store)
 	for i, inner := range []grant.Store{m, plain{m}, fixed{m}} {
@@ -168,7 +168,7 @@ func TestEcho(t *testing.T) {
 			}
 		}
 		value := []byte(nil)
-		for i := range 100 { // which nobody reads meanwhile
+		for i := range 100 { // without a receiver
 			next := []byte{byte(i)}
 			if applied, err := s.CAS(ctx, "a", value, next); err != nil || !applied {
 				t.Fatal(applied, err)

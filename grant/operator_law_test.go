@@ -112,7 +112,7 @@ func TestClosingLaw(t *testing.T) {
 			}
 			s.values[key] = n.encode()
 			if wantErr != nil && !errors.Is(wantErr, errContested) {
-				continue // it is over
+				continue // it has ended
 			}
 			switch {
 			case n.State == flagFree && n.Owner == "" && max(now-n.Wall, n.Wall-now) <= longest:
@@ -200,8 +200,8 @@ func TestClosingLaw(t *testing.T) {
 	}
 }
 
-// TestForeignKeys: keys of a sequencer that are no node ID's, and damaged
-// records, keep neither a destroy nor a repair from the others.
+// TestForeignKeys: invalid keys and damaged records prevent neither a destroy
+// nor a repair of the others.
 func TestForeignKeys(t *testing.T) {
 	held := nodeRecord{Version: 2, Nonce: "n", Owner: "a", Until: rigTime - 1, Wall: rigTime - 6000, State: flagHeld}
 	foreign := map[string][]byte{nodesPrefix("s") + "-": held.encode(), nodesPrefix("s") + "00": []byte("{")}
@@ -469,8 +469,8 @@ func testDestroyLooksTwice(t *testing.T) {
 }
 
 // TestDestroyWrites: while it waits, a destroy writes the configuration once,
-// looks as often as it is told, and needs no proof of what the owner gave back
-// to it.
+// looks at the windows at the configured interval, and needs no proof of
+// records that their owners gave back to it.
 func TestDestroyWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.UnixMilli(rigTime)))

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// An outage logs that a member cannot renew: once when renewals begin to fail,
-// with the time left, once when the window ends, and once when the member has
-// a window again. It takes no request of a user's for that: the Keeper's timer
-// looks when the window ends.
+// An outage logs that a member cannot renew its window: once when renewals
+// begin to fail, with the time left, once when the window ends, and once when
+// the member has a window again. It makes no requests: the Keeper's timer shows
+// when the window ends.
 //
-// A window that nobody used lapses on purpose. That is not an outage, whatever
+// A window that was not used lapses on purpose. That is not an outage, whatever
 // the store does.
 type outage struct {
 	log   *slog.Logger
-	since time.Time // of the first failure; the zero time if renewals succeed
+	since time.Time // time of the first failure; the zero time if renewals succeed
 	ended bool      // the window has ended since
-	told  uint16    // the causes that were logged since, a bit each
+	told  uint16    // the causes that were logged since, one bit each
 }
 
-// check looks at the machine after a step. It returns how long the window
-// lasts if it ends unless a renewal succeeds, and else 0.
+// check examines the machine after a step. It returns how long the window lasts
+// if it will end without a successful renewal, and 0 otherwise.
 func (o *outage) check(m *Machine) (left time.Duration) {
 	s := m.status
 	switch s.Phase {
@@ -46,7 +46,7 @@ func (o *outage) check(m *Machine) (left time.Duration) {
 		}
 		return 0
 	case s.Err == nil:
-		return 0 // the renewal is under way
+		return 0 // the renewal is in progress
 	case o.since.IsZero():
 		o.since = time.Now()
 	}
@@ -60,9 +60,9 @@ func (o *outage) check(m *Machine) (left time.Duration) {
 	return max(left, 0)
 }
 
-// isNew reports whether an error has another cause than those logged since
-// renewals began to fail. The text of an error does not count: it may have a
-// port in it that is another one each time.
+// isNew reports whether an error has a different cause than those logged since
+// renewals began to fail. It ignores the text of an error, which may contain a
+// different port each time.
 func (o *outage) isNew(err error) bool {
 	causes := [...]error{
 		ErrNotFound, ErrDestroyed, ErrDetached, ErrMismatch, ErrNodesExhausted,
@@ -70,7 +70,7 @@ func (o *outage) isNew(err error) bool {
 	}
 	cause := 0
 	for cause < len(causes) && !errors.Is(err, causes[cause]) {
-		cause++ // to the last one, which is the store's
+		cause++ // counts as the last cause, the store's
 	}
 	if ahead := (*ClockAheadError)(nil); errors.As(err, &ahead) && ahead.Comparing {
 		cause = len(causes) + 1 // more is known later

@@ -10,7 +10,7 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// pick reads some records to choose one, and before them the store's clock.
+// pick reads some records to choose a node ID, after the store's clock.
 func (m *Machine) pick() {
 	if m.asksTime() {
 		m.request(opTime, Action{Kind: Time})
@@ -25,7 +25,7 @@ func (m *Machine) pick() {
 	m.request(opPick, Action{Kind: GetMany, Keys: keys})
 }
 
-// picks is how many records are read in this round.
+// picks returns how many records to read in this round.
 func (m *Machine) picks() int {
 	n := picks
 	for range m.rounds {
@@ -34,29 +34,29 @@ func (m *Machine) picks() int {
 	return n
 }
 
-// A candidate is a number that might be acquired.
+// A candidate is a node ID that might be acquired.
 type candidate struct {
 	claim
 	rank int   // the lower the better
-	mark int64 // Never, without a record
+	mark int64 // Never if it has no record
 }
 
 // The ranks of candidates.
 const (
 	rankAbsent  = iota // never used
 	rankFree           // given back
-	rankExpired        // held, and its window is over: its owner may be back
+	rankExpired        // held, but its window has ended: its owner may return
 )
 
-// A sighting is what some records say.
+// A sighting is what some records show.
 type sighting struct {
 	best    []candidate // all that may be taken, best first
 	ahead   []int64     // for every held record, how far its writer's clock was ahead of ours
-	nodes   []uint64    // of ahead
+	nodes   []uint64    // the node IDs of ahead
 	others  []other     // the records that other members hold or held
-	free    int64       // when the first window ends, of those that are held; Never if none is
-	pending int64       // when the first number becomes usable that no member holds; Never if none does
-	byStore bool        // a held number is left alone only because of the store's clock, which is far behind ours
+	free    int64       // when the first window of the held ones ends; Never if none is held
+	pending int64       // when the first node ID that no member holds becomes usable; Never if no such node ID exists
+	byStore bool        // a held node ID is left alone only because of the store's clock, which is far behind ours
 	bad     error
 }
 
@@ -68,13 +68,13 @@ type other struct {
 	until int64 // the mark
 }
 
-// look judges records: values belong to keys.
+// look evaluates records: values belong to keys.
 func (m *Machine) look(keys []string, values [][]byte) sighting {
 	l := sighting{free: Never, pending: Never}
 	for i, key := range keys {
 		node, err := nodeOf(m.set.Name, key)
 		if err != nil || key != m.key(node) {
-			continue // of a layout of another width, before a purge
+			continue // belongs to a layout of another width, before a purge
 		}
 		if (node < m.lo || node > m.hi) && !mutant.On(mutant.RangeIgnored) {
 			continue
@@ -87,7 +87,7 @@ func (m *Machine) look(keys []string, values [][]byte) sighting {
 		if i < len(values) && len(values[i]) > 0 {
 			c.old = values[i]
 			if r, err = decodeNode(key, c.old); err != nil {
-				l.bad = err // this number is lost until it is repaired by hand; others are not
+				l.bad = err // this node ID is lost until it is repaired by hand; others are not
 				continue
 			}
 			c.mark, c.rank = r.Until, rankFree
@@ -114,9 +114,8 @@ func (m *Machine) look(keys []string, values [][]byte) sighting {
 	return l
 }
 
-// isHeld notes what the record of a held number says. It reports whether the
-// number is to be left alone: its window is not over, by our clock or by the
-// store's.
+// isHeld evaluates the record of a held node ID. It reports whether to leave it
+// alone: its window has not ended, by our clock or by the store's.
 func (m *Machine) isHeld(l *sighting, node uint64, key string, value []byte, r nodeRecord) bool {
 	if r.Owner != m.owner {
 		l.others = append(l.others, other{key, value, r.Wall, r.Until})
@@ -135,7 +134,7 @@ func (m *Machine) isHeld(l *sighting, node uint64, key string, value []byte, r n
 	return true
 }
 
-// sooner is the earlier of two times. Never is none.
+// sooner returns the earlier of two times. Never stands for no time.
 func sooner(a, b int64) int64 {
 	if a == Never || b != Never && b < a {
 		return b
@@ -143,9 +142,9 @@ func sooner(a, b int64) int64 {
 	return a
 }
 
-// place says where a window of a candidate would begin and how far it may go,
-// and which spans its record would have. r is the record that it replaces, the
-// zero one where there is none.
+// place computes where a window of a candidate would begin, how far it may go,
+// and which spans its record would have. r is the record that it replaces, or
+// the zero one if there is no record.
 func (m *Machine) place(c *candidate, r nodeRecord) {
 	c.base = c.old
 	c.from = max(m.wall, c.mark, m.sequencer.Floor)
@@ -158,7 +157,7 @@ func (m *Machine) place(c *candidate, r nodeRecord) {
 		if max(c.from, m.used) <= s[0]-m.sequencer.config().MinWindow().Milliseconds() {
 			c.limit = s[0]
 		} else {
-			// Too little is left before the spoiled span: go on behind it.
+			// Too little is left before the spoiled span: begin after it.
 			c.from = max(c.from, s[1])
 			unused[1] = min(unused[1], s[0])
 			c.spoiled = span{}
@@ -167,9 +166,9 @@ func (m *Machine) place(c *candidate, r nodeRecord) {
 	m.leaveGap(c, unused)
 }
 
-// usableAt is the clock from which on a candidate may be claimed: its window is
-// not to begin more than MaxAhead ahead, nor to end before what this process
-// has used already, as it would be of no use.
+// usableAt returns the clock reading from which a candidate may be claimed. Its
+// window must not begin more than MaxAhead ahead, nor end before what this
+// process has already used, because it would be useless.
 func (m *Machine) usableAt(c candidate) int64 {
 	at := c.from
 	if m.used != Never {
@@ -178,9 +177,10 @@ func (m *Machine) usableAt(c candidate) int64 {
 	return at - m.sequencer.MaxAhead
 }
 
-// unusedFrom is the beginning of what no window ever covered below a claim over
-// a mark. For a number without a record that is all of time; but the lifetime
-// of the sequencer serves, and says more, unless its creator's clock was ahead.
+// unusedFrom returns the beginning of the time that no window ever covered
+// below a claim over a mark. For a node ID without a record that is the
+// beginning of time. The creation of the sequencer is used instead, because it
+// says more, unless the creator's clock was ahead.
 func (m *Machine) unusedFrom(mark int64) int64 {
 	if mark != Never {
 		return mark
@@ -192,9 +192,9 @@ func (m *Machine) unusedFrom(mark int64) int64 {
 	return max(from, m.sequencer.Floor)
 }
 
-// leaveGap has the record of a claim remember the longest span that no window
-// covered, so that it can be given back if the clock of the claim was wrong.
-// What is over by the store's clock is of no use to anyone.
+// leaveGap makes the record of a claim remember the longest span that no window
+// covered, so that it can be given back if the claim's clock was wrong. Times
+// that have passed by the store's clock are of no use to anyone.
 func (m *Machine) leaveGap(c *candidate, unused span) {
 	if m.sequencer.Version < 2 {
 		return
@@ -213,7 +213,7 @@ func (m *Machine) leaveGap(c *candidate, unused span) {
 	}
 }
 
-// behind is how far the clock is behind the median of the held records.
+// behind returns how far the clock is behind the median of the held records.
 func (l sighting) behind() int64 {
 	if len(l.ahead) == 0 {
 		return 0
@@ -261,10 +261,10 @@ func (m *Machine) picked(e Event) {
 	m.request(opList, Action{Kind: List, Key: nodesPrefix(m.set.Name)})
 }
 
-// disputed goes on where numbers are left alone by the store's clock only, and
-// reports whether there are any. Other members may know that the store's clock
-// is wrong; if none does, that is what is amiss, and not that all numbers are
-// held.
+// disputed continues if node IDs are left alone only because of the store's
+// clock, and reports whether there are any. Other members may know that the
+// store's clock is wrong. If none does, the error reports that, and not that
+// all node IDs are held.
 func (m *Machine) disputed(l sighting) bool {
 	if m.set.AllowClockAhead || !l.byStore {
 		return false // a member that may claim ahead of the store leaves what others hold
@@ -275,9 +275,9 @@ func (m *Machine) disputed(l sighting) bool {
 	return true
 }
 
-// choose takes the first of some candidates. Where a claim was refused, others
-// do the same at this moment, and the best one is what all of them want: then
-// it is any of those that are about as good.
+// choose returns the first of some candidates. If a claim was refused, others
+// choose at the same time, and all of them want the best one. Then choose
+// returns any of those that are about as good.
 func (m *Machine) choose(best []candidate) candidate {
 	if !m.crowded {
 		return best[0]
@@ -289,9 +289,9 @@ func (m *Machine) choose(best []candidate) candidate {
 	return best[m.set.Random()%uint64(n)]
 }
 
-// listed chooses among all records: a number without one, or else one of the
-// oldest eighth of the best rank, or of the oldest few where there are few, so
-// that many who list at once do not all want the same.
+// listed chooses among all records: a node ID without one, otherwise one of the
+// oldest eighth of the best rank, or of the oldest few if there are few. So
+// many members that list at once do not all want the same.
 func (m *Machine) listed(e Event) {
 	m.rounds = 0
 	if e.Err != nil {
@@ -330,15 +330,15 @@ func (m *Machine) listed(e Event) {
 	if m.disputed(l) {
 		return
 	}
-	// It will be so for a while, and the records may be many: in between, a
-	// number that was given back is found by chance.
+	// This will not change for a while, and the records may be many: meanwhile,
+	// random picks find a node ID that was given back.
 	m.listAfter = m.mono + min(listEvery<<min(m.droughts, 10), max(m.window()/4, listEvery))
 	m.listFree = l.free
 	m.droughts++
 	m.exhausted(l)
 }
 
-// absent is a number of the range that has no record, by chance.
+// absent returns a random node ID of the range that has no record.
 func (m *Machine) absent(keys []string) (uint64, bool) {
 	known := make(map[uint64]bool, len(keys))
 	for _, key := range keys {
@@ -366,7 +366,7 @@ func (m *Machine) absent(keys []string) (uint64, bool) {
 	return 0, false
 }
 
-// exhausted notes that no number is free.
+// exhausted records that no node ID is free.
 func (m *Machine) exhausted(l sighting) {
 	free, ahead := sooner(l.free, l.pending), l.free == Never && l.pending != Never
 	if l.bad != nil && free == Never {
@@ -381,7 +381,7 @@ func (m *Machine) exhausted(l sighting) {
 	m.notBefore = m.mono + min(wait, max(m.window()/4, backoffMin)) + int64(m.set.Random()%64)
 }
 
-// acquire writes a claim on a number.
+// acquire writes a claim on a node ID.
 func (m *Machine) acquire(c candidate) {
 	cl := c.claim
 	cl.until, cl.config = Never, m.config
@@ -389,7 +389,7 @@ func (m *Machine) acquire(c candidate) {
 	m.writeClaim()
 }
 
-// writeClaim writes the claim over what the record is.
+// writeClaim writes the claim in place of the current record.
 func (m *Machine) writeClaim() {
 	c := m.claim
 	c.until = min(max(c.until, c.from, m.end(c.from+m.window())), c.limit)
@@ -398,7 +398,7 @@ func (m *Machine) writeClaim() {
 	m.request(opAcquire, Action{Kind: CAS, Key: c.key, Old: c.old, Next: c.next})
 }
 
-// settleClaim goes on with a claim after a wait.
+// settleClaim continues with a claim after a wait.
 func (m *Machine) settleClaim() {
 	switch c := m.claim; {
 	case c.applied:
@@ -408,20 +408,20 @@ func (m *Machine) settleClaim() {
 	case m.attached && c.from+m.window() > m.wall && !m.early(c.from):
 		m.writeClaim()
 	case bytes.Equal(c.old, c.base):
-		m.claim = nil // it is not wanted any more, and was not applied as far as is known
+		m.claim = nil // it is no longer wanted, and was not applied as far as is known
 		m.advance()
 	default:
 		m.drop()
 	}
 }
 
-// acquired continues after a write of a claim, or after a read of its record
-// where the result is unknown. A read shows what to write next; only a write
-// that was applied makes the claim good.
+// acquired continues after a write of a claim, or after a read of its record if
+// the result is unknown. A read shows what to write next; only an applied write
+// makes the claim valid.
 func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 	c := m.claim
 	if c == nil {
-		return // frozen meanwhile
+		return // frozen in the meantime
 	}
 	if op == opAcquire {
 		switch {
@@ -431,13 +431,13 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 		case e.Err == nil && len(c.attempts) == 0:
 			m.claim, m.crowded = nil, true
 			if m.refusals++; m.refusals > refusalsMost {
-				m.fail(fmt.Errorf("grant: %d claims were refused, as the records had changed since they were read", m.refusals), 0)
+				m.fail(fmt.Errorf("grant: %d claims were refused because the records had changed since they were read", m.refusals), 0)
 				return
 			}
 			m.failures = 0
 			m.pick()
 		case e.Err == nil:
-			m.request(opAcquireCheck, Action{Kind: Get, Key: c.key}) // an earlier attempt may be there
+			m.request(opAcquireCheck, Action{Kind: Get, Key: c.key}) // an earlier attempt may be stored
 		case errors.Is(e.Err, ErrNotSent):
 			if len(c.attempts) == 0 {
 				m.claim = nil
@@ -454,14 +454,14 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 	switch {
 	case e.Err != nil:
 		if m.fail(e.Err, 0); !m.attached {
-			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the number until its mark
+			m.claim, m.gaveBack, m.kept = nil, false, e.Err // it may block the node ID until its mark
 		}
 	case contains(c.attempts, v) && mutant.On(mutant.AdoptOnRead):
 		c.next, c.applied = v, true
 		m.recheck()
 	case bytes.Equal(v, c.base) || contains(c.attempts, v):
 		if c.retry = true; bytes.Equal(v, c.old) && m.mono >= m.notBefore {
-			m.fail(errStale, 0) // or this would go on as fast as the store answers
+			m.fail(errStale, 0) // without a wait this would repeat as fast as the store answers
 		}
 		c.old = v
 	default:
@@ -472,8 +472,8 @@ func (m *Machine) acquired(op operation, e Event, value func() []byte) {
 
 // recheck reads the configuration again, so that nothing is acquired after a
 // sequencer was detached, destroyed or fenced. It reads the claim with it: a
-// server of the store that shows the claim shows all that was written before
-// it, and one that was left behind in a failover does not show it.
+// server of the store that shows the claim shows everything written before it,
+// and one that was left behind in a failover does not show it.
 func (m *Machine) recheck() {
 	if mutant.On(mutant.NoConfigReread) {
 		m.begin()
@@ -488,14 +488,14 @@ func (m *Machine) rechecked(e Event) {
 		return
 	}
 	if e.Err != nil || len(e.Values) != 2 {
-		m.fail(cmp.Or(e.Err, errAnswer), 0) // and advance reads it again
+		m.fail(cmp.Or(e.Err, errAnswer), 0) // advance reads it again
 		if c.until <= m.wall || !m.attached {
 			m.drop()
 		}
 		return
 	}
 	if !bytes.Equal(e.Values[0], c.next) && !mutant.On(mutant.TimeoutIsSuccess) {
-		m.fail(fmt.Errorf("grant: the claim of node ID %d is not there any more", c.node), 0)
+		m.fail(fmt.Errorf("grant: the claim of node ID %d has disappeared", c.node), 0)
 		m.drop()
 		return
 	}
@@ -508,8 +508,8 @@ func (m *Machine) rechecked(e Event) {
 
 var errAnswer = errors.New("grant: the store did not return a value for each key")
 
-// isConfig reports whether the configuration is what it was when the number was
-// picked, byte for byte: it may have been changed and changed back.
+// isConfig reports whether the configuration is the same as when the node ID
+// was picked, byte for byte: it may have been changed and changed back.
 func (m *Machine) isConfig(value []byte) bool {
 	if mutant.On(mutant.RecheckState) {
 		r, err := decodeConfig(configKey(m.set.Name), value)
@@ -518,8 +518,8 @@ func (m *Machine) isConfig(value []byte) bool {
 	return bytes.Equal(value, m.claim.config)
 }
 
-// drop gives back a claim of which nothing was used: the mark is where the
-// claim began. Its record may be an attempt that a read has shown.
+// drop gives back an unused claim: the mark returns to where the claim began.
+// Its record may be an attempt that a read has shown.
 func (m *Machine) drop() {
 	c := m.claim
 	old := c.next
@@ -533,8 +533,9 @@ func (m *Machine) drop() {
 	m.request(opDrop, Action{Kind: CAS, Key: c.key, Old: old, Next: m.node(flagFree, mark, c.gap, c.spoiled)})
 }
 
-// someKeys are the keys of up to n different numbers of the range, by chance;
-// the number held before is among them, and all if there are no more than n.
+// someKeys returns the keys of up to n different random node IDs of the range.
+// The one held before is among them. If there are no more than n, it returns
+// all.
 func (m *Machine) someKeys(n int) []string {
 	lo, size := m.lo, m.hi-m.lo // less 1, so that it always fits
 	if mutant.On(mutant.RangeIgnored) {

@@ -11,8 +11,8 @@ import (
 	"github.com/firnid/firn"
 )
 
-// judged is what docs/protocol.md says of a record: rank below 0 is no
-// candidate.
+// judged is the evaluation of a record according to docs/protocol.md: a rank
+// below 0 means that it is not a candidate.
 type judged struct {
 	node         uint64
 	rank         int
@@ -21,9 +21,9 @@ type judged struct {
 	gap, spoiled span
 }
 
-// judge judges a record (nil where there is none) as the tables under Pick do.
-// The store's clock, if known, shows a time in [store, store+within]. If it was
-// found to be off, it does not say which windows have ended.
+// judge evaluates a record, or nil without one, according to the tables under
+// Pick. The store's clock, if known, shows a time in [store, store+within]. If
+// it was found to be off, it does not determine which windows have ended.
 func judge(node uint64, n *nodeRecord, c configRecord, now int64, known, off bool, store, within int64) judged {
 	j := judged{node: node, mark: Never, limit: maxMark}
 	gapFrom := c.Created
@@ -195,7 +195,7 @@ func TestLookLaw(t *testing.T) {
 				t.Fatalf("seed %d: the clock is %d behind, want the lower median of %v", seed, got.behind(), want.ahead)
 			}
 		} else if got.behind() != 0 {
-			t.Fatalf("seed %d: the clock is %d behind, and there is nobody", seed, got.behind())
+			t.Fatalf("seed %d: the clock is %d behind, and there is no other", seed, got.behind())
 		}
 	}
 }
@@ -413,8 +413,8 @@ func TestExhaustedLaw(t *testing.T) {
 	}
 }
 
-// TestExhaustedBefore1970: a time that is not known is no early one, whatever
-// the clock says.
+// TestExhaustedBefore1970: an unknown time does not count as an early one,
+// whatever the clock shows.
 func TestExhaustedBefore1970(t *testing.T) {
 	r := newRig(t, 4, nil)
 	r.m.wall, r.m.sequencer.Window = -1_000_000, 60_000
@@ -433,8 +433,8 @@ func TestSooner(t *testing.T) {
 	}
 }
 
-// TestUsableLaw: a number is no candidate while its window would begin too far
-// ahead, or end before what this process has used.
+// TestUsableLaw: a node ID is not a candidate while its window would begin too
+// far ahead, or end before what this process has used.
 func TestUsableLaw(t *testing.T) {
 	for _, from := range []int64{0, 50, 51, 4000} {
 		for _, used := range []int64{Never, 0, 6049, 6050, 6051, 9000} {

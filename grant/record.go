@@ -14,19 +14,19 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// version is the newest version of records that this package knows, and the
-// one that it gives a new sequencer. It reads every older one, writes the
-// version that the sequencer's configuration has (see Upgrade), and leaves
-// records of a newer version alone.
+// version is the newest version of records that this package knows, and the one
+// for new sequencers. The package reads all older versions, writes the version
+// of the sequencer's configuration (see Upgrade), and does not touch records of
+// a newer version.
 const version = 2
 
-// MaxName is the most characters that the name of a sequencer has.
+// MaxName is the maximum length of a sequencer's name, in characters.
 const MaxName = 128
 
-// CheckName says what is wrong with the name of a sequencer.
+// CheckName returns an error if name is not a valid name of a sequencer.
 func CheckName(name string) error {
 	if name == "" || len(name) > MaxName {
-		return fmt.Errorf("grant: the name of a sequencer has 1 to %d characters, not %d", MaxName, len(name))
+		return fmt.Errorf("grant: the name of a sequencer must have 1 to %d characters, not %d", MaxName, len(name))
 	}
 	for i := range len(name) {
 		c := name[i]
@@ -34,26 +34,26 @@ func CheckName(name string) error {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9':
 		case i > 0 && strings.IndexByte("._-:", c) >= 0:
 		default:
-			return fmt.Errorf("grant: name %q of a sequencer: %q at offset %d: use ASCII letters and digits, and after the first also . _ : and -, as in orders-2026",
+			return fmt.Errorf("grant: name %q of a sequencer: %q at offset %d: use ASCII letters and digits, and after the first character also . _ : and -, as in orders-2026",
 				name, name[i:i+1], i)
 		}
 	}
 	return nil
 }
 
-// Keys of the records, see docs/protocol.md.
+// Keys of the records; see docs/protocol.md.
 const root = "v1/"
 
 func configKey(name string) string   { return root + name + "/config" }
 func nodesPrefix(name string) string { return root + name + "/n/" }
 
-// nodeKey is the key of a node ID: decimal, with as many digits as the
-// layout's greatest has, so that keys list in order.
+// nodeKey returns the key of a node ID: decimal, with as many digits as the
+// layout's greatest, so that keys list in order.
 func nodeKey(name string, node, most uint64) string {
 	return fmt.Sprintf("%s%0*d", nodesPrefix(name), len(strconv.FormatUint(most, 10)), node)
 }
 
-// nodeOf is the node ID of a key that nodeKey made.
+// nodeOf returns the node ID of a key made by nodeKey.
 func nodeOf(name, key string) (uint64, error) {
 	digits, ok := strings.CutPrefix(key, nodesPrefix(name))
 	if !ok {
@@ -66,7 +66,7 @@ func nodeOf(name, key string) (uint64, error) {
 	return n, nil
 }
 
-// ms is t in Unix milliseconds, rounded up.
+// ms returns t in Unix milliseconds, rounded up.
 func ms(t time.Time) int64 {
 	v := t.UnixMilli()
 	if t.Sub(time.UnixMilli(v)) > 0 && !mutant.On(mutant.RoundDown) {
@@ -75,7 +75,7 @@ func ms(t time.Time) int64 {
 	return v
 }
 
-// timeOf is the time of Unix milliseconds; Never is the zero time.
+// timeOf returns the time of Unix milliseconds; Never is the zero time.
 func timeOf(v int64) time.Time {
 	if v == Never || v == 0 && mutant.On(mutant.ZeroIsNoTime) {
 		return time.Time{}
@@ -83,28 +83,28 @@ func timeOf(v int64) time.Time {
 	return time.UnixMilli(v).UTC()
 }
 
-// A configRecord is what the store has of a sequencer. Times and durations are
-// in milliseconds.
+// A configRecord is the record of a sequencer. Times and durations are in
+// milliseconds.
 type configRecord struct {
 	Version       int // 0: there is no record yet
 	Layout        firn.Layout
 	MaxAhead      int64
 	Window        int64
-	LongestWindow int64 // the longest Window it ever had; in version 1, which does not record it, its Window
+	LongestWindow int64 // the longest Window it ever had; its Window in version 1, which does not contain it
 	State         State
 	Incarnation   uint64
-	Floor         int64 // Never, if it was never fenced
+	Floor         int64 // Never if it was never fenced
 	Created       int64
 	Nonce         string
 }
 
-// A configJSON is a configRecord as it is written: JSON in this order.
+// A configJSON is the written form of a configRecord: JSON in this order.
 type configJSON struct {
 	Version       int         `json:"v"`
 	Layout        firn.Layout `json:"layout"`
 	MaxAhead      int64       `json:"max_ahead"`
 	Window        int64       `json:"window"`
-	LongestWindow int64       `json:"longest_window,omitempty"` // from version 2 on
+	LongestWindow int64       `json:"longest_window,omitempty"` // since version 2
 	State         State       `json:"state"`
 	Incarnation   uint64      `json:"incarnation"`
 	Floor         *int64      `json:"floor"` // null without a fence; 0 in version 1
@@ -153,14 +153,14 @@ func (r configRecord) encode() []byte {
 	default:
 		floor := r.Floor
 		if floor == 0 {
-			floor = 1 // 0 would say that there was no fence
+			floor = 1 // 0 would mean that there was no fence
 		}
 		j.Floor = &floor
 	}
 	return encode(j)
 }
 
-// decodeConfig reads the record of a sequencer.
+// decodeConfig parses the record of a sequencer.
 func decodeConfig(key string, value []byte) (configRecord, error) {
 	var j configJSON
 	err := decode(key, value, &j)
@@ -176,7 +176,7 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 	}
 	if r.Version == 1 {
 		if r.LongestWindow != 0 {
-			return r, damaged(key, "longest_window does not belong into a record of version 1")
+			return r, damaged(key, "longest_window is not allowed in a record of version 1")
 		}
 		r.LongestWindow = r.Window
 	}
@@ -198,16 +198,15 @@ func decodeConfig(key string, value []byte) (configRecord, error) {
 	return r, nil
 }
 
-// What a node record says of its number.
+// The states of a node record.
 const (
 	flagHeld    = "held"    // its owner may use it until the mark
-	flagClosing = "closing" // as held, but its owner can extend it no more
+	flagClosing = "closing" // as held, but its owner can no longer extend it
 	flagFree    = "free"    // given back, fenced or repaired
 )
 
-// A nodeRecord is what the store has of one node ID. Times are Unix
-// milliseconds. The nonce is new in every write, so that no two writes have the
-// same bytes.
+// A nodeRecord is the record of one node ID. Times are Unix milliseconds. The
+// nonce is new in every write, so that no two writes have the same bytes.
 type nodeRecord struct {
 	Version int
 	Nonce   string
@@ -221,12 +220,12 @@ type nodeRecord struct {
 	// repair gives it back.
 	Gap span
 
-	// Spoiled is a span above the mark that windows have covered already, left
+	// Spoiled is a span above the mark that windows have already covered, left
 	// by a repair. No window reaches into it.
 	Spoiled span
 }
 
-// A nodeJSON is a nodeRecord as it is written: JSON in this order.
+// A nodeJSON is the written form of a nodeRecord: JSON in this order.
 type nodeJSON struct {
 	Version int    `json:"v"`
 	Nonce   string `json:"nonce"`
@@ -235,15 +234,15 @@ type nodeJSON struct {
 	Wall    int64  `json:"wall"`
 	State   string `json:"state"`
 	Host    string `json:"host"`
-	Gap     *span  `json:"gap,omitempty"`     // from version 2 on
-	Spoiled *span  `json:"spoiled,omitempty"` // from version 2 on
+	Gap     *span  `json:"gap,omitempty"`     // since version 2
+	Spoiled *span  `json:"spoiled,omitempty"` // since version 2
 }
 
-// A span is the times from the first on and below the second, in Unix
+// A span is the time from the first value up to the second, exclusive, in Unix
 // milliseconds. It is empty unless the first is below the second.
 type span [2]int64
 
-// UnmarshalJSON reads exactly two numbers.
+// UnmarshalJSON accepts exactly two numbers.
 func (s *span) UnmarshalJSON(text []byte) error {
 	var v []int64
 	if err := json.Unmarshal(text, &v); err != nil {
@@ -276,11 +275,11 @@ func (r nodeRecord) encode() []byte {
 	return encode(j)
 }
 
-// held reports whether its owner may use the number until the mark.
+// held reports whether the owner may use the node ID until the mark.
 func (r nodeRecord) held() bool { return r.State != flagFree }
 
 // takenAway reports whether a fence or a repair freed it. Its owner, if it had
-// one, may use the number until it hears of that, or its window ends.
+// one, may use the node ID until it learns of that, or until its window ends.
 func (r nodeRecord) takenAway() bool { return r.State == flagFree && r.Owner == "" }
 
 func (r nodeRecord) info(node uint64) NodeInfo {
@@ -290,7 +289,7 @@ func (r nodeRecord) info(node uint64) NodeInfo {
 	}
 }
 
-// decodeNode reads the record of a node ID.
+// decodeNode parses the record of a node ID.
 func decodeNode(key string, value []byte) (nodeRecord, error) {
 	var j nodeJSON
 	err := decode(key, value, &j)
@@ -307,7 +306,7 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 		case s.from == nil:
 			continue
 		case r.Version == 1:
-			return r, damaged(key, s.name+" does not belong into a record of version 1")
+			return r, damaged(key, s.name+" is not allowed in a record of version 1")
 		case s.from.length() == 0 || !inRange(s.from[0]) || !inRange(s.from[1]):
 			return r, damaged(key, s.name+" is not a span of time")
 		}
@@ -328,8 +327,8 @@ func decodeNode(key string, value []byte) (nodeRecord, error) {
 	return r, nil
 }
 
-// inRange reports whether a time leaves room for windows to be added to it, and
-// is one that time.Duration arithmetic can handle.
+// inRange reports whether windows can be added to a time without overflow, and
+// whether time.Duration arithmetic can handle it.
 func inRange(v int64) bool { return v >= -maxTime && v <= maxTime }
 
 const maxTime = math.MaxInt64 / int64(time.Millisecond) / 2
@@ -337,20 +336,20 @@ const maxTime = math.MaxInt64 / int64(time.Millisecond) / 2
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("grant: a record of our own making cannot be written: %v", err))
+		panic(fmt.Sprintf("grant: cannot encode a record: %v", err))
 	}
 	return b
 }
 
-// decode reads a record strictly. What does not read as one of a known version
-// may be one of a newer.
+// decode parses a record strictly. If it does not parse as a known version, it
+// may have a newer one.
 func decode(key string, value []byte, into interface{ ver() int }) error {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if v := into.ver(); err == nil && v >= 1 && v <= version {
 		if _, err := d.Token(); err != io.EOF {
-			return damaged(key, "something follows it")
+			return damaged(key, "there is data after the record")
 		}
 		return nil
 	}
@@ -358,12 +357,15 @@ func decode(key string, value []byte, into interface{ ver() int }) error {
 		Version json.RawMessage `json:"v"`
 	}
 	if json.Unmarshal(value, &head) != nil {
+		if text, ok := strings.CutPrefix(string(value), ErrNotSent.Error()+": "); ok {
+			return damaged(key, text) // see get
+		}
 		return damaged(key, "it is not JSON")
 	}
 	switch v, numErr := strconv.ParseInt(string(head.Version), 10, 64); {
 	case numErr == nil && v < 1, len(head.Version) == 0:
 		return damaged(key, "it has no version")
-	case v > version: // also if it is out of range
+	case v > version: // even if it is out of range
 		return fmt.Errorf("%w: %s has version %s, this program knows %d", ErrNewerVersion, key, head.Version, version)
 	case numErr != nil:
 		return damaged(key, fmt.Sprintf("its version %s is not a positive integer", head.Version))

@@ -57,8 +57,8 @@ func TestConfigRecordLaw(t *testing.T) {
 	}
 }
 
-// TestNodeRecordLaw: a node's record is read as it was written. One with a span
-// is of version 2 at least, and an empty span is none.
+// TestNodeRecordLaw: a node's record is read as it was written. A record with a
+// span has at least version 2, and an empty span counts as absent.
 func TestNodeRecordLaw(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 3000 {
@@ -123,7 +123,7 @@ func TestRecordLimits(t *testing.T) {
 		{config, `"v":2`, `"v":-1`, "no version"},
 		{config, `"v":2,`, ``, "no version"},
 		{node, `"v":2`, `"v":0`, "no version"},
-		{config, `"v":2`, `"v":1`, "longest_window does not belong"},
+		{config, `"v":2`, `"v":1`, "longest_window is not allowed"},
 		{config, `"longest_window":60000`, `"longest_window":60001`, ""},
 		{config, `"longest_window":60000`, `"longest_window":59999`, "longest_window is shorter"},
 		{config, `"longest_window":60000`, `"longest_window":` + year, ""},
@@ -145,7 +145,7 @@ func TestRecordLimits(t *testing.T) {
 		{config, `"created":0`, `"created":` + past, "time is out of range"},
 		{config, `"created":0`, `"created":-` + end, ""},
 		{config, `"default"`, `"nonsense"`, "nonsense"},
-		{config, `"nonce":"n"}`, `"nonce":"n"}{}`, "follows"},
+		{config, `"nonce":"n"}`, `"nonce":"n"}{}`, "data after"},
 		{config, `"nonce"`, `"nunce"`, "nunce"},
 		{node1, `"until":100`, `"until":` + end, ""},
 		{node1, `"until":100`, `"until":` + past, "time is out of range"},
@@ -156,9 +156,9 @@ func TestRecordLimits(t *testing.T) {
 		{node1, `"held"`, `"open"`, `state is "open"`},
 		{node1, `"nonce":"n"`, `"nonce":""`, "no nonce"},
 		{node1, `"host"`, `"hast"`, "hast"},
-		{node, `"v":2`, `"v":1`, "gap does not belong"},
+		{node, `"v":2`, `"v":1`, "gap is not allowed"},
 		{node, `"v":2,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h","gap":[10,100]`,
-			`"v":1,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"`, "spoiled does not belong"},
+			`"v":1,"nonce":"n","owner":"o","until":100,"wall":90,"state":"held","host":"h"`, "spoiled is not allowed"},
 		{node, `[10,100]`, `[10,101]`, "gap ends above until"},
 		{node, `[10,100]`, `[99,100]`, ""},
 		{node, `[10,100]`, `[100,100]`, "gap is not a span"},
@@ -250,8 +250,8 @@ func TestCheckNameCharacters(t *testing.T) {
 	}
 }
 
-// TestVersionFaults: a version that is no whole number says so, and is not
-// taken for one that is newer or missing.
+// TestVersionFaults: a version that is not an integer is reported as such, and
+// not as newer or missing.
 func TestVersionFaults(t *testing.T) {
 	for text, says := range map[string]string{
 		`{"v":1.5}`: "1.5 is not a positive integer", `{"v":1e0}`: "1e0 is not a positive integer", `{"v":"2"}`: "is not a positive integer",

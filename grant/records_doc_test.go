@@ -223,3 +223,35 @@ func TestOperationsPage(t *testing.T) {
 		t.Errorf("the page has log lines that there are not: %v", said)
 	}
 }
+
+// The messages that docs/operations.md explains are those of this package.
+func TestOperationsMessages(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	for _, file := range files {
+		if !strings.HasSuffix(file, "_test.go") {
+			source.WriteString(readPage(t, file))
+		}
+	}
+	_, table, _ := strings.Cut(readPage(t, operationsPage), "\n| message | cause | what to do |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	checked := 0
+	for row := range strings.Lines(table) {
+		for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
+			for part := range strings.SplitSeq(m[1], "…") {
+				if part = strings.TrimSpace(part); strings.Contains(part, " ") {
+					checked++
+					if !strings.Contains(source.String(), part) {
+						t.Errorf("the page explains %q, which is not a message of this package", part)
+					}
+				}
+			}
+		}
+	}
+	if checked < 6 {
+		t.Errorf("the page explains %d messages, want at least 6", checked)
+	}
+}

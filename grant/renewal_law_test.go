@@ -239,7 +239,8 @@ func TestStaleReads(t *testing.T) {
 			t.Errorf("it writes over %s, want %s", a.Old, shows)
 		}
 	}
-	// Once the wait is over, to the millisecond; in it, the store's error stays.
+	// At the end of the wait, to the millisecond. Until then the store's error
+	// stays.
 	for _, in := range []int64{0, 1} {
 		r := newRig(t, 4, nil)
 		shows := r.holding()

@@ -7,46 +7,47 @@ import (
 	"time"
 )
 
-// RepairOptions are what Repair can be told. The zero RepairOptions and nil
-// mean the defaults.
+// RepairOptions configure Repair. Nil and the zero RepairOptions mean the
+// defaults.
 type RepairOptions struct {
-	// DryRun reports what Repair would do, and writes nothing.
+	// DryRun makes Repair report what it would do without writing anything.
 	DryRun bool
 
-	// Now is the clock; nil is the system's.
+	// Now is the clock; nil means the system clock.
 	Now func() time.Time
 }
 
-// A RepairedNode is a node ID whose mark lies far ahead of the clock, and
-// what a repair does about it.
+// A RepairedNode is a node ID whose mark lies far ahead of the clock, and the
+// result of its repair.
 type RepairedNode struct {
-	NodeInfo // as it was
+	NodeInfo // before the repair
 
 	// From and To are the span of time that the repair gives back: no window of
-	// the number ever covered it. From To on, up to Kept, wrong clocks have
-	// claimed the number; that span is never used again. All three are zero where
-	// the record has no such span. Then only time frees the number: a record of
-	// version 1 does not say which times below its mark were never used.
+	// the node ID ever covered it. From To up to Kept, wrong clocks have
+	// claimed the node ID; that span is never used again. All three are zero if
+	// the record contains no such span. Then only time frees the node ID: a
+	// record of version 1 does not contain the times below its mark that were
+	// never used.
 	From, To, Kept time.Time
 }
 
-// A RepairReport says what Repair did, or would do.
+// A RepairReport reports what Repair did, or would do.
 type RepairReport struct {
 	Sequencer string
-	Nodes     []RepairedNode // those given back
-	Left      []RepairedNode // those that are far ahead and cannot be given back
-	Damaged   []error        // records that cannot be read and were left as they are
+	Nodes     []RepairedNode // node IDs that were given back
+	Left      []RepairedNode // node IDs that are far ahead and cannot be given back
+	Damaged   []error        // records that cannot be read and were left unchanged
 }
 
-// Repair gives back the node IDs that processes with a clock far ahead have
-// claimed and left behind. Such a claim blocks its number until the time that
-// the wrong clock showed. Its record remembers which span before it was never
-// covered by a window; Repair returns the mark to the beginning of that span,
-// and keeps the span that the wrong clock may have used, which no window
-// reaches into from then on. It rests on the records alone: the owner of the
-// number cannot use what is given back, even if it lives.
+// Repair gives back node IDs that were claimed and abandoned by processes whose
+// clock was far ahead. Such a claim blocks its node ID until the time that the
+// wrong clock showed. Its record remembers a span before it that no window ever
+// covered. Repair moves the mark back to the beginning of that span, and marks
+// the span that the wrong clock may have used, so that no window reaches into
+// it. Repair depends on the records alone: even if the owner of the node ID is
+// still alive, it cannot use what is given back.
 //
-// The clock must be right. If Repair is stopped half way, run it again.
+// The clock must be right. If Repair is interrupted, run it again.
 func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (RepairReport, error) {
 	var opt RepairOptions
 	if o != nil {
@@ -63,14 +64,14 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 	if err != nil {
 		return report, err
 	}
-	// A mark this far ahead is that of no clock that is right.
+	// A mark this far ahead does not come from a clock that is right.
 	now := ms(opt.Now())
 	limit := now + config.MaxAhead + 2*config.LongestWindow
 	keys := make(map[uint64]string)
 	err = s.List(ctx, nodesPrefix(name), func(key string, value []byte) bool {
 		node, err := nodeOf(name, key)
 		if err != nil || key != nodeKey(name, node, config.Layout.MaxNode()) {
-			return true // of a layout of another width, before a purge
+			return true // belongs to a layout of another width, before a purge
 		}
 		r, err := decodeNode(key, value)
 		switch {
@@ -106,12 +107,12 @@ func Repair(ctx context.Context, s Store, name string, o *RepairOptions) (Repair
 	return report, nil
 }
 
-// repairable reports whether a record remembers a span that can be given back:
-// one of which something is left.
+// repairable reports whether a record remembers a span that can be given back
+// and has not passed yet.
 func (r nodeRecord) repairable(now int64) bool { return r.Gap.length() > 0 && r.Gap[1] > now }
 
-// repair returns the mark to where the gap begins. What lies behind the gap is
-// spoiled.
+// repair moves the mark back to the beginning of the gap. The span after the
+// gap is spoiled.
 func (r *nodeRecord) repair() {
 	end := r.Until
 	if r.Spoiled.length() > 0 {
@@ -121,7 +122,7 @@ func (r *nodeRecord) repair() {
 	r.Until, r.Gap = r.Gap[0], span{}
 }
 
-// repairNode repairs a record, unless another was faster.
+// repairNode repairs a record, unless another process was faster.
 func repairNode(ctx context.Context, s Store, key string, now, limit int64) error {
 	return settle(ctx, s, key, func(old []byte) []byte {
 		r, err := decodeNode(key, old)

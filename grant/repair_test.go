@@ -65,7 +65,7 @@ func TestRepair(t *testing.T) {
 		{name: "nothing of the gap is left", before: with(func(r *record) { r.Gap = []int64{now - 9*day, now} }), left: true},
 		{name: "without a gap", before: with(func(r *record) { r.Gap = nil }), left: true},
 		{name: "of version 1", before: with(func(r *record) { r.Version, r.Gap = 1, nil }), left: true},
-		// 0 is no gap, whatever the clock says.
+		// 0 does not mean a gap, whatever the clock shows.
 		{name: "without a gap, to a clock before 1970", before: with(func(r *record) { r.Gap = nil }), left: true, at: -day},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -89,7 +89,7 @@ func (r *rig) answer(e Event) []Action {
 	return r.step(e)
 }
 
-// later passes time by both clocks, and says so.
+// later advances both clocks, and passes a Tick.
 func (r *rig) later(ms int64) []Action {
 	r.t.Helper()
 	r.wall, r.mono = r.wall+ms, r.mono+ms

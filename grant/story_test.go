@@ -28,18 +28,18 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata/stories
 //	NAME attach|release|demand|hint|tick|wentback
 //	NAME used T                 the generator has used all before T
 //	NAME clock OFFSET           from now on, against all others
-//	NAME answer                 the store does the request, and answers
-//	NAME answer lost            it does it, and the answer is lost
-//	NAME answer drop            it does not, and no answer comes
-//	NAME answer late            no answer comes; "NAME late" does it
-//	NAME answer shown           it does it where reads see it, but not durably, and no answer comes
-//	NAME run                    answers until nothing is asked any more
-//	NAME clone OTHER            OTHER goes on with NAME's memory
+//	NAME answer                 the store handles the request, and answers
+//	NAME answer lost            the store handles it, but the answer is lost
+//	NAME answer drop            the store does not handle it, and no answer comes
+//	NAME answer late            no answer comes; "NAME late" handles it
+//	NAME answer shown           its write is visible but not durable, and no answer comes
+//	NAME run                    answers until there are no more requests
+//	NAME clone OTHER            OTHER continues with NAME's memory
 //	detach|attach|destroy|fence|repair|upgrade
 //	                            the operations on the whole sequencer
 //	backup|restore              of the whole store
-//	failover                    the store has what is durable: what a write that was answered
-//	                            left, and all before it
+//	failover                    the store keeps only durable values: those of answered writes,
+//	                            and all earlier ones
 //	show                        the records
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
@@ -363,7 +363,7 @@ func (s *story) describe(key string, value []byte) string {
 	}
 	owner := s.names[r.Owner]
 	if owner == "" {
-		owner = "nobody"
+		owner = "no owner"
 	}
 	text := fmt.Sprintf("%s %s by %s until %d", short(key), r.State, owner, r.Until)
 	if r.Spoiled.length() > 0 {

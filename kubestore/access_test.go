@@ -175,9 +175,9 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestAdmissionPolicy: with the policy in deploy/kubernetes a Store works as
-// before, nobody deletes its Leases or takes their label away, and namespaces
-// can be deleted.
+// TestAdmissionPolicy: with the policy in deploy/kubernetes, a Store works as
+// before, its Leases cannot be deleted or lose their label, and namespaces can
+// be deleted.
 func TestAdmissionPolicy(t *testing.T) {
 	c := sharedCluster(t)
 	namespace, kubeconfig := role(t, c)

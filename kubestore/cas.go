@@ -14,14 +14,14 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// settleTime is how long a CAS that was refused looks for what refused it.
+// settleTime is how long a refused CAS looks for the cause.
 const settleTime = 5 * time.Second
 
-// CAS puts next in the place of old. It reads the Lease, and replaces it if it
-// still has the resourceVersion that was read; a key that is absent is created.
-// The write is sent once, and carries a mark that no other write has, so that
-// CAS can tell whether it was applied when the answer is a refusal: something
-// between, such as a load balancer, may have sent it twice.
+// CAS replaces old by next; see grant.Store. It reads the Lease, and replaces
+// it if it still has the resourceVersion that was read; a Lease for an absent
+// key is created. The write is sent once, with a mark that no other write has.
+// So CAS can determine whether a refused write was applied nevertheless: a
+// proxy, such as a load balancer, may have sent it twice.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err
@@ -46,14 +46,14 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	return applied, nil
 }
 
-// newMark is of one write.
+// newMark returns the mark for one write.
 func newMark() string {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// create is CAS where the key is absent.
+// create implements CAS for an absent key.
 func (s *Store) create(ctx context.Context, key string, next []byte) (bool, error) {
 	name, _ := nameOf(s.prefix, key)
 	l, mark := newLease(s.namespace, name), newMark()
@@ -65,14 +65,14 @@ func (s *Store) create(ctx context.Context, key string, next []byte) (bool, erro
 	case !sent:
 		return false, notSent(err)
 	case err == nil:
-		return s.confirm(got, "", mark)
+		return s.confirm(got, "", mark, next)
 	case !errors.As(err, &r) || !r.ofLease("AlreadyExists", name) && !r.isDenial():
 		return false, err
 	}
 	// A copy of the request may have created it before this one was refused.
 	now, e := s.fetch(ctx, name)
 	switch {
-	case r.isDenial() && is(e, r.code): // nor may it be read
+	case r.isDenial() && is(e, r.code): // reading is not allowed either
 		return false, notSent(err)
 	case e != nil:
 		return false, fmt.Errorf("%w; reading the lease afterwards: %w", err, e)
@@ -86,7 +86,7 @@ func (s *Store) create(ctx context.Context, key string, next []byte) (bool, erro
 	return false, nil
 }
 
-// replace is CAS where the key has a value.
+// replace implements CAS for a key with a value.
 func (s *Store) replace(ctx context.Context, key string, old, next []byte) (bool, error) {
 	name, _ := nameOf(s.prefix, key)
 	for {
@@ -109,16 +109,16 @@ func (s *Store) replace(ctx context.Context, key string, old, next []byte) (bool
 		case !sent:
 			return false, notSent(err)
 		case err == nil:
-			return s.confirm(got, from, mark)
+			return s.confirm(got, from, mark, next)
 		case !errors.As(err, &r) || !r.ofLease("Conflict", name) && !r.isDenial():
 			return false, err
 		}
 		successor, e := s.successor(ctx, name, from, r.isDenial())
 		switch {
-		case r.isDenial() && is(e, r.code): // nor may it be read
+		case r.isDenial() && is(e, r.code): // reading is not allowed either
 			return false, notSent(err)
 		case e != nil:
-			return false, fmt.Errorf("%w; looking for what replaced it: %w", err, e)
+			return false, fmt.Errorf("%w; looking for the write that replaced it: %w", err, e)
 		case successor != nil && successor.Metadata.Annotations[writeAnnotation] == mark:
 			return false, fmt.Errorf("%w, and yet this write was applied: it was sent twice", err)
 		case r.isDenial():
@@ -126,15 +126,16 @@ func (s *Store) replace(ctx context.Context, key string, old, next []byte) (bool
 		case successor == nil:
 			return false, nil // deleted
 		}
-		// The resourceVersion that the write named is gone, so it is never applied.
-		// If only a label has changed, for instance, the value is still there.
+		// The resourceVersion that the write named is gone, so it is never
+		// applied. If, for example, only a label has changed, the value is
+		// still there.
 		if value, err := successor.value(); err != nil || !bytes.Equal(value, old) {
 			return false, nil
 		}
 	}
 }
 
-// notSentIf is notSent of an error, if there is one.
+// notSentIf is notSent for an error that may be nil.
 func notSentIf(err error) error {
 	if err == nil {
 		return nil
@@ -142,18 +143,23 @@ func notSentIf(err error) error {
 	return notSent(err)
 }
 
-// confirm looks at the answer to a write that succeeded. A write that changes
-// nothing succeeds too, and leaves the resourceVersion as it was.
-func (s *Store) confirm(got *lease, from, mark string) (bool, error) {
-	if m := got.Metadata; m.Annotations[writeAnnotation] == mark && m.ResourceVersion != "" && m.ResourceVersion != from {
-		return true, nil
+// confirm checks the answer to a write that succeeded. A write that changes
+// nothing also succeeds, and does not change the resourceVersion. Admission may
+// have changed what was written.
+func (s *Store) confirm(got *lease, from, mark string, next []byte) (bool, error) {
+	m := got.Metadata
+	if m.Annotations[writeAnnotation] != mark || m.ResourceVersion == "" || m.ResourceVersion == from {
+		return false, errors.New("the answer is a success but shows another write")
 	}
-	return false, fmt.Errorf("the answer is a success, and shows another write")
+	if value, err := got.value(); err != nil || !bytes.Equal(value, next) {
+		return false, fmt.Errorf("the answer is a success but shows another record in lease %s: exempt the leases of Firn from the webhook or policy that changes them", m.Name)
+	}
+	return true, nil
 }
 
-// successor returns what first replaced the resourceVersion from of a Lease:
-// nil if it was deleted. Where the write was denied, it need not have been
-// replaced.
+// successor returns the first version of a Lease after the resourceVersion
+// from, or nil if the Lease was deleted. If the write was denied, there may be
+// no later version.
 func (s *Store) successor(ctx context.Context, name, from string, denied bool) (*lease, error) {
 	if denied {
 		now, err := s.fetch(ctx, name)
@@ -179,7 +185,7 @@ func (s *Store) successor(ctx context.Context, name, from string, denied bool) (
 	return nil, err
 }
 
-// watchQuery asks for the events of one Lease.
+// watchQuery returns the query for the events of one Lease.
 func watchQuery(name, from string, lasts time.Duration) url.Values {
 	q := url.Values{
 		"watch":          {"true"},

@@ -109,7 +109,7 @@ func TestCrash(t *testing.T) {
 }
 
 // restore: a cluster whose etcd is restored has the same identity, and its
-// resourceVersion goes back, which is told once.
+// resourceVersion goes back, which is reported once.
 func restore(t *testing.T, c *kubetest.Cluster) {
 	namespace := newNamespace(t, c)
 	var mu sync.Mutex
@@ -177,7 +177,7 @@ func TestListPages(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	// A label that somebody changed hides nothing.
+	// A label that was changed by hand hides nothing.
 	name, _ := nameOf("firn", "v1/K/00007")
 	if code, text := c.Patch(fmt.Sprintf(leasesPath, namespace)+name, `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm","firn/prefix":null}}}`); code != http.StatusOK {
 		t.Fatalf("patch: %d %s", code, text)

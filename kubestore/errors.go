@@ -12,15 +12,14 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// ErrOptions is matched by an error of Open that says that the Options do not
-// make sense.
+// ErrOptions is matched by an error of Open about invalid Options.
 var ErrOptions = errors.New("kubestore: invalid options")
 
 // ErrUnreachable is matched by an error of Open if the API server did not
-// answer, or not now. The same Options may succeed later.
+// answer. The same Options may succeed later.
 var ErrUnreachable = errors.New("kubestore: the API server does not answer")
 
-// An away is an error that matches ErrUnreachable, in words of its own.
+// An away is an error with its own text that matches ErrUnreachable.
 type away struct{ err error }
 
 func (e *away) Error() string { return e.err.Error() }
@@ -29,10 +28,10 @@ func (e *away) Unwrap() error { return e.err }
 
 func (e *away) Is(target error) bool { return target == ErrUnreachable }
 
-// errClosed is of calls after Close.
+// errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: kubestore: the store is closed", grant.ErrNotSent)
 
-// notSent makes err one that is grant.ErrNotSent.
+// notSent makes err match grant.ErrNotSent.
 func notSent(err error) error {
 	if errors.Is(err, grant.ErrNotSent) {
 		return err
@@ -40,15 +39,14 @@ func notSent(err error) error {
 	return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
 }
 
-// A refusal is an answer of the API server, or of what stands before it, other
-// than success.
+// A refusal is an answer other than success, of the API server or of a proxy.
 type refusal struct {
 	code       int
 	retryAfter time.Duration
-	status     apiStatus // its kind is Status if the answer is the API server's
+	status     apiStatus // its kind is Status if the answer comes from the API server
 }
 
-// An apiStatus is the object that the API server answers with when it refuses.
+// An apiStatus is the object with which the API server refuses a request.
 type apiStatus struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -78,20 +76,20 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("the answer is %d %s", r.code, http.StatusText(r.code))
 }
 
-// ofLease reports whether the API server has refused a write because of what
-// the Lease of this name is. Quotas and admission answer 409 too, of other
-// objects or without a reason.
+// ofLease reports whether the API server has refused a write because of the
+// state of the Lease with this name. Quotas and admission also answer 409,
+// about other objects or without a reason.
 func (r *refusal) ofLease(reason, name string) bool {
 	d := r.status.Details
 	return r.code == http.StatusConflict && r.status.Reason == reason &&
 		d.Kind == "leases" && d.Group == "coordination.k8s.io" && d.Name == name
 }
 
-// isDenial reports whether the API server says that it does not take such a
-// write: from this user, with this content or into this namespace.
+// isDenial reports whether the API server does not accept such a write, from
+// this user, with this content or into this namespace.
 func (r *refusal) isDenial() bool {
 	if r.status.Kind == "" {
-		return false // of something between
+		return false // from a proxy
 	}
 	switch r.code {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
@@ -112,8 +110,8 @@ func is(err error, code int) bool {
 	return errors.As(err, &r) && r.code == code
 }
 
-// explain adds what was done and, where the context is why it ended, the
-// context's error.
+// explain adds what was done and, if the context ended the call, the context's
+// error.
 func explain(ctx context.Context, what string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("kubestore: %s: %w: %w", what, cause, err)

@@ -8,18 +8,20 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/firnid/firn/grant"
 )
 
 // What Firn writes into a Lease besides its specification. The record is the
-// value of the key; all else is for people, except for the two marks.
+// value of the key; everything else is for people, except for the two marks.
 const (
 	recordAnnotation = "firn/record"
-	base64Annotation = "firn/record-base64" // of a value that is not UTF-8
-	keyAnnotation    = "firn/key"           // where the name is a hash of the key
+	base64Annotation = "firn/record-base64" // for a value that is not UTF-8
+	keyAnnotation    = "firn/key"           // if the name is a hash of the key
 
-	// Every write has a mark of its own, random, and every Lease the mark of the
-	// write that created it. They tell whether a write was applied whose answer
-	// was lost, or was given to a copy of the request.
+	// Every write has its own random mark, and every Lease contains the mark of
+	// the write that created it. They show whether a write was applied if its
+	// answer was lost or belongs to a copy of the request.
 	writeAnnotation   = "firn/write"
 	createdAnnotation = "firn/created"
 
@@ -32,9 +34,9 @@ const (
 	manager = "firn"
 )
 
-// A lease is an object of coordination.k8s.io/v1, as far as Firn reads and
-// writes it. Labels, annotations and finalizers of others are kept. Owner
-// references are not: an object with owners is deleted with them.
+// A lease is the part of an object of coordination.k8s.io/v1 that Firn reads
+// and writes. Labels, annotations and finalizers set by others are kept. Owner
+// references are not, because an object is deleted with its owners.
 type lease struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -52,14 +54,14 @@ type metadata struct {
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
-// A leaseSpec says to a person who holds the node ID.
+// A leaseSpec shows people who holds the node ID.
 type leaseSpec struct {
 	HolderIdentity       string `json:"holderIdentity,omitempty"`
 	LeaseDurationSeconds int64  `json:"leaseDurationSeconds,omitempty"`
 	RenewTime            string `json:"renewTime,omitempty"`
 }
 
-// newLease is a Lease without a value.
+// newLease returns a Lease without a value.
 func newLease(namespace, name string) *lease {
 	return &lease{
 		APIVersion: "coordination.k8s.io/v1",
@@ -73,7 +75,17 @@ func newLease(namespace, name string) *lease {
 	}
 }
 
-// value is the value in a Lease.
+// shown is the value of one of many Leases: for a damaged one, the text of the
+// error.
+func (l *lease) shown() []byte {
+	value, err := l.value()
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return value
+}
+
+// value returns the value in a Lease.
 func (l *lease) value() ([]byte, error) {
 	text, isText := l.Metadata.Annotations[recordAnnotation]
 	encoded, isEncoded := l.Metadata.Annotations[base64Annotation]
@@ -92,14 +104,14 @@ func (l *lease) value() ([]byte, error) {
 	return nil, l.foreign("it has no annotation %s", recordAnnotation)
 }
 
-// foreign is the error of a Lease that Firn has not written like this. Its
-// absence would say that the key can be created.
+// foreign returns the error for a Lease that Firn has not written in this form.
+// Treating it as absent would mean that the key can be created.
 func (l *lease) foreign(format string, args ...any) error {
-	return fmt.Errorf("kubestore: lease %s in namespace %s has no record of Firn's: %s: it was changed or created by another program; restore the annotation, or use another prefix",
-		l.Metadata.Name, l.Metadata.Namespace, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: kubestore: lease %s in namespace %s has no valid record: %s: it was changed or created by another program; restore the annotation, or use another prefix: %w",
+		grant.ErrNotSent, l.Metadata.Name, l.Metadata.Namespace, fmt.Sprintf(format, args...), grant.ErrDamaged)
 }
 
-// set puts a value into a Lease, with all that describes it.
+// set puts a value into a Lease, with everything that describes it.
 func (l *lease) set(prefix, key string, value []byte, mark string) {
 	m := &l.Metadata
 	if m.Annotations == nil {
@@ -124,8 +136,8 @@ func (l *lease) set(prefix, key string, value []byte, mark string) {
 	l.describe(key, value)
 }
 
-// describe fills in what kubectl shows of a node ID's record: who holds it,
-// since when, and for how long.
+// describe fills in what kubectl shows of a node ID's record: the holder, since
+// when, and for how long.
 func (l *lease) describe(key string, value []byte) {
 	labels := l.Metadata.Labels
 	for _, name := range []string{sequencerLabel, nodeLabel, stateLabel} {
@@ -143,7 +155,8 @@ func (l *lease) describe(key string, value []byte) {
 		}
 	}
 	label(sequencerLabel, sequencer)
-	// The record may be of a later version, so whatever does not read is left out.
+	// The record may have a later version, so fields that do not parse are
+	// omitted.
 	var r struct {
 		Owner string `json:"owner"`
 		State string `json:"state"`
@@ -167,7 +180,7 @@ func (l *lease) describe(key string, value []byte) {
 	if r.Host != "" {
 		l.Spec.HolderIdentity = r.Host + "/" + r.Owner[:min(8, len(r.Owner))]
 	}
-	// The API wants at least a second.
+	// The API requires at least one second.
 	l.Spec.LeaseDurationSeconds = min(max(int64(math.Ceil(float64(r.Until-r.Wall)/1000)), 1), math.MaxInt32)
 	l.Spec.RenewTime = time.UnixMilli(r.Wall).UTC().Format("2006-01-02T15:04:05.000000Z")
 }

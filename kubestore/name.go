@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxName is the longest name of a Kubernetes object.
+	// maxName is the maximum length of the name of a Kubernetes object.
 	maxName = 253
 
 	// maxPrefix leaves room for the hash of a long key, and makes the prefix a
-	// value of a label.
+	// valid label value.
 	maxPrefix = 63
 
 	defaultPrefix = "firn"
 	identityName  = "firn-identity"
 )
 
-// An encoded name is PREFIX.KEY, where the letters of a key that no name of
-// Kubernetes may have are escaped:
+// An encoded name is PREFIX.KEY, in which characters of a key that are not
+// allowed in names of Kubernetes are escaped:
 //
 //	a-z 0-9     themselves
 //	/           "." before one of these; "--4" otherwise
@@ -31,17 +31,17 @@ const (
 //
 // So each label of the name begins and ends with a letter or a digit. A name
 // that would be longer than maxName ends in the hash of the key instead; the
-// annotation keyAnnotation then has the key. "--9" introduces the hash.
+// annotation keyAnnotation then contains the key. "--9" introduces the hash.
 const (
 	escapeMark = "--"
 	hashMark   = "--9"
 )
 
-// escapes are the characters that are escaped by a digit, which is their index.
+// escapes are the characters that are escaped by a digit, their index.
 const escapes = "-._:/"
 
-// nameOf is the name of the Lease of a key, and whether it is a hash of the
-// key.
+// nameOf returns the name of the Lease of a key, and whether it contains a hash
+// of the key.
 func nameOf(prefix, key string) (name string, hashed bool) {
 	var b strings.Builder
 	b.WriteString(encodePart(prefix))
@@ -54,7 +54,7 @@ func nameOf(prefix, key string) (name string, hashed bool) {
 	return encodePart(prefix) + hashMark + strings.ToLower(hash), true
 }
 
-// encodePart is the prefix as the beginning of a name, without a dot.
+// encodePart returns the prefix as the beginning of a name, without a dot.
 func encodePart(prefix string) string { return strings.ReplaceAll(prefix, "/", "--4") }
 
 // escapeTo writes a text that follows a letter or a digit.
@@ -79,12 +79,12 @@ func escapeTo(b *strings.Builder, text string) {
 	}
 }
 
-// isPlain reports whether a character of a key stands for itself in a name, and
+// isPlain reports whether a character of a key represents itself in a name, and
 // may begin and end one.
 func isPlain(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
 
-// keyOf is the key of a Lease with this name, if it is one of the prefix's. A
-// name that nameOf does not make is not.
+// keyOf returns the key of a Lease with this name, if it belongs to the prefix.
+// A name that nameOf would not return does not.
 func keyOf(prefix, name, keyAnnotation string) (key string, ok bool) {
 	rest, ok := strings.CutPrefix(name, encodePart(prefix))
 	if !ok {
@@ -104,7 +104,7 @@ func keyOf(prefix, name, keyAnnotation string) (key string, ok bool) {
 	return key, again == name
 }
 
-// unescape undoes escapeTo.
+// unescape reverses escapeTo.
 func unescape(text string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -129,8 +129,7 @@ func unescape(text string) (string, bool) {
 	return b.String(), true
 }
 
-// checkPrefix reports whether a prefix is one: labels of DNS, joined by
-// slashes.
+// checkPrefix reports whether a prefix is valid: DNS labels, joined by slashes.
 func checkPrefix(prefix string) bool {
 	if len(prefix) > maxPrefix {
 		return false

@@ -17,32 +17,34 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Options say where the Leases are. The zero Options mean what kubectl would
-// use: in a pod its service account and its namespace.
+// Options configure Open. The zero Options mean what kubectl would use: in a
+// pod, its service account and its namespace.
 type Options struct {
-	// Namespace is where the Leases are. Empty means the namespace of the
-	// kubeconfig's context, or of the pod.
+	// Namespace is the namespace of the Leases. Empty means the namespace of
+	// the kubeconfig's context, or of the pod.
 	Namespace string
 
-	// Prefix is what the names of the Leases begin with: lower-case letters,
-	// digits and hyphens, in parts joined by a slash. Empty means firn. Slashes at
-	// its ends make no difference. Different prefixes have nothing in common.
+	// Prefix is the beginning of the names of the Leases: lower-case letters,
+	// digits and hyphens, in parts joined by a slash. Empty means firn. Slashes
+	// at its ends are ignored. Different prefixes are independent of each
+	// other.
 	Prefix string
 
 	// Kubeconfig is the path of a kubeconfig file. Empty means the files that
 	// KUBECONFIG names, then ~/.kube/config, then, in a pod, its service account.
 	Kubeconfig string
 
-	// Context is a context of the kubeconfig. Empty means the current one.
+	// Context is the name of a context in the kubeconfig. Empty means the
+	// current one.
 	Context string
 
 	// Timeout is how long Open waits for the first answer. Zero means five
 	// seconds.
 	Timeout time.Duration
 
-	// Warn is called with a sentence for each thing that is dangerous about this
-	// cluster, in Open and later, by one goroutine at a time until the store is
-	// closed. It must not call the store. Nil means that nothing is looked for.
+	// Warn is called with a sentence for each danger in this cluster, during
+	// Open and later, by one goroutine at a time until the store is closed. It
+	// must not call the store. If it is nil, nothing is checked.
 	Warn func(string)
 }
 
@@ -51,8 +53,8 @@ const (
 	dialTimeout    = 5 * time.Second
 )
 
-// Check finds what is wrong with the Options, and with the kubeconfig if they
-// name one, without asking the API server.
+// Check returns an error if the Options, or the kubeconfig that they name, are
+// invalid. It does not contact the API server.
 func (o Options) Check() error {
 	_, err := o.check()
 	if err == nil && o.Kubeconfig+o.Context != "" {
@@ -61,7 +63,7 @@ func (o Options) Check() error {
 	return err
 }
 
-// check returns the prefix, or what is wrong.
+// check returns the prefix, or an error.
 func (o *Options) check() (prefix string, err error) {
 	prefix = strings.Trim(o.Prefix, "/")
 	if prefix == "" {
@@ -69,7 +71,7 @@ func (o *Options) check() (prefix string, err error) {
 	}
 	var faults []error
 	if !checkPrefix(prefix) {
-		faults = append(faults, fmt.Errorf("%w: prefix %q: it has parts of lower-case letters, digits and single hyphens, joined by one slash, of up to %d characters in total", ErrOptions, o.Prefix, maxPrefix))
+		faults = append(faults, fmt.Errorf("%w: prefix %q: use parts of lower-case letters, digits and single hyphens, joined by one slash, up to %d characters in total", ErrOptions, o.Prefix, maxPrefix))
 	}
 	if o.Namespace != "" && (!checkPrefix(strings.ReplaceAll(o.Namespace, "--", "-")) || strings.Contains(o.Namespace, "/")) {
 		faults = append(faults, fmt.Errorf("%w: namespace %q is not the name of a namespace, such as ids", ErrOptions, o.Namespace))
@@ -80,7 +82,7 @@ func (o *Options) check() (prefix string, err error) {
 	return prefix, errors.Join(faults...)
 }
 
-// config loads what kubectl would use.
+// config loads the configuration that kubectl would use.
 func (o *Options) config() (c *rest.Config, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -104,9 +106,9 @@ func (o *Options) config() (c *rest.Config, namespace string, err error) {
 }
 
 // Open returns a Store once the API server has answered. It creates the Lease
-// firn-identity if it does not exist. It fails when that takes longer than
-// Timeout or ctx is done, when the user may not read Leases, and when the
-// namespace does not exist.
+// firn-identity if it does not exist. It fails if that takes longer than
+// Timeout or ctx is done, if the user may not read Leases, and if the namespace
+// does not exist.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	prefix, err := o.check()
 	if err != nil {
@@ -141,7 +143,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// newStore makes a Store that has not asked the API server yet.
+// newStore makes a Store that has not contacted the API server yet.
 func newStore(config *rest.Config, namespace, prefix string, o *Options) (*Store, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = manager
@@ -154,7 +156,7 @@ func newStore(config *rest.Config, namespace, prefix string, o *Options) (*Store
 			o.Warn(text)
 		}
 	}
-	config.Dial = s.dial // also gives this store connections of its own
+	config.Dial = s.dial // also gives this store its own connections
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
@@ -165,7 +167,7 @@ func newStore(config *rest.Config, namespace, prefix string, o *Options) (*Store
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	// Neither rate limits nor repetitions: those of client-go are in its
+	// Neither rate limits nor retries: those of client-go are in its
 	// RESTClient, which a CAS must not pass through.
 	s.client = &http.Client{
 		Transport:     transport,
@@ -174,7 +176,7 @@ func newStore(config *rest.Config, namespace, prefix string, o *Options) (*Store
 	return s, nil
 }
 
-// dial connects, and notes the connection so that Close closes it.
+// dial connects, and records the connection so that Close can close it.
 func (s *Store) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTimeout, KeepAlive: 10 * time.Second}
 	conn, err := d.DialContext(ctx, network, address)
@@ -227,7 +229,7 @@ func isCertificate(err error) bool {
 	return errors.As(err, &authority) || errors.As(err, &hostname) || errors.As(err, &invalid)
 }
 
-// diagnose says why Open has failed with err.
+// diagnose returns why Open has failed with err.
 func diagnose(ctx context.Context, host, namespace string, err error) error {
 	var r *refusal
 	var dns *net.DNSError
@@ -235,7 +237,7 @@ func diagnose(ctx context.Context, host, namespace string, err error) error {
 	case errors.As(err, &r) && r.code == http.StatusForbidden:
 		return fmt.Errorf("kubestore: permission denied: %w: it needs get, list, watch, create and update on leases in namespace %s (see deploy/kubernetes/rbac.yaml)", r, namespace)
 	case errors.As(err, &r) && r.code == http.StatusUnauthorized:
-		return fmt.Errorf("kubestore: the API server at %s does not know this user: %w: check the token or certificate in the kubeconfig", host, r)
+		return fmt.Errorf("kubestore: the API server at %s does not recognize this user: %w: check the token or certificate in the kubeconfig", host, r)
 	case errors.As(err, &r) && r.code == http.StatusNotFound && r.status.Details.Kind == "namespaces":
 		return fmt.Errorf("kubestore: namespace %s not found: create it with kubectl create namespace %s", namespace, namespace)
 	case errors.As(err, &r) && r.status.Kind == "":
@@ -256,8 +258,8 @@ func diagnose(ctx context.Context, host, namespace string, err error) error {
 	return &away{err}
 }
 
-// findings are what is dangerous about what this user may do, a sentence each.
-// An API server that does not say is not dangerous.
+// findings returns the dangers of this user's permissions, one sentence each.
+// If the API server does not report permissions, that is not dangerous.
 func (s *Store) findings(ctx context.Context) []string {
 	var missing []string
 	for _, verb := range []string{"get", "list", "watch", "create", "update"} {
@@ -269,7 +271,7 @@ func (s *Store) findings(ctx context.Context) []string {
 	if len(missing) > 0 {
 		found = append(found, fmt.Sprintf("permission denied: this user cannot %s leases in namespace %s: apply deploy/kubernetes/rbac.yaml", strings.Join(missing, ", "), s.namespace))
 	}
-	// An administrator at a terminal may do everything.
+	// An administrator at a terminal may have all permissions.
 	if _, err := os.Stat(path.Join(serviceAccount, "token")); err == nil {
 		if allowed, err := s.may(ctx, "delete"); err == nil && allowed {
 			found = append(found, fmt.Sprintf("this service account can delete leases in namespace %s, and a deleted lease makes IDs repeat: remove the verb delete from its role", s.namespace))
@@ -278,10 +280,10 @@ func (s *Store) findings(ctx context.Context) []string {
 	return found
 }
 
-// serviceAccount is where a pod finds its own.
+// serviceAccount is the directory of a pod's service account.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// may asks whether this user may do something with Leases.
+// may reports whether this user has a permission for Leases.
 func (s *Store) may(ctx context.Context, verb string) (bool, error) {
 	review := map[string]any{
 		"apiVersion": "authorization.k8s.io/v1",

@@ -16,22 +16,23 @@ import (
 )
 
 const (
-	// tries is how often a read is made. A write is made once.
+	// tries is how often a read is attempted. A write is attempted once.
 	tries = 4
 
-	// firstPause is how long the second try of a read waits, about; it doubles.
+	// firstPause is roughly the wait before the second attempt of a read; it
+	// doubles.
 	firstPause = 50 * time.Millisecond
 	maxPause   = time.Second
 
-	// maxAnswer is how much of an answer is read: the API server takes no object
-	// larger than 3 MB. maxPage is for page objects.
+	// maxAnswer is how much of an answer is read: the API server accepts no
+	// object larger than 3 MB. maxPage is for a page of objects.
 	maxAnswer = 4 << 20
 	maxPage   = 256 << 20
 )
 
-// url is the address of the namespace's Leases, or of one of them.
+// url returns the address of the namespace's Leases, or of one of them.
 func (s *Store) url(name string, query url.Values) string {
-	u := *s.leases // others use it
+	u := *s.leases // it is shared
 	if name != "" {
 		u = *u.JoinPath(name)
 	}
@@ -40,11 +41,11 @@ func (s *Store) url(name string, query url.Values) string {
 }
 
 // send makes one request, once. sent reports whether any of it may have left
-// the process. An answer that is not a success is a *refusal.
+// the process. An answer other than success is a *refusal.
 //
 // The client of net/http repeats a request with a body only if none of it was
-// written, or if the server says that it has not handled it. Redirects are not
-// followed.
+// written, or if the server reports that it has not processed it. Redirects are
+// not followed.
 func (s *Store) send(ctx context.Context, method, address string, body any) (answer *http.Response, sent bool, err error) {
 	var content io.Reader = http.NoBody
 	if body != nil {
@@ -68,7 +69,7 @@ func (s *Store) send(ctx context.Context, method, address string, body any) (ans
 	}
 	answer, err = s.client.Do(q)
 	if err != nil {
-		var inner *url.Error // which repeats the address
+		var inner *url.Error // it repeats the address
 		if errors.As(err, &inner) {
 			err = inner.Err
 		}
@@ -77,12 +78,12 @@ func (s *Store) send(ctx context.Context, method, address string, body any) (ans
 	if answer.StatusCode/100 == 2 {
 		return answer, true, nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // what is missing says less
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // a part of the text is enough
 	_ = answer.Body.Close()
 	return nil, true, newRefusal(answer, text)
 }
 
-// write makes a request that writes, once, and returns the object of the
+// write makes a request that writes, once, and returns the object in the
 // answer.
 func (s *Store) write(ctx context.Context, method, address string, body any) (_ *lease, sent bool, err error) {
 	answer, sent, err := s.send(ctx, method, address, body)
@@ -93,8 +94,8 @@ func (s *Store) write(ctx context.Context, method, address string, body any) (_ 
 	return l, true, decode(answer, maxAnswer, l)
 }
 
-// read makes a request that reads, and decodes the answer. It tries again when
-// the connection is lost or the server says that it is busy or broken.
+// read makes a request that reads, and decodes the answer. It retries if the
+// connection is lost or the server reports that it is overloaded or failing.
 func (s *Store) read(ctx context.Context, address string, limit int64, into any) error {
 	pause := firstPause
 	for n := 1; ; n++ {
@@ -122,7 +123,7 @@ func (s *Store) read(ctx context.Context, address string, limit int64, into any)
 	}
 }
 
-// decode reads the one object of an answer.
+// decode decodes an answer with exactly one object.
 func decode(answer *http.Response, limit int64, into any) error {
 	defer func() { _ = answer.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
@@ -133,7 +134,7 @@ func decode(answer *http.Response, limit int64, into any) error {
 		return fmt.Errorf("the answer is longer than %d bytes", limit)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("the answer is not what the Kubernetes API answers: %w", err)
+		return fmt.Errorf("the answer does not come from the Kubernetes API: %w", err)
 	}
 	return nil
 }

@@ -27,24 +27,25 @@ const (
 	// page is how many Leases a List fetches at once.
 	page = 500
 
-	// inOrder is how many keys GetMany reads one after the other, which is how it
-	// keeps what grant.MultiGetter promises. More keys are read side by side.
+	// inOrder is how many keys GetMany reads one after the other, as
+	// grant.MultiGetter requires. More keys are read concurrently.
 	inOrder = 8
 
-	// defaultWindow outlasts an upgrade of a control plane of one server.
+	// defaultWindow is longer than an upgrade of a control plane with one
+	// server.
 	defaultWindow = 10 * time.Minute
 )
 
 // A Store is a grant.Store in the Leases of a namespace. It must be made by
-// Open. It is safe for use by many goroutines at once, and any number of Stores
-// may use a prefix.
+// Open. It is safe for concurrent use by multiple goroutines, and any number of
+// Stores may use a prefix.
 //
-// Get and List are linearizable. Reads are repeated up to three times when the
-// API server is busy or does not answer. A write is sent once.
+// Get and List are linearizable. Reads are repeated up to three times if the
+// API server is overloaded or does not answer. A write is sent once.
 type Store struct {
 	client    *http.Client
 	leases    *url.URL // of all Leases in the namespace
-	reviews   *url.URL // where the API server says what this user may do
+	reviews   *url.URL // where the API server reports this user's permissions
 	namespace string
 	prefix    string
 	warn      func(string) // may be nil
@@ -53,19 +54,19 @@ type Store struct {
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
 
-	mu       sync.Mutex // guards what follows, and adding to watchers
+	mu       sync.Mutex // guards the fields below, and adding to watchers
 	closed   bool
 	conns    map[net.Conn]bool // open connections
 	revision uint64            // the greatest that Lineage has seen
 	watchers sync.WaitGroup    // goroutines of Watch
 }
 
-// Window is how long the windows of this store are by default: 10 minutes. The
-// upgrade of a control plane can take that long.
+// Window returns the default window of this store, 10 minutes. The upgrade of a
+// control plane can take that long.
 func (s *Store) Window() time.Duration { return defaultWindow }
 
-// enter begins a call. The context it returns is done when Close begins, too,
-// and needs to be left.
+// enter begins a call. The context that it returns is also done when Close
+// begins. The caller must call leave.
 func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, notSent(err)
@@ -78,17 +79,18 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 	return ctx, func() { stop(); cancel() }, nil
 }
 
-// failed is what a call that ended with err returns. The context is that of the
-// caller.
+// failed returns the error of a call that ended with err. ctx is the caller's
+// context.
 func (s *Store) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() == nil && s.ctx.Err() != nil {
-		return fmt.Errorf("kubestore: %s: the store was closed meanwhile: %w", what, err)
+		return fmt.Errorf("kubestore: %s: the store was closed in the meantime: %w", what, err)
 	}
 	return explain(ctx, what, err)
 }
 
-// fetch returns the Lease with a name, or nil. It is what the API server's etcd
-// has: a request without a resourceVersion is not answered from a cache.
+// fetch returns the Lease with a name, or nil. It returns the state in the API
+// server's etcd: a request without a resourceVersion is not answered from a
+// cache.
 func (s *Store) fetch(ctx context.Context, name string) (*lease, error) {
 	l := new(lease)
 	switch err := s.read(ctx, s.url(name, nil), maxAnswer, l); {
@@ -102,13 +104,13 @@ func (s *Store) fetch(ctx context.Context, name string) (*lease, error) {
 	return l, nil
 }
 
-// isAbsent reports whether err says that there is no Lease with the name.
+// isAbsent reports whether err means that no Lease has the name.
 func isAbsent(err error, name string) bool {
 	r, ok := err.(*refusal)
 	return ok && r.code == http.StatusNotFound && r.status.Details.Kind == "leases" && r.status.Details.Name == name
 }
 
-// get returns the value of a key, or nil. The context is that of enter.
+// get returns the value of a key, or nil. ctx is the context of enter.
 func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
 	name, _ := nameOf(s.prefix, key)
 	l, err := s.fetch(ctx, name)
@@ -135,9 +137,9 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	return value, nil
 }
 
-// GetMany returns the values of all keys: each as fresh as that of Get, and up
-// to 8 keys in their order. The API reads one object in a request, so 8 keys
-// are 8 requests.
+// GetMany returns the values of all keys. Each is as fresh as that of Get, and
+// up to 8 keys are read in order. The API reads one object per request, so 8
+// keys are 8 requests.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
@@ -156,10 +158,14 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for from := range (len(keys) + inOrder - 1) / inOrder {
 		reading.Go(func() {
 			for i := from * inOrder; i < min((from+1)*inOrder, len(keys)); i++ {
-				var err error
-				if values[i], err = s.get(call, keys[i]); err != nil {
-					cancel(err) // the first counts
+				name, _ := nameOf(s.prefix, keys[i])
+				l, err := s.fetch(call, name)
+				if err != nil {
+					cancel(err) // the first error counts
 					return
+				}
+				if l != nil {
+					values[i] = l.shown()
 				}
 			}
 		})
@@ -181,8 +187,8 @@ type leaseList struct {
 	Items []*lease `json:"items"`
 }
 
-// list reads a page of Leases. What is no such list, as of a proxy, must not be
-// taken for an empty one.
+// list reads a page of Leases. Any other answer, for example of a proxy, must
+// not count as an empty list.
 func (s *Store) list(ctx context.Context, query url.Values, limit int64) (*leaseList, error) {
 	list := new(leaseList)
 	if err := s.read(ctx, s.url("", query), limit, list); err != nil {
@@ -195,9 +201,9 @@ func (s *Store) list(ctx context.Context, query url.Values, limit int64) (*lease
 }
 
 // List calls yield for every key with the prefix, as they were at one moment
-// after the call. It fetches all Leases of the namespace first, in pages, and
-// keeps the values that it is asked for: names are not in the order of keys,
-// and a label that was changed by hand must not hide a record.
+// after the call. It first fetches all Leases of the namespace, in pages, and
+// keeps the requested values: names are not in the order of keys, and a label
+// changed by hand must not hide a record.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -224,8 +230,8 @@ type found struct {
 	value []byte
 }
 
-// collect returns all keys with a prefix, in order. When the API server's etcd
-// has compacted what a page continues, it starts again.
+// collect returns all keys with a prefix, in order. If the API server's etcd
+// has compacted the revision of a list in progress, it starts over.
 func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
 	var all []found
 	from := ""
@@ -247,11 +253,7 @@ func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
 			if !ok || !strings.HasPrefix(key, prefix) {
 				continue
 			}
-			value, err := l.value()
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, found{key, value})
+			all = append(all, found{key, l.shown()})
 		}
 		if from = list.Metadata.Continue; from == "" {
 			slices.SortFunc(all, func(a, b found) int { return strings.Compare(a.key, b.key) })
@@ -261,10 +263,10 @@ func (s *Store) collect(ctx context.Context, prefix string) ([]found, error) {
 }
 
 // Lineage returns the UID of the Lease firn-identity, which it creates if it
-// does not exist: a namespace that was deleted and created again has another.
-// The revision is always 0: the API promises of resourceVersions only that they
-// differ, and a control plane may begin them anew without a loss. Options.Warn
-// hears of one that went back.
+// does not exist: a namespace that was deleted and created again has a
+// different one. The revision is always 0: the API guarantees only that
+// resourceVersions differ, and a control plane may restart them without a loss.
+// If they go back, Options.Warn is called.
 func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -285,8 +287,7 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 			return "", 0, s.failed(ctx, "read lease "+identityName, fmt.Errorf("the answer has %d other leases", len(list.Items)))
 		}
 		l := newLease(s.namespace, identityName)
-		// Whether it is this one that is created, and whether it was, shows the next
-		// read.
+		// The next read shows whether it was created, and by which request.
 		var r *refusal
 		if _, _, err := s.write(call, http.MethodPost, s.url("", nil), l); err != nil && !(errors.As(err, &r) && r.ofLease("AlreadyExists", identityName)) {
 			return "", 0, s.failed(ctx, "create lease "+identityName, err)
@@ -295,15 +296,14 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 	return "", 0, s.failed(ctx, "create lease "+identityName, fmt.Errorf("it is gone again: does another program delete leases in namespace %s?", s.namespace))
 }
 
-// seen is the greatest resourceVersion that Lineage has seen.
+// seen returns the greatest resourceVersion that Lineage has seen.
 func (s *Store) seen() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision
 }
 
-// look compares a resourceVersion with one that was seen before it was asked
-// for.
+// look compares a resourceVersion with one that was seen before the request.
 func (s *Store) look(before uint64, resourceVersion string) {
 	now, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
@@ -311,7 +311,7 @@ func (s *Store) look(before uint64, resourceVersion string) {
 	}
 	s.mu.Lock()
 	last := s.revision
-	wentBack := now < before && last == before // otherwise another call has told it
+	wentBack := now < before && last == before // otherwise another call has reported it
 	if wentBack || now > last {
 		s.revision = now
 	}
@@ -321,8 +321,8 @@ func (s *Store) look(before uint64, resourceVersion string) {
 	}
 }
 
-// Close ends the use of the store, and all watching. Calls under way end with
-// an error.
+// Close closes the store and ends all watches. Calls in progress end with an
+// error.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

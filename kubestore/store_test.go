@@ -77,7 +77,7 @@ func newNamespace(t testing.TB, c *kubetest.Cluster) string {
 	return name
 }
 
-// open opens a store, and closes it when the test is over.
+// open opens a store, and closes it at the end of the test.
 func open(t testing.TB, o Options) *Store {
 	t.Helper()
 	o.Timeout = time.Minute

@@ -3,6 +3,7 @@
 package kubestore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -245,6 +246,70 @@ func TestNotApplied(t *testing.T) {
 	}
 }
 
+// TestChangedLease: a Lease whose record something else has changed is damaged.
+// The others can be read all the same.
+func TestChangedLease(t *testing.T) {
+	c := sharedCluster(t)
+	namespace := newNamespace(t, c)
+	s := open(t, Options{Kubeconfig: c.Kubeconfig("", namespace, "")})
+	for _, key := range []string{"a", "k", "z"} {
+		mustCAS(t, s, key, nil, []byte("old"))
+	}
+	name, _ := nameOf("firn", "k")
+	path := "/apis/coordination.k8s.io/v1/namespaces/" + namespace + "/leases/" + name
+	if code, text := c.Patch(path, `{"metadata":{"annotations":{"firn/record":null}}}`); code != http.StatusOK {
+		t.Fatalf("patch: %d %s", code, text)
+	}
+	if v, err := s.Get(t.Context(), "k"); !errors.Is(err, grant.ErrDamaged) {
+		t.Errorf("Get = %q, %v, want ErrDamaged", v, err)
+	}
+	if ok, err := s.CAS(t.Context(), "k", []byte("old"), []byte("new")); ok || !errors.Is(err, grant.ErrDamaged) || !errors.Is(err, grant.ErrNotSent) {
+		t.Errorf("CAS = %v, %v, want ErrDamaged and ErrNotSent", ok, err)
+	}
+	all, err := s.GetMany(t.Context(), []string{"a", "k", "z"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys string
+	err = s.List(t.Context(), "", func(key string, value []byte) bool {
+		keys += key
+		all = append(all, value)
+		return true
+	})
+	if err != nil || keys != "akz" {
+		t.Fatalf("List yields %q, %v, want a, k and z", keys, err)
+	}
+	for i, value := range all {
+		if damaged := i%3 == 1; damaged && !strings.Contains(string(value), "restore the annotation") || !damaged && string(value) != "old" {
+			t.Errorf("value %d of a, k and z, twice, is %q", i, value)
+		}
+	}
+}
+
+// TestChangedByAdmission: a write whose record admission changes is not taken
+// for applied.
+func TestChangedByAdmission(t *testing.T) {
+	c := sharedCluster(t)
+	p := startProxy(t, c)
+	namespace := newNamespace(t, c)
+	s := open(t, Options{Kubeconfig: c.Kubeconfig(p.url, namespace, "")})
+	p.set(func(w http.ResponseWriter, q *http.Request, pass func() passed) bool {
+		if q.Method == http.MethodGet {
+			return false
+		}
+		answer := pass()
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(answer.code)
+		_, _ = w.Write(bytes.Replace(answer.body, []byte(`"firn/record":"new"`), []byte(`"firn/record":"cut"`), 1))
+		return true
+	})
+	ok, err := s.CAS(t.Context(), "k", nil, []byte("new"))
+	p.set(nil)
+	if ok || err == nil || errors.Is(err, grant.ErrNotSent) || !strings.Contains(err.Error(), "another record") {
+		t.Errorf("CAS = %v, %v, want an unknown result, as the answer shows another record", ok, err)
+	}
+}
+
 // TestUnchangedPut: the answer to a write that was applied already, by a proxy
 // that repeats it or by a server that sees no difference, is a success that is
 // not this write's.
@@ -258,7 +323,7 @@ func TestUnchangedPut(t *testing.T) {
 		if q.Method != http.MethodPut {
 			return false
 		}
-		// The object as it is, put where it is.
+		// The unchanged object, written again.
 		read := q.Clone(q.Context())
 		read.Method = http.MethodGet
 		now := p.pass(read, nil)

@@ -14,30 +14,31 @@ import (
 )
 
 const (
-	// rewatch is how long a watch that has ended waits before the next, at least;
-	// at most it is five times as long. A server that stops ends all its watches
-	// at one moment, and they should not all come back at one.
+	// rewatch is the minimum wait before an ended watch is restarted; the
+	// maximum is five times as long. A server that stops ends all its watches
+	// at once, and they should not all return at once.
 	rewatch = time.Second
 
-	// watchFor is how long one watch lasts, at least; at most it is twice as long.
+	// watchFor is the minimum duration of one watch; the maximum is twice as
+	// long.
 	watchFor = 5 * time.Minute
 )
 
-// Watch tells of changes of a key until ctx is done or the store is closed. It
-// also tells when it begins, and when it begins again after a failure, because
-// of what may have changed before.
+// Watch reports changes of a key until ctx is done or the store is closed. It
+// also reports when it begins, and when it restarts after a failure, because
+// changes may have been missed.
 func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
-	told := make(chan struct{}, 1) // so that telling never waits
+	told := make(chan struct{}, 1) // so that notifying never waits
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || ctx.Err() != nil || grant.CheckKey(key) != nil {
-		close(told) // there is nothing to tell
+		close(told) // no change can follow
 		return told
 	}
 	tell := func() {
 		select {
 		case told <- struct{}{}:
-		default: // it has not read the last one yet
+		default: // a value is already waiting
 		}
 	}
 	name, _ := nameOf(s.prefix, key)
@@ -48,7 +49,7 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 		defer context.AfterFunc(s.ctx, cancel)()
 		for {
 			tell()
-			// Without a resourceVersion it begins with what there is.
+			// Without a resourceVersion, it begins with the current state.
 			_ = s.events(ctx, name, "", func(string, *lease) bool { tell(); return true })
 			select {
 			case <-ctx.Done():
@@ -60,12 +61,12 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 	return told
 }
 
-// errStopped is of events whose yield has returned false.
+// errStopped is the error of events if yield has returned false.
 var errStopped = errors.New("kubestore: stopped")
 
-// events calls yield with what happens to a Lease after a resourceVersion, in
-// order, until it returns false; that is errStopped. An end without an error is
-// the server's.
+// events calls yield with the events of a Lease after a resourceVersion, in
+// order, until yield returns false; the error is then errStopped. Without an
+// error, the server has ended the watch.
 func (s *Store) events(ctx context.Context, name, from string, yield func(kind string, l *lease) bool) error {
 	lasts := watchFor + rand.N(watchFor)
 	ctx, cancel := context.WithTimeout(ctx, lasts+time.Minute)

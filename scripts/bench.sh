@@ -2,16 +2,16 @@
 # Builds and runs bench/, which measures the library, the server and their peers, and
 # prints a line for each figure.
 #
-#	scripts/bench.sh core [FLAGS…]    the library alone, less than a minute
-#	scripts/bench.sh all [FLAGS…]     all, less than 20 minutes
+#	scripts/bench.sh core [FLAGS…]    only the library: less than a minute
+#	scripts/bench.sh all [FLAGS…]     everything: less than 20 minutes
 #	scripts/bench.sh check            gofmt, vet, staticcheck and the tests of bench/ itself
 #
-# FLAGS are those of the program: -json FILE, -svg DIRECTORY, -doc FILE, -run REGEXP, -from FILE. Where it can be had,
-# the program is built twice more: with the tag purego, which leaves the cycle counter
-# out, and with a Go that has the package uuid.
+# FLAGS are those of the program: -json FILE, -svg DIRECTORY, -doc FILE, -run REGEXP,
+# -from FILE. If possible, the program is built twice more: with the tag purego, which
+# omits the cycle counter, and with a Go release that has the package uuid.
 #
-# bench/ is not in go.work: what it needs must not change which versions of modules the
-# published ones are built with.
+# bench/ is not in go.work: its dependencies must not change the versions with which the
+# published modules are built.
 set -eu
 cd "$(dirname "$0")/.."
 export GOWORK=off
@@ -50,7 +50,7 @@ go1.2[0-6]*)
 	if (cd bench && GOTOOLCHAIN=go1.27.0 go build -buildvcs=false -o ../build/bench-go1.27 .) >build/bench-go1.27.log 2>&1; then
 		set -- "$@" -variant 'go1.27=^uuidv7/std=build/bench-go1.27'
 	else
-		echo "SKIPPED: uuidv7/std: Go 1.27 is not to be had here: $(tail -n 1 build/bench-go1.27.log)" >&2
+		echo "SKIPPED: uuidv7/std: Go 1.27 is not available: $(tail -n 1 build/bench-go1.27.log)" >&2
 	fi
 	;;
 *) set -- "$@" -variant 'go1.27=^uuidv7/std=build/bench' ;;
@@ -60,7 +60,7 @@ if [ "$what" = core ]; then
 	exec build/bench -core "$@"
 fi
 
-# The servers that are measured. What cannot be installed is skipped, and said.
+# The servers to measure. Those that cannot be installed are reported as skipped.
 sh scripts/packages.sh redis-server=redis-server redis-benchmark=redis-tools postgres=postgresql psql=postgresql-client >&2
 sh scripts/etcd.sh >/dev/null || echo 'SKIPPED: etcd does not build here' >&2
 (unset GOWORK && make -s build)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command in the directory of each published module, in all of them even
-# if it fails in one, and fails if it did.
+# Runs a command in the directory of each published module. It runs in all of them,
+# even if it fails in one, and fails if one did.
 #
 #	scripts/each.sh go test -race ./...
 set -eu

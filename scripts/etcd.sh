@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds the etcd server that tests start, and prints its path: see tool.sh.
+# Builds the etcd server that tests start, and prints its path; see tool.sh.
 #
-# FIRN_ETCD names another etcd to use; it is printed as it is.
+# If FIRN_ETCD is set, it is printed instead: the path of another etcd to use.
 set -eu
 if [ -n "${FIRN_ETCD:-}" ]; then
 	echo "$FIRN_ETCD"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Finds every fuzz target of every published module and runs one after the
-# other, each for the given time. Stops at the first that fails, with its name.
+# Runs every fuzz target of every published module in turn, each for the given time.
+# Stops at the first one that fails, and prints its name.
 #
 #	scripts/fuzz.sh [TIME]        TIME as for go test -fuzztime: 30s, 2m, 1000x
 set -eu
@@ -13,8 +13,8 @@ list=$root/build/fuzz.list
 log=$root/build/fuzz.log
 
 # One line for each target: module, package, name. go test -list prints the
-# names of a package and then its closing line, in a format that is made for
-# people, so the packages are asked one by one.
+# names of a package and then its closing line, in a format for people, so the
+# packages are listed one by one.
 : >"$list"
 modules=$(sh scripts/modules.sh)
 for module in $modules; do
@@ -35,7 +35,7 @@ for module in $modules; do
 	cd "$root"
 done
 
-# once runs one target, and leaves what it said in the log too.
+# once runs one target, and also writes its output to the log.
 once() {
 	{
 		go test -vet=off -run='^$' -fuzz="^$2\$" -fuzztime="$time" -parallel=2 "$1" && code=0 || code=$?
@@ -52,9 +52,9 @@ while read -r module package name; do
 	cd "$root/$module"
 	if ! once "$package" "$name"; then
 		# Before Go 1.27 a run in which nothing failed may end with this
-		# error when its time is up (golang/go#75804): once more, then.
+		# error when its time is up (golang/go#75804): run it once more.
 		if grep -q 'context deadline exceeded' "$log" && ! grep -q 'Failing input written' "$log" &&
-			echo "== $name again: the time was up, and nothing had failed" && once "$package" "$name"; then
+			echo "== $name again: the time was up, but nothing had failed" && once "$package" "$name"; then
 			:
 		else
 			echo "fuzz: failed: $name in $package"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Builds the kube-apiserver that tests start, and prints its path: see tool.sh.
-# The first build takes ten minutes of processor time; later ones, also in
-# another checkout, find its parts in Go's build cache.
+# Builds the kube-apiserver that tests start, and prints its path; see tool.sh.
+# The first build takes ten minutes of processor time; later ones, even
+# in another checkout, use Go's build cache.
 #
-# FIRN_KUBE_APISERVER names another one to use; it is printed as it is.
+# If FIRN_KUBE_APISERVER is set, it is printed instead: the path of another one to use.
 set -eu
 if [ -n "${FIRN_KUBE_APISERVER:-}" ]; then
 	echo "$FIRN_KUBE_APISERVER"

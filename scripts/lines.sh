@@ -3,7 +3,7 @@
 # and generated code, and lists functions of more than 100 lines and files of more
 # than 700.
 #
-#	scripts/lines.sh [REVISION]    of a revision; without one, of the working tree
+#	scripts/lines.sh [REVISION]    REVISION defaults to the working tree
 set -eu
 cd "$(dirname "$0")/.."
 if [ $# -gt 0 ]; then

@@ -1,27 +1,27 @@
 #!/bin/sh
 # Checks the model of the coordination protocol, docs/protocol/grants.pml, in
-# many configurations: those that are right must hold for every behaviour, and
-# each mutant, a deliberate mistake, must violate the property it is about. One
-# line for each says what came out; a wrong result makes the exit code 1.
+# many configurations. Correct ones must hold for every behaviour, and each
+# mutant, a deliberate mistake, must violate its property. It prints a line with
+# the result of each, and exits with status 1 if a result is wrong.
 #
 #	scripts/model.sh [fast|full]    fast, the default: three minutes of processor time;
 #	                                full: some minutes more, for larger ones
-#	scripts/model.sh fast NAME…     only the configurations of these names
+#	scripts/model.sh fast NAME…     only these configurations
 #
-# It needs spin and a C compiler. Where they are missing and it may, it installs
-# them (root, apt-get); else it says SKIPPED and ends well. It writes to
-# build/model (or MODELDIR) only. Two run at a time, each within 1.4 GB (full: 3 GB).
+# It needs spin and a C compiler. If they are missing and it runs as root, it
+# installs them with apt-get. Otherwise it prints SKIPPED and succeeds. It writes
+# only to build/model (or MODELDIR). Two run at a time, each within 1.4 GB (full: 3 GB).
 #
-# docs/protocol/states.txt has the number of states of every configuration that
-# must hold. Another number means that the model is another: if that is what was
-# wanted, put the number that is printed into the table.
+# docs/protocol/states.txt lists the number of states of every configuration that
+# must hold. Another number means that the model has changed: if that was
+# intended, put the printed number into the table.
 set -eu
 cd "$(dirname "$0")/.."
 dir=docs/protocol
 work=${MODELDIR:-build/model}
 
-# name | must | model | what is defined. What must not hold names the property that
-# is violated.
+# name | must | model | definitions. A configuration that must not hold names the
+# property that it violates.
 configurations() {
 	cat <<-'END'
 		two-numbers | hold | grants | NI=2 T=4 MAXCAS=3
@@ -162,7 +162,7 @@ configurations() {
 	END
 }
 
-# one checks the configuration of one such line.
+# one checks the configuration in one such line.
 one() {
 	name=${1%% |*}
 	set -f
@@ -172,7 +172,7 @@ one() {
 	unset IFS
 	must=$(echo $2) model=$(echo $3)
 	flags=
-	# Compiling well takes longer than a small run does.
+	# Optimizing takes longer than a small run.
 	case $name in full-*) opt=-O1 ;; *) opt=-O0 ;; esac
 	for d in ${4-}; do flags="$flags -D$d"; done
 	set +f

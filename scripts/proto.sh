@@ -1,7 +1,7 @@
 #!/bin/sh
-# Makes the Go code of server/proto: scripts/proto.sh. With the word check it sees that
-# the code is what the files say, that they keep to buf's rules, and that clients of what
-# is committed can go on; it changes nothing.
+# Generates the Go code of server/proto. With the argument check, it changes nothing, and
+# checks that the code is up to date, that the files follow buf's rules, and that existing
+# clients of the committed version continue to work.
 #
 # buf and the plugins are built from tools/proto, into bin/.
 set -eu
@@ -26,6 +26,6 @@ fi
 sed "s#out: .*#out: $tmp/code#" buf.gen.yaml >"$tmp/gen.yaml"
 buf generate --template "$tmp/gen.yaml"
 diff -r -x doc.go "$tmp/code" ../rpcapi/firnv1 || {
-	echo "server/rpcapi/firnv1 is not what server/proto says: run scripts/proto.sh"
+	echo "server/rpcapi/firnv1 is out of date: run scripts/proto.sh"
 	exit 1
 }

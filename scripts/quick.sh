@@ -1,7 +1,7 @@
 #!/bin/sh
-# What make quick runs, for each published module: format, vet, staticcheck and
-# the short tests of the packages that changed since they last passed. It stops
-# at the first failure. make test runs everything.
+# Runs the quick checks of each published module, for make quick: format, vet,
+# staticcheck and the short tests of packages that changed since they last passed.
+# It stops at the first failure. make test runs everything.
 set -eu
 cd "$(dirname "$0")/.."
 unset GOWORK

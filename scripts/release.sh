@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the release VERSION of the commit that is checked out, in
-# build/release/VERSION. docs/release.md says what that is.
+# build/release/VERSION. See docs/release.md.
 #
 #	scripts/release.sh v1.2.3
 set -eu

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Runs what takes long, in about the time that is given, and says at the end what it did.
+# Runs long tests for about the given time, and prints a summary.
 #
-#	scripts/soak.sh [TIME]        TIME such as 10m, 90m or 8h; 8h without
+#	scripts/soak.sh [TIME]        TIME such as 10m, 90m or 8h; the default is 8h
 #
 # Faults and load on stores, servers and clients, the simulator, mutants and every fuzz target
-# share the time. From two hours on the whole model is checked first, then comes what needs as
-# long as it needs, and all tests under the race detector.
+# share the time. From two hours on, the whole model is checked first, followed by tests of fixed
+# length and all tests under the race detector.
 #
-# It writes to bin/ and build/ only; the full output is in build/soak.*.log.
+# It writes only to bin/ and build/; the full output is in build/soak.*.log.
 set -eu
 cd "$(dirname "$0")/.."
 unset GOWORK
@@ -31,7 +31,7 @@ summary=$root/build/soak.summary
 failed=0
 began=$(date +%s)
 
-# What goes on for as long as FIRN_SOAK says: module, package, test.
+# Tests that run for the time in FIRN_SOAK: module, package, test.
 timed='. ./grant/sim TestSimulator
 . ./grant/dirstore TestChaos
 . ./sequencer TestProcesses
@@ -44,15 +44,16 @@ server ./cmd/firn TestServersOnPostgreSQL
 server ./cmd/firn TestClientsOfKilledServers'
 timed_count=10
 
-# What takes as long as it takes, which is minutes.
+# Tests of fixed length, which is minutes.
 long='. ./grant/sim TestFocuses
 . ./grant/dirstore TestCrashStates
 . ./grant/fleet TestKubernetesFleet
 . ./sequencer TestFleet
 server ./noderun TestNoOverlap
+server ./service TestCloseMany
 server ./noderun TestGenerators'
 
-# step NAME COMMAND… runs one step, and notes how it went and how long it took.
+# step NAME COMMAND… runs one step, and records its result and duration.
 step() {
 	name=$1
 	shift
@@ -70,9 +71,9 @@ run_test() {
 		echo "$code" >"$root/build/soak.status"
 	} 2>&1 | tee "$log" | LC_ALL=C awk -v facts="$facts" -f scripts/tests.awk
 	test "$(cat "$root/build/soak.status")" = 0 || return 1
-	# A name that is not there any more would pass.
+	# A test that no longer exists would pass.
 	grep -q "^--- [A-Z]*: $3 " "$log" || {
-		echo "soak: there is no test $3 in $2: mend scripts/soak.sh"
+		echo "soak: no test $3 in $2: fix scripts/soak.sh"
 		return 1
 	}
 }
@@ -130,7 +131,7 @@ test $left -gt 60 || left=60
 targets=$(grep -rhs '^func Fuzz' --include='*_test.go' . | wc -l)
 each_of "$timed" "$((left * 6 / 10 / timed_count))s"
 left=$((budget - $(date +%s) + began))
-# Building a target and reading what it knows takes some seconds too.
+# Building a target and reading its corpus takes some seconds too.
 share=$((left / targets - 6))
 test $share -ge 1 || share=1
 step "$((targets)) fuzz targets, $share s each" run_fuzz "${share}s"

@@ -1,14 +1,14 @@
 #!/bin/sh
-# What make test runs: every check of every published module. All steps run,
-# also after one has failed; the summary at the end says which.
+# Runs every check of every published module, for make test. All steps run, even
+# after one has failed; the summary at the end lists the failures.
 #
-# It needs Go and git, and the modules that the go.mod files name. What else some
-# tests need is installed from Debian's packages where that can be done; else
-# they say that they are skipped. It writes to bin/ and build/ only.
+# It needs Go and git, and the modules in the go.mod files. Other programs that
+# some tests need are installed from Debian's packages if possible; otherwise
+# these tests report that they are skipped. It writes only to bin/ and build/.
 set -eu
 cd "$(dirname "$0")/.."
 unset GOWORK
-exec 2>&1 # what a command says and complains of, in order
+exec 2>&1 # output and errors, in order
 
 modules=$(sh scripts/modules.sh)
 mkdir -p bin build
@@ -17,7 +17,7 @@ facts=build/test.facts
 : >$summary
 : >$facts
 
-# step NAME COMMAND… runs one step, and notes how it went and how long it took.
+# step NAME COMMAND… runs one step, and records its result and duration.
 step() {
 	name=$1
 	shift
@@ -27,7 +27,7 @@ step() {
 	printf '%-44s %-6s %4d s\n' "$name" $result $(($(date +%s) - begin)) >>$summary
 }
 
-# Errexit is off inside the steps: each says itself when it has failed.
+# Errexit is off inside the steps: each must return its status.
 
 check_gofmt() {
 	files=$("$(go env GOROOT)/bin/gofmt" -l .) || return 1
@@ -45,17 +45,17 @@ check_vet() {
 	(cd "$1" && go vet ./... && "$root/bin/staticcheck" ./...)
 }
 
-# Each module on its own, as its users see it.
+# Each module by itself, as its users see it.
 check_alone() {
 	(cd "$1" && GOWORK=off go build -buildvcs=false -o /dev/null ./... && GOWORK=off go mod tidy -diff)
 }
 
-# The root module must compile wherever it is used. go vet checks the types of
-# all files, tests included; go build also compiles them.
+# The root module must compile on all systems. go vet checks the types in all
+# files, tests included; go build also compiles them.
 check_system() {
 	GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go vet ./... || return 1
 	case $1 in
-	*/386) ;; # vet is enough for sizes of types
+	*/386) ;; # vet is enough to check the sizes of types
 	*) GOOS=${1%/*} GOARCH=${1#*/} CGO_ENABLED=0 go build -buildvcs=false ./... ;;
 	esac
 }
@@ -74,7 +74,7 @@ run_tests() {
 	test "$(cat "$log.status")" = 0
 }
 
-# Every row of the golden data must have been read by some test.
+# Some test must have read every row of the golden data.
 check_vectors() {
 	code=0
 	for file in $(find . -path '*/testdata/vectors/*.ndjson' | sort); do
@@ -82,14 +82,14 @@ check_vectors() {
 		read=$(awk -v file="${file##*/}" '$1 == "vectors" && $2 == file { n += $3 } END { print n + 0 }' $facts)
 		if [ "$read" -lt "$rows" ]; then
 			echo "$file has $rows rows, and the tests have read $read:" \
-				"a test must read all and say so with t.Log(\"vectors: ${file##*/} N rows\")"
+				"a test must read all and report that with t.Log(\"vectors: ${file##*/} N rows\")"
 			code=1
 		fi
 	done
 	return $code
 }
 
-# The model needs spin and a C compiler, and says SKIPPED where it cannot get them.
+# The model needs spin and a C compiler, and prints SKIPPED if they are unavailable.
 check_model() {
 	sh scripts/model.sh fast >build/model.log && code=0 || code=$?
 	test $code = 0 || cat build/model.log
@@ -97,13 +97,13 @@ check_model() {
 	return $code
 }
 
-# tools/ is no published module either, and has a tool that tests others.
+# tools/ is not a published module either.
 check_tools() {
 	(cd tools && GOWORK=off go vet ./... && GOWORK=off "$root/bin/staticcheck" ./... && GOWORK=off go test -count=1 ./... && GOWORK=off go mod tidy -diff)
 }
 
-# The packagers and the tools that read deploy/. What they need is fetched here, or they
-# are skipped.
+# The modules that make releases and test deploy/. They are skipped if their
+# dependencies cannot be fetched.
 check_side() {
 	(cd "$1" && GOWORK=off go mod download) >build/side.log 2>&1 || {
 		echo "skipped $1: its modules are not available here" | tee -a $facts
@@ -113,45 +113,45 @@ check_side() {
 	(export GOWORK=off && run_tests "$1" 10m)
 }
 
-# bench/ is no published module, and what it measures are many others.
+# bench/ is not a published module, and depends on many others to measure them.
 check_bench() {
 	(cd bench && GOWORK=off go mod download) >build/bench.log || {
-		echo 'skipped bench: its modules are not to be had here' | tee -a $facts
+		echo 'skipped bench: its modules are not available here' | tee -a $facts
 		return 0
 	}
 	sh scripts/bench.sh check
 }
 
-# The etcd that tests start. Without it they skip and say so.
+# The etcd that tests start. They are skipped without it.
 build_etcd() {
 	sh scripts/etcd.sh >/dev/null || echo 'SKIPPED: etcd does not build here: its tests will be skipped'
 }
 
 # The Kubernetes API server that tests start. Its first build takes longer than
-# all else together, and is cached by Go for all checkouts of this user.
+# everything else together; Go caches it for all checkouts of this user.
 build_kube() {
 	sh scripts/kube.sh >/dev/null || echo 'SKIPPED: kube-apiserver does not build here: its tests will be skipped'
 }
 
-# What the tests of stores and protocols start.
+# The programs that tests of stores and protocols start.
 install_packages() {
 	{
 		sh scripts/packages.sh postgres=postgresql mariadbd=mariadb-server redis-cli=redis-tools
-		sh scripts/packages.sh chromium=chromium # apart, as it is large
+		sh scripts/packages.sh chromium=chromium # separately, because it is large
 		sh scripts/packages.sh rpm=rpm promtool=prometheus
 	} |
 		sed 's/^SKIPPED: /skipped packages: /' | tee -a $facts
 }
 
 # Most tests wait for stores and windows, so lanes of steps run side by side, each
-# with facts of its own. They do not hear an interrupt by themselves.
+# with its own facts. They do not receive an interrupt by themselves.
 lane() {
 	(facts=$facts.$1 && : >"$facts" && "lane_$1") >"build/lane.$1.log" 2>&1 </dev/null &
 	eval "lane_$1_pid=$!"
 }
 trap 'trap - INT TERM; kill -TERM 0' INT TERM
 
-# join waits for lanes, and prints what they wrote, one after the other.
+# join waits for lanes, and prints their output one after the other.
 join() {
 	for lane in "$@"; do
 		eval "wait \$lane_${lane}_pid" || :

@@ -1,13 +1,13 @@
-# Reads the output of go test -v for many packages and prints what a person
-# needs of it: the closing line of each package, all that the failed tests and
-# the compiler said, and nothing of the tests that passed.
+# Reads the output of go test -v for many packages and prints the part for people:
+# the closing line of each package, the output of failed tests and of the compiler,
+# and nothing of the tests that passed.
 #
-# What the tests report, and their numbers, go to the file named by the
-# variable facts, one per line, for scripts/test.sh to sum up:
+# Reports of the tests, and their numbers, go to the file named by the variable
+# facts, one per line, for scripts/test.sh to sum up:
 #
 #	vectors FILE ROWS        a test wrote "vectors: FILE ROWS rows"
-#	report TEXT              a test wrote "report: TEXT", or of vectors that
-#	                         are not read yet "vectors: FILE 0 of ROWS rows: REASON"
+#	report TEXT              a test wrote "report: TEXT" or, for vectors that
+#	                         are not read yet, "vectors: FILE 0 of ROWS rows: REASON"
 #	slow NAME SECONDS        a test took long
 #	skipped NAME: REASON
 #	count PASSED FAILED SKIPPED
@@ -22,8 +22,8 @@ function add(test, line) {
 	out[test] = out[test] line "\n"
 }
 
-# flush ends a package: it prints what its failed tests wrote, or everything
-# where no test is to blame, and forgets it all.
+# flush ends a package: it prints the output of failed tests, or everything if
+# the failure belongs to no test, and discards the rest.
 function flush(failed_package,    i, test, blamed) {
 	if (failed_package) {
 		blamed = 0
@@ -48,7 +48,7 @@ function flush(failed_package,    i, test, blamed) {
 	compiler = 0
 }
 
-# said returns a line without what t.Log puts before it.
+# said returns a line without the prefix of t.Log.
 function said(line) {
 	sub(/^ *([A-Za-z0-9_]+\.go:[0-9]+: )?/, "", line)
 	return line
@@ -69,22 +69,22 @@ function reason(test,    n, lines) {
 	next
 }
 
-# A package or the whole run; said by the closing lines too.
+# A package or the whole run; the closing lines report it too.
 /^(PASS|FAIL)$/ { next }
 
-# After a crash all is about the crash.
+# After a crash, all output belongs to the crash.
 crashed { add("!", $0); next }
 /^(panic|fatal error|unexpected fault address|signal|SIG[A-Z]+): ?/ || /^exit status ([02-9]|1[0-9])/ {
 	crashed = 1
 	failed["!"] = 1
-	failed[current] = 1 # what it wrote may say why
+	failed[current] = 1 # its output may contain the reason
 	if (current != "")
 		add("!", "crashed; the last that was heard of is " current)
 	add("!", $0)
 	next
 }
 
-# The compiler or the go command speaks: up to the next test or package.
+# Output of the compiler or the go command, up to the next test or package.
 /^(# |go: )/ { compiler = 1 }
 /^=== / { compiler = 0 }
 compiler { print; next }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds a server that tests start, and prints its path: bin/NAME, from the
-# sources that tools/DIR/go.mod names. Nothing is done if it is that version
-# already. What the build says goes to stderr.
+# sources that tools/DIR/go.mod names. It does nothing if bin/NAME already has that
+# version. The output of the build goes to stderr.
 #
 #	scripts/tool.sh NAME DIR PACKAGE
 set -eu
@@ -11,9 +11,9 @@ name=$1 dir=tools/$2 package=$3
 bin=$PWD/bin/$name
 new=$bin.new.$$
 
-# One build at a time, as tests of several packages call this at once. The lock
-# names its process, and is taken over when that is gone. Should two build after
-# all, they do not get in each other's way.
+# One build at a time, because tests of several packages call this at once. The lock
+# names its process, and is taken over when that has ended. If two build anyway, they
+# do not interfere with each other.
 lock=$bin.lock
 unnamed=0
 outdated() {
@@ -35,7 +35,7 @@ while outdated; do
 	sleep 1
 	if pid=$(cat "$lock/pid" 2>/dev/null) && [ -n "$pid" ]; then
 		kill -0 "$pid" 2>/dev/null || rm -rf "$lock"
-	elif [ $((unnamed += 1)) -gt 10 ]; then # it was killed before it gave its name
+	elif [ $((unnamed += 1)) -gt 10 ]; then # it was killed before it wrote its name
 		rm -rf "$lock"
 		unnamed=0
 	fi

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints the version that goes into the binary: what git describe says of the
-# root module's tags, or "devel" where there is no git or no commit.
-# The other modules' tags (server/v1.2.3) are not looked at.
+# Prints the version for the binary: the output of git describe for the tags of
+# the root module, or "devel" without git or without a commit. Tags of other
+# modules (server/v1.2.3) are ignored.
 set -eu
 cd "$(dirname "$0")/.."
 git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null || echo devel

@@ -167,8 +167,8 @@ func TestLastWord(t *testing.T) {
 	}
 }
 
-// TestNotGivenBack: Close and Detach that give up to give a node ID back say
-// so, and it is not counted as given back.
+// TestNotGivenBack: if Close and Detach stop trying to give a node ID back,
+// they return an error, and it does not count as given back.
 func TestNotGivenBack(t *testing.T) {
 	for what, call := range map[string]func(*sequencer.Sequencer, context.Context) error{
 		"Close": (*sequencer.Sequencer).Close, "Detach": (*sequencer.Sequencer).Detach,

@@ -51,7 +51,7 @@ func TestHostAhead(t *testing.T) {
 	for _, ahead := range []time.Duration{11 * time.Second, 2 * time.Minute, time.Hour, 365 * 24 * time.Hour} {
 		for _, timed := range []bool{true, false} {
 			if !timed && ahead < 90*time.Second {
-				continue // that little harms nobody, and no record shows it at once
+				continue // so little does no harm, and no record shows it at once
 			}
 			t.Run(fmt.Sprintf("%v, timed %t", ahead, timed), func(t *testing.T) {
 				in2026(t, func(t *testing.T) {
@@ -80,7 +80,8 @@ func TestHostAhead(t *testing.T) {
 							}
 						}
 					}
-					// It stays: it sees who renews, and says so.
+					// It stays that way: the member sees who renews, and its
+					// error reports that.
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					done := make(chan error)
 					go func() {
@@ -109,8 +110,8 @@ func TestHostAhead(t *testing.T) {
 	}
 }
 
-// TestStoreClockWrong: a store's clock that is wrong keeps nobody from working,
-// where members agree with each other.
+// TestStoreClockWrong: a wrong clock of the store prevents no member from
+// working if members agree with each other.
 func TestStoreClockWrong(t *testing.T) {
 	// In a small layout, and in one where members are few among many numbers.
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/firnid/firn/grant/memstore"
 )
 
-// A notingGenerator notes what is done with it, and answers as it is told.
+// A notingGenerator records its calls, and returns prepared answers.
 type notingGenerator struct {
 	generator[firn.ID]
 	err        error

@@ -21,7 +21,7 @@ type link struct {
 	grant.Store
 	mu   sync.Mutex
 	held chan struct{} // not nil: requests wait until it is closed, and are lost or late
-	late bool          // a CAS is done then, although nobody waits
+	late bool          // a CAS is then applied, although its caller has gone
 	done chan bool     // what became of late ones
 }
 
@@ -157,7 +157,7 @@ func lateWriter(t *testing.T, s grant.Store) {
 	all.add(t, next(t, a, 100)...)
 	time.Sleep(9 * time.Second)
 	l.hold(true)
-	before := draw(a, 100) // its window goes on; a renewal is on its way soon
+	before := draw(a, 100) // its window continues; a renewal will follow soon
 	all.add(t, before...)
 	time.Sleep(time.Minute)
 	if late := draw(a, 1); len(late) > 0 {
@@ -186,11 +186,11 @@ func lateWriter(t *testing.T, s grant.Store) {
 	closeIt(t, a)
 }
 
-// There a process that was elected again went on with the window, or the block
-// of a sequence, that it had in memory from the time before.
+// There, a process that was elected again continued with the window, or the
+// block of a sequence, that it had kept in memory from its earlier term.
 //
-// Here a number that was given back or lost begins anew, above the mark in its
-// record.
+// Here, a node ID that was given back or lost begins again above the mark in
+// its record.
 func electedAgain(t *testing.T, s grant.Store) {
 	var all ids
 	a := open(t, s, wanting(zero))
@@ -248,11 +248,11 @@ func firstStart(t *testing.T, s grant.Store) {
 	}
 }
 
-// There a generator that starts with a clock that was set back makes the IDs of
-// before again: the clock is all that it knows.
+// There, a generator that starts with a clock that was set back makes the same
+// IDs again: the clock is all that it knows.
 //
-// Here the record knows what was used, and the next one begins above it; until
-// then there is an error, and never an ID of before.
+// Here, the record contains what was used, and the next owner begins above it;
+// until then there is an error, and never an earlier ID.
 func backAndRestart(t *testing.T, s grant.Store) {
 	var all ids
 	clock := new(handClock)
@@ -354,11 +354,10 @@ func frozenHolder(t *testing.T, s grant.Store) {
 	closeIt(t, a)
 }
 
-// There the first version went on with the sequence at 0 when the clock went
-// back, and repeated what it had made.
+// There, the first version continued with the sequence at 0 when the clock went
+// back, and repeated IDs.
 //
-// Here the next slot only grows, and a clock that is behind it makes callers
-// wait.
+// Here, the next slot only grows, and a clock behind it makes callers wait.
 func backInBurst(t *testing.T, s grant.Store) {
 	var all ids
 	clock := new(handClock)

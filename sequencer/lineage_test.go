@@ -136,8 +136,8 @@ func TestLineageBeforeUse(t *testing.T) {
 }
 
 // TestLineageAfterFailover: a store that fails over loses writes that were
-// never durable, though it has counted them. Its members go on without a fence.
-// That it lost one that was applied they notice all the same.
+// never durable, though it has counted them. Its members continue without a
+// fence. They still detect the loss of an applied write.
 func TestLineageAfterFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))

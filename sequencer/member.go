@@ -27,8 +27,8 @@ type generator[I firn.AnyID[I]] interface {
 	Stats() firn.Stats
 }
 
-// member is what a Sequencer and a Sequencer128 share: a sequencer's use by one
-// process.
+// member is the common part of Sequencer and Sequencer128: the use of a
+// sequencer by one process.
 type member[I firn.AnyID[I]] struct {
 	name    string
 	config  grant.Config
@@ -37,25 +37,25 @@ type member[I firn.AnyID[I]] struct {
 	create  func(firn.Layout, firn.Grant, *firn.Options) (generator[I], error)
 	keeper  *grant.Keeper
 
-	current atomic.Pointer[generator[I]] // nil while there is none
+	current atomic.Pointer[generator[I]] // nil while there is no generator
 
-	wanted chan struct{} // of size 1: there is something to tell the Keeper
+	wanted chan struct{} // of size 1: wakes the goroutine that informs the Keeper
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu       sync.Mutex    // guards what follows; held for moments only
-	mark     time.Time     // exclusive end of what sealed generators used
+	mu       sync.Mutex    // guards the fields below; held only briefly
+	mark     time.Time     // exclusive end of the times that sealed generators used
 	before   firn.Stats    // of sealed generators
-	attached bool          // by this process: Attach came last, and not Detach
-	said     uint64        // how often one of the two was called
-	heard    uint64        // how much of that the Keeper knows
-	hears    chan struct{} // closed, and replaced, when heard grows
+	attached bool          // by this process: the last call was Attach, not Detach
+	said     uint64        // number of calls of the two
+	heard    uint64        // how many of these calls the Keeper knows
+	hears    chan struct{} // closed and replaced when heard grows
 	closed   bool
 	unusable error // why the last grant could not be used
 }
 
-// check says what is wrong with a layout for this process, and which function
-// is for one of the other width.
+// check returns an error if a layout does not suit this process. twin is the
+// function for the other width.
 func (m *member[I]) check(l firn.Layout, c *Config, name string, bits int, twin string) error {
 	if l.Bits() != bits {
 		return fmt.Errorf("sequencer: sequencer %s has IDs of %d bits: use %s", name, l.Bits(), twin)
@@ -63,12 +63,14 @@ func (m *member[I]) check(l firn.Layout, c *Config, name string, bits int, twin 
 	if c.Nodes != nil && c.Nodes.Hi > l.MaxNode() {
 		return fmt.Errorf("sequencer: node IDs %d..%d do not fit the layout of sequencer %s, which has 0..%d", c.Nodes.Lo, c.Nodes.Hi, name, l.MaxNode())
 	}
-	// What cannot be generated is said now, and not when a grant begins.
+	// A layout that cannot be generated is reported now, not when a grant
+	// begins.
 	_, err := m.create(l, firn.Grant{From: l.Epoch().Add(time.Hour), Until: l.Epoch().Add(2 * time.Hour)}, nil)
 	return err
 }
 
-// open makes a member of a sequencer, and attaches it unless told otherwise.
+// open opens a member of a sequencer and, unless the Config says otherwise,
+// attaches it.
 func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Config, bits int, twin string) error {
 	if c == nil {
 		c = new(Config)
@@ -92,13 +94,13 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 		return nil
 	}
 	isOpen := false
-	defer func() { // deferred, as the context is the caller's and may panic
+	defer func() { // deferred, because the context is the caller's and may panic
 		if isOpen {
 			return
 		}
-		// A node ID may have been claimed, or a claim may be on its way. The caller
-		// may try again and again with contexts too short for this store, so it is
-		// given back also when the context has ended.
+		// A node ID may have been claimed, or a claim may be in progress. The
+		// caller may retry with contexts that are too short for this store, so
+		// the node ID is given back even if the context has ended.
 		closed := make(chan struct{})
 		go func() {
 			defer close(closed)
@@ -118,8 +120,8 @@ func (m *member[I]) open(ctx context.Context, s grant.Store, name string, c *Con
 	return nil
 }
 
-// lateClose is how long an opening that failed may take to give its node ID
-// back: a request that is under way, and the one that gives it back.
+// lateClose returns how long a failed Open may take to give its node ID back:
+// one request in progress and the one that gives it back.
 func lateClose(timeout time.Duration) time.Duration {
 	if timeout <= 0 {
 		timeout = 5 * time.Second
@@ -127,10 +129,10 @@ func lateClose(timeout time.Duration) time.Duration {
 	return 2 * timeout
 }
 
-// demand tells the Keeper what is wanted: a window that TryNext may not wait
-// for, and what Attach and Detach say. As one goroutine tells all of it, the
-// Keeper always hears last what was said last, also where a call's context has
-// ended.
+// demand informs the Keeper of what is wanted: a window for which TryNext may
+// not wait, and the calls of Attach and Detach. Because a single goroutine does
+// that, the last call always reaches the Keeper last, even if a call's context
+// has ended.
 func (m *member[I]) demand(ctx context.Context) {
 	defer close(m.done)
 	for {
@@ -162,8 +164,9 @@ func (m *member[I]) demand(ctx context.Context) {
 	}
 }
 
-// tell has the Keeper told whether a node ID is wanted, and waits until it
-// knows that, or what was said since. The context ends the wait, and no more.
+// tell makes demand inform the Keeper whether a node ID is wanted, and waits
+// until the Keeper knows that, or something more recent. The context ends only
+// the wait.
 func (m *member[I]) tell(ctx context.Context, attached bool) error {
 	m.mu.Lock()
 	if m.closed {
@@ -194,8 +197,8 @@ func (m *member[I]) tell(ctx context.Context, attached bool) error {
 
 var errNoKeeper = errors.New("sequencer: the keeper of its node ID has ended")
 
-// A holder is a member as its Keeper sees it. A member has no such methods
-// itself, as a caller could use a node ID without a grant.
+// A holder is a member as seen by its Keeper. A member does not have these
+// methods itself, because a caller could then use a node ID without a grant.
 type holder[I firn.AnyID[I]] struct{ m *member[I] }
 
 // Begin starts or switches the generator under a grant.
@@ -214,7 +217,8 @@ func (h holder[I]) Extend(until time.Time) error { return h.m.extend(until) }
 func (h holder[I]) Seal()                        { h.m.seal() }
 func (h holder[I]) Used() time.Time              { return h.m.used() }
 
-// begin makes a generator, which lives until it is sealed, or switches it.
+// begin makes a generator, which lives until it is sealed, or switches the
+// existing one.
 func (m *member[I]) begin(g firn.Grant) error {
 	if current := m.current.Load(); current != nil {
 		return (*current).Switch(g)
@@ -223,7 +227,7 @@ func (m *member[I]) begin(g firn.Grant) error {
 	mark := m.mark
 	m.mu.Unlock()
 	if g.From.Before(mark) {
-		g.From = mark // the process's own order
+		g.From = mark // the order of IDs within the process
 	}
 	next, err := m.create(m.config.Layout, g, &m.options)
 	if err != nil {
@@ -233,7 +237,7 @@ func (m *member[I]) begin(g firn.Grant) error {
 	return nil
 }
 
-// extend makes the window end later.
+// extend moves the end of the window to a later time.
 func (m *member[I]) extend(until time.Time) error {
 	if current := m.current.Load(); current != nil {
 		return (*current).Extend(until)
@@ -241,14 +245,14 @@ func (m *member[I]) extend(until time.Time) error {
 	return nil
 }
 
-// seal ends the use of the present grant.
+// seal ends the use of the current grant.
 func (m *member[I]) seal() {
 	current := m.current.Load()
 	if current == nil {
 		return
 	}
 	mark := (*current).Seal()
-	made := (*current).Stats() // calls the clock, which may panic: without the lock
+	made := (*current).Stats() // without the lock, because it calls the clock, which may panic
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if mark.After(m.mark) {
@@ -258,7 +262,7 @@ func (m *member[I]) seal() {
 	m.current.Store(nil)
 }
 
-// used is the exclusive end of what was used.
+// used returns the exclusive end of the times used.
 func (m *member[I]) used() time.Time {
 	m.mu.Lock()
 	used := m.mark
@@ -279,18 +283,18 @@ func sum(a, b firn.Stats) firn.Stats {
 	}
 }
 
-// hasEnded reports whether err says that the generator's window does not allow
-// what was asked for.
+// hasEnded reports whether err means that the generator's window does not allow
+// the request.
 func hasEnded(err error) bool {
 	return errors.Is(err, firn.ErrGrantOver) || errors.Is(err, firn.ErrSealed)
 }
 
 // do calls try with the generator, and again whenever there is another window,
-// until the error is not that the window has ended.
+// until its error is not that the window has ended.
 func (m *member[I]) do(ctx context.Context, try func(generator[I]) error) error {
 	needContext(ctx)
 	for {
-		// Before the try, so that no change after it is missed.
+		// Before the attempt, so that no later change is missed.
 		status, changed := m.keeper.Status()
 		err := errNoWindow
 		if current := m.current.Load(); current != nil {
@@ -299,14 +303,14 @@ func (m *member[I]) do(ctx context.Context, try func(generator[I]) error) error 
 			}
 		}
 		if refused := m.refused(status); refused != nil {
-			m.want() // so that it is soon known when it is no longer so
+			m.want() // so that changes are noticed soon
 			return refused
 		}
 		if errors.Is(err, firn.ErrGrantOver) && m.isFresh(status) {
 			return m.tooLarge()
 		}
 		if err := m.keeper.Demand(ctx); err != nil {
-			m.want() // a call with a context that has ended asks for a window too, for the next one
+			m.want() // a call whose context has ended still requests a window, for the next call
 			return m.gaveUp(err)
 		}
 		select {
@@ -317,11 +321,11 @@ func (m *member[I]) do(ctx context.Context, try func(generator[I]) error) error 
 	}
 }
 
-// checkBatch refuses a batch of n IDs that no window can hold.
+// checkBatch rejects a batch of n IDs that fits no window.
 func (m *member[I]) checkBatch(n int) error {
 	l := m.config.Layout
 	if n < 1 || uint64(n-1)/(l.MaxSeq()+1) < uint64(m.config.Window/l.Unit()) {
-		return nil // a size below 1 is the generator's to refuse
+		return nil // the generator rejects sizes below 1
 	}
 	return m.tooLarge()
 }
@@ -330,7 +334,7 @@ func (m *member[I]) tooLarge() error {
 	return fmt.Errorf("%w: a window of sequencer %s is %v long: ask for fewer IDs at a time, or use Fill", firn.ErrBatchTooLarge, m.name, m.config.Window)
 }
 
-// needContext panics for a nil context, as package firn does.
+// needContext panics if ctx is nil, as in package firn.
 func needContext(ctx context.Context) {
 	if ctx == nil {
 		panic("sequencer: the context is nil: pass context.Background() to wait for as long as it takes")
@@ -339,8 +343,8 @@ func needContext(ctx context.Context) {
 
 var errNoWindow = errors.New("sequencer: no window is open")
 
-// isFresh reports whether a renewal would gain next to nothing; a Demand is not
-// heard then (see grant.Machine).
+// isFresh reports whether a renewal would gain almost nothing; grant.Machine
+// ignores a Demand then.
 func (m *member[I]) isFresh(status grant.Status) bool {
 	now := time.Now
 	if m.options.Now != nil {
@@ -353,7 +357,7 @@ func (m *member[I]) isFresh(status grant.Status) bool {
 	return time.UnixMilli(status.Until).Sub(at) > m.config.Window-m.config.Window/12
 }
 
-// gaveUp is the error of a call whose context is done.
+// gaveUp returns the error of a call whose context is done.
 func (m *member[I]) gaveUp(err error) error {
 	if m.isClosed() {
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
@@ -368,14 +372,14 @@ func (m *member[I]) gaveUp(err error) error {
 	}
 }
 
-// saysWhy reports whether err is of what the store or the clock says, so that
-// it is not the store that fails.
+// saysWhy reports whether err describes a state of the store or the clock, as
+// opposed to a failure of the store.
 func saysWhy(err error) bool {
 	var clock *firn.ClockError
 	return grant.IsFinal(err) || errors.Is(err, grant.ErrClockAhead) || errors.Is(err, grant.ErrNodesExhausted) || errors.As(err, &clock)
 }
 
-// refused is why waiting for a window does not help, or nil.
+// refused returns why waiting for a window does not help, or nil.
 func (m *member[I]) refused(status grant.Status) error {
 	m.mu.Lock()
 	closed, attached, unusable := m.closed, m.attached, m.unusable
@@ -384,7 +388,7 @@ func (m *member[I]) refused(status grant.Status) error {
 	case closed:
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
 	case !attached:
-		return fmt.Errorf("%w: this process has detached from sequencer %s", grant.ErrDetached, m.name)
+		return fmt.Errorf("%w: this process is detached from sequencer %s", grant.ErrDetached, m.name)
 	case status.Err == nil:
 		return unusable
 	case errors.Is(status.Err, grant.ErrNodesExhausted):
@@ -399,13 +403,14 @@ func (m *member[I]) refused(status grant.Status) error {
 	return nil
 }
 
-// Attach takes a node ID, so that IDs can be made, and waits until there is
-// one. Where none is free that is grant.ErrNodesExhausted, unless
-// Config.WaitForNode is set. Attaching twice does no harm. The context ends the
-// wait; a node ID is wanted all the same, until Detach.
+// Attach acquires a node ID, so that IDs can be made, and waits until it has
+// one. If none is free, the error is grant.ErrNodesExhausted, unless
+// Config.WaitForNode is set. If the sequencer is already attached, Attach does
+// nothing. The context only ends the wait: the process keeps trying to acquire
+// a node ID until Detach.
 func (m *member[I]) Attach(ctx context.Context) error {
-	// Also where a number is held: the Keeper may be giving it back, because of
-	// a Detach that was given up a moment ago.
+	// Even if a node ID is held: the Keeper may be giving it back because of a
+	// recently abandoned Detach.
 	if err := m.tell(ctx, true); err != nil {
 		return m.gaveUp(err)
 	}
@@ -421,17 +426,17 @@ func (m *member[I]) Attach(ctx context.Context) error {
 		return refused
 	}
 	if ended := ctx.Err(); ended != nil {
-		err = ended // gaveUp says the rest
+		err = ended // gaveUp adds the rest
 	}
 	return m.gaveUp(err)
 }
 
-// Detach gives the node ID back, and waits until the store has it: then no ID
-// is made until Attach. If the context ends first, the error says so: the
-// number is given back when the store answers. If the store fails 20 times, or
-// went back to an earlier state, the number is free when its window ends, and
-// that is an error too. An Attach that is called meanwhile ends the wait as
-// well.
+// Detach gives the node ID back and waits until the store has recorded that. No
+// IDs are made until Attach. If the context ends first, Detach returns an error,
+// and the node ID is given back when the store answers. If the store fails 20
+// times, or went back to an earlier state, Detach returns an error, and the
+// node ID becomes free when its window ends. A concurrent Attach also ends the
+// wait.
 func (m *member[I]) Detach(ctx context.Context) error {
 	err := m.tell(ctx, false)
 	if err == nil {
@@ -454,14 +459,14 @@ func (m *member[I]) Detach(ctx context.Context) error {
 	case m.isClosed():
 		return fmt.Errorf("%w: %s", ErrClosed, m.name)
 	case saysWhy(err):
-		return fmt.Errorf("sequencer %s: the node ID is not given back; it is free when its window ends: %w", m.name, err)
+		return fmt.Errorf("sequencer %s: the node ID was not given back and becomes free when its window ends: %w", m.name, err)
 	}
-	return fmt.Errorf("%w: sequencer %s: the node ID is not given back yet; it is free when its window ends: %w", ErrUnavailable, m.name, err)
+	return fmt.Errorf("%w: sequencer %s: the node ID has not been given back yet and becomes free at the latest when its window ends: %w", ErrUnavailable, m.name, err)
 }
 
-// Close gives the node ID back and ends the use of the sequencer. When the
-// context ends first it ends all the same, with an error: the node ID is
-// then free when its window is over. Closing again does nothing.
+// Close gives the node ID back and closes the sequencer. If the context ends
+// first, Close closes the sequencer anyway and returns an error; the node ID
+// then becomes free when its window ends. Calling Close again has no effect.
 func (m *member[I]) Close(ctx context.Context) error { return m.close(ctx) }
 
 func (m *member[I]) close(ctx context.Context) error {
@@ -482,7 +487,7 @@ func (m *member[I]) isClosed() bool {
 	return m.closed
 }
 
-// want has the Keeper told what is wanted, without waiting.
+// want wakes the goroutine that informs the Keeper, without waiting.
 func (m *member[I]) want() {
 	select {
 	case m.wanted <- struct{}{}:
@@ -490,16 +495,16 @@ func (m *member[I]) want() {
 	}
 }
 
-// Name is the sequencer's name.
+// Name returns the sequencer's name.
 func (m *member[I]) Name() string { return m.name }
 
-// Layout is the layout of its IDs.
+// Layout returns the layout of the sequencer's IDs.
 func (m *member[I]) Layout() firn.Layout { return m.config.Layout }
 
-// Config is what all members of the sequencer agree on.
+// Config returns the configuration that all members of the sequencer share.
 func (m *member[I]) Config() grant.Config { return m.config }
 
-// State is what this process has of the sequencer now.
+// State returns the current state of the sequencer in this process.
 func (m *member[I]) State() State {
 	status, _ := m.keeper.Status()
 	m.mu.Lock()
@@ -527,18 +532,19 @@ func (m *member[I]) State() State {
 	return s
 }
 
-// Changed is closed when State has changed. Ask for it before State, so that no
-// change is missed.
+// Changed returns a channel that is closed when State changes. Call it before
+// State, so that no change is missed.
 func (m *member[I]) Changed() <-chan struct{} {
 	_, changed := m.keeper.Status()
 	return changed
 }
 
-// Stats is what was done since the sequencer was opened. Its counts never fall.
+// Stats returns statistics since the sequencer was opened. Its counts never
+// fall.
 func (m *member[I]) Stats() Stats {
 	m.mu.Lock()
 	s := Stats{Stats: m.before}
-	current := m.current.Load() // under the lock: its counts are not in before
+	current := m.current.Load() // under the lock, so that its counts are not yet in before
 	m.mu.Unlock()
 	if current != nil {
 		now := (*current).Stats() // calls the clock, which may panic

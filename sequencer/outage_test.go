@@ -162,9 +162,9 @@ func texts(t *testing.T, lines []line, want ...string) {
 	}
 }
 
-// TestOutageIsLogged: a member whose store is gone logs it, with the time that
-// is left, when its window ends, and when the store is back. Nobody asks for an
-// ID meanwhile.
+// TestOutageIsLogged: a member whose store is unreachable logs it, with the
+// time that is left, when its window ends, and when the store is back. No ID is
+// requested meanwhile.
 func TestOutageIsLogged(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hangs=%t", hangs), func(t *testing.T) {
@@ -243,8 +243,8 @@ func TestOutageInUse(t *testing.T) {
 	})
 }
 
-// TestIdleLapseIsQuiet: a window that nobody uses ends without a word, also
-// where the store is gone. That is said when an ID is wanted.
+// TestIdleLapseIsQuiet: an unused window ends without a log message, even if
+// the store is unreachable. That is logged when an ID is wanted.
 func TestIdleLapseIsQuiet(t *testing.T) {
 	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
 		time.Sleep(10 * time.Minute)
@@ -269,8 +269,8 @@ func TestIdleLapseIsQuiet(t *testing.T) {
 	})
 }
 
-// TestReadsThatFail: a read of the configuration that fails is no renewal that
-// does, and one that succeeds renews nothing.
+// TestReadsThatFail: a failed read of the configuration does not count as a
+// failed renewal, and a successful one renews nothing.
 func TestReadsThatFail(t *testing.T) {
 	outages(t, func(t *testing.T, s *failingStore, l *logged, q *sequencer.Sequencer) {
 		time.Sleep(time.Second)

@@ -107,8 +107,8 @@ func (quitting) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// TestCallersHearOfTheEnd: whoever waits for a window hears that the goroutine
-// that would get one is gone.
+// TestCallersHearOfTheEnd: calls that wait for a window learn that the
+// goroutine that would get one has ended.
 func TestCallersHearOfTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(midnight))
@@ -261,7 +261,8 @@ func inKeeper() bool {
 	}
 }
 
-// TestNilContext: it panics in every state, and leaves the sequencer as it was.
+// TestNilContext: a nil context panics in every state, and leaves the sequencer
+// unchanged.
 func TestNilContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := open(t, new(memstore.Store), nil)

@@ -111,7 +111,7 @@ func TestProcesses(t *testing.T) {
 		cmd     *exec.Cmd
 		stdin   io.Closer
 		ended   chan struct{}
-		stopped time.Time // until it is to go on, or zero
+		stopped time.Time // when it continues, or zero
 	}
 	var started int
 	start := func() *process {

@@ -139,7 +139,7 @@ func TestOpenCompares(t *testing.T) {
 				t.Errorf("another %s: Open = %v", field, err)
 			}
 		}
-		// What is not said is taken as it is.
+		// Existing settings are used by default.
 		b := open(t, s, nil)
 		defer closeIt(t, b)
 		if b.Config() != a.Config() || b.Config().MaxAhead != 0 || b.Config().Window != 45*time.Second {
@@ -235,8 +235,8 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// TestRecreateAtOnce: whoever gets the number after a burst, a destroy and a
-// re-creation begins above all that was made before.
+// TestRecreateAtOnce: after a burst, a destroy and a re-creation, the next
+// owner of the node ID begins above everything made before.
 func TestRecreateAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		var all ids
@@ -336,8 +336,8 @@ func (s *brokenStore) CAS(ctx context.Context, key string, old, next []byte) (bo
 	return s.Store.CAS(ctx, key, old, next)
 }
 
-// TestOutage: one that is shorter than what is left of the window is not
-// noticed; a longer one is an error that says so, and ends with the outage.
+// TestOutage: an outage shorter than the rest of the window is not noticed; a
+// longer one causes an error that reports it, until the store is back.
 func TestOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, mem grant.Store) {
 		s := &brokenStore{Store: mem}
@@ -384,7 +384,8 @@ func TestOutage(t *testing.T) {
 			t.Errorf("statistics %+v: the number was never lost, and some results were unknown", got)
 		}
 
-		// Closing while the store is away ends, and says what that means.
+		// Closing while the store is unreachable ends, and the error explains
+		// the consequence.
 		s.set(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/firnid/firn/sequencer"
 )
 
-// An unwatchedStore tells nobody of changes, and counts what it is asked.
+// An unwatchedStore reports no changes, and counts requests.
 type unwatchedStore struct {
 	grant.Store
 	requests atomic.Int64
@@ -169,8 +169,8 @@ func TestLargeBatchLate(t *testing.T) {
 	})
 }
 
-// TestSwitchInUse: a member that loses its number, and takes another while it
-// makes IDs, goes on above them, and counts them all.
+// TestSwitchInUse: a member that loses its node ID and takes another one while
+// it makes IDs continues above them, and counts them all.
 func TestSwitchInUse(t *testing.T) {
 	bubble(t, func(t *testing.T, s grant.Store) {
 		q := open(t, s, &sequencer.Config{Layout: layout, Window: time.Minute})
@@ -327,7 +327,7 @@ func (s *hastyStore) CAS(ctx context.Context, key string, old, next []byte) (boo
 }
 
 // TestCreatedMeanwhile: a sequencer that another process creates at the same
-// time is taken as it is, where this one has not asked for anything else.
+// time is used with its settings, if this one has not asked for anything else.
 func TestCreatedMeanwhile(t *testing.T) {
 	for window, want := range map[time.Duration]error{0: nil, 2 * time.Minute: nil, 3 * time.Minute: grant.ErrMismatch} {
 		bubble(t, func(t *testing.T, mem grant.Store) {

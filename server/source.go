@@ -77,14 +77,11 @@ func (s *source) backend() service.Backend {
 	return s.cluster
 }
 
-// closing is the time for giving node IDs back. At least leastClosing remains,
-// even after the context of Shutdown has ended.
-const (
-	closing      = 5 * time.Second
-	leastClosing = time.Second
-)
+// leastClosing is the minimum time for giving node IDs back after a context has
+// ended.
+const leastClosing = time.Second
 
-// close gives node IDs back, within the time that ctx leaves.
+// close gives node IDs back until ctx is done, or the store accepts no more.
 func (s *source) close(ctx context.Context, log *slog.Logger) {
 	if s.cluster == nil {
 		return
@@ -92,16 +89,16 @@ func (s *source) close(ctx context.Context, log *slog.Logger) {
 	if s.forwarder != nil {
 		_ = s.forwarder.Close()
 	}
-	left := closing
-	if by, ok := ctx.Deadline(); ok {
-		left = min(left, time.Until(by))
-	}
-	if ctx.Err() != nil {
-		left = 0
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(left, leastClosing))
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	if err := s.cluster.Close(ctx); err != nil {
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(leastClosing):
+			cancel()
+		case <-within.Done():
+		}
+	})()
+	if err := s.cluster.Close(within); err != nil {
 		log.Warn("node IDs not released: they become free when their windows end", "error", err)
 	}
 }

@@ -1,11 +1,71 @@
 package server
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/server/listen"
+	"github.com/firnid/firn/server/service"
 )
+
+// A leisurely store delays every write by each.
+type leisurely struct {
+	memstore.Store
+	each time.Duration
+}
+
+func (s *leisurely) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	time.Sleep(s.each)
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestGiveBack: node IDs are given back while the store accepts some, until the
+// context of Shutdown ends and for a moment after that.
+func TestGiveBack(t *testing.T) {
+	for _, row := range []struct {
+		limit time.Duration // 0: no limit
+		all   bool
+		took  time.Duration
+	}{
+		{0, true, 16 * time.Second},
+		{time.Minute, true, 16 * time.Second},
+		{6 * time.Second, false, 6*time.Second + leastClosing},
+		{-1, false, leastClosing},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(27 * 365 * 24 * time.Hour)
+			var log strings.Builder
+			store := new(leisurely)
+			s := &source{cluster: service.NewCluster(service.ClusterConfig{Fleet: service.NewFleet(store, nil)})}
+			for i := range 8 * 64 {
+				if _, err := s.cluster.Sequencer(t.Context(), fmt.Sprintf("n%d", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			store.each = 2 * time.Second
+			ctx := context.Background()
+			if row.limit != 0 {
+				limited, cancel := context.WithTimeout(ctx, row.limit)
+				defer cancel()
+				ctx = limited
+			}
+			begin := time.Now()
+			s.close(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+			took := time.Since(begin)
+			if row.all != (log.Len() == 0) || took < row.took || took > row.took+3*time.Second {
+				t.Errorf("with a limit of %v: it took %v, want %v: %s", row.limit, took, row.took, &log)
+			}
+			time.Sleep(time.Minute) // let calls in progress end
+		})
+	}
+}
 
 // TestAddressOf: the address is that of a listener with gRPC.
 func TestAddressOf(t *testing.T) {

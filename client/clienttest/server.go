@@ -16,22 +16,23 @@ import (
 	"github.com/firnid/firn"
 )
 
-// Options say what IDs a server makes. A zero field, or a nil pointer, means
-// what the field says.
+// Options configure the IDs that a server makes. A nil pointer and zero fields
+// mean the defaults given for each field.
 type Options struct {
-	// Layout is that of all sequencers; the zero Layout means firn.Default.
+	// Layout is the layout of all sequencers; the zero Layout means
+	// firn.Default.
 	Layout firn.Layout
 
-	// Node is the server's node ID. Servers of one test need different ones.
+	// Node is the server's node ID. The servers of one test need different
+	// ones.
 	Node uint64
 
-	// Generator is for the generators; nil means that IDs may be ahead of the
-	// clock by as much as the layout says.
+	// Generator configures the generators; nil means that IDs may be ahead of
+	// the clock by the layout's default.
 	Generator *firn.Options
 }
 
-// A Server is a Handler that listens on a port of this machine, until the test
-// ends.
+// A Server is a Handler that listens on a local port until the test ends.
 type Server struct {
 	*Handler
 	URL string // for client.Config.Servers
@@ -39,7 +40,7 @@ type Server struct {
 	server *httptest.Server
 }
 
-// NewServer starts a server. It ends the test if the options are wrong.
+// NewServer starts a server. It ends the test if the options are invalid.
 func NewServer(t testing.TB, o *Options) *Server {
 	t.Helper()
 	h, err := NewHandler(o)
@@ -52,17 +53,17 @@ func NewServer(t testing.TB, o *Options) *Server {
 	return s
 }
 
-// Close stops the server before the end of the test, and cuts its connections.
-// It may be called more than once.
+// Close stops the server before the end of the test, and closes its
+// connections. It may be called more than once.
 func (s *Server) Close() {
 	s.Handler.Close()
 	s.server.CloseClientConnections()
 	s.server.Close()
 }
 
-// A Handler answers requests for IDs, of any name: each has a generator of its
-// own. It is safe for use by many goroutines at once, and must be made by
-// NewHandler.
+// A Handler answers requests for IDs of any name; each name has its own
+// generator. It is safe for concurrent use by multiple goroutines and must be
+// made by NewHandler.
 type Handler struct {
 	options Options
 	closed  chan struct{}
@@ -77,7 +78,7 @@ type Handler struct {
 	token      string
 }
 
-// A generator makes batches, of IDs of either width.
+// A generator makes batches of IDs of either width.
 type generator func(ctx context.Context, n int) (batch, error)
 
 // A batch writes its IDs.
@@ -86,7 +87,7 @@ type batch struct {
 	appendRuns func(b []byte, f firn.Format) []byte // as JSON, with a comma after each
 }
 
-// NewHandler makes a Handler, for a test that has a server of its own.
+// NewHandler returns a Handler, for a test that has its own server.
 func NewHandler(o *Options) (*Handler, error) {
 	h := &Handler{closed: make(chan struct{}), generators: make(map[string]generator)}
 	if o != nil {
@@ -104,45 +105,45 @@ func NewHandler(o *Options) (*Handler, error) {
 	return h, nil
 }
 
-// FailNext has the next n requests answered with this status and a problem, and
-// with "Retry-After: 1" if it is 503. They take no IDs.
+// FailNext makes the next n requests fail with this status and a problem, and
+// with "Retry-After: 1" if the status is 503. They take no IDs.
 func (h *Handler) FailNext(n, status int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fail, h.status = n, status
 }
 
-// DropNext has the next n requests that would be answered take their IDs, and
-// then cuts the connection in the middle of the answer: the IDs are lost.
+// DropNext makes the next n requests that would succeed take their IDs, and
+// then closes the connection in the middle of the answer: the IDs are lost.
 func (h *Handler) DropNext(n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.drop = n
 }
 
-// Delay has every request from now on wait for d first.
+// Delay makes every request from now on wait for d first.
 func (h *Handler) Delay(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.delay = d
 }
 
-// RequireToken has requests without this bearer token refused, with status 401;
-// "" lifts that.
+// RequireToken makes requests without this bearer token fail with status 401;
+// "" removes the requirement.
 func (h *Handler) RequireToken(token string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.token = token
 }
 
-// Requests is how many requests have come.
+// Requests returns the number of requests received.
 func (h *Handler) Requests() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.requests
 }
 
-// Taken is how many IDs have been made, also for answers that were lost.
+// Taken returns the number of IDs made, including those in lost answers.
 func (h *Handler) Taken() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -191,7 +192,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if token != "" && r.Header.Get("Authorization") != "Bearer "+token {
-		problem(w, http.StatusUnauthorized, "unauthorized", "the token is missing, or is another")
+		problem(w, http.StatusUnauthorized, "unauthorized", "the token is missing or wrong")
 		return
 	}
 	name, ok := strings.CutPrefix(r.URL.Path, "/v1/sequencers/")
@@ -203,7 +204,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodPost && r.Method != http.MethodGet {
-		problem(w, http.StatusMethodNotAllowed, "method-not-allowed", "there are POST and GET")
+		problem(w, http.StatusMethodNotAllowed, "method-not-allowed", "use POST or GET")
 		return
 	}
 	if name == "" || strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:") != "" || strings.ContainsRune("._-:", rune(name[0])) {
@@ -228,7 +229,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 			return
 		case key == "count":
 			if count, err = strconv.Atoi(value); err != nil || count < 1 || count > 100_000 {
-				bad("count is %q: it must be a number from 1 to 100000", value)
+				bad("count is %q: use a number from 1 to 100000", value)
 				return
 			}
 		case key == "format":
@@ -247,7 +248,7 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 		}
 	}
 	if runs && !h.options.Layout.HasRuns() {
-		problem(w, http.StatusBadRequest, "no-runs", "IDs of this layout have no runs: leave runs=true out")
+		problem(w, http.StatusBadRequest, "no-runs", "IDs of this layout have no runs: omit runs=true")
 		return
 	}
 
@@ -295,9 +296,9 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, name string) {
 	if drop {
 		_, _ = w.Write(body[:len(body)/2])
 		_ = http.NewResponseController(w).Flush()
-		panic(http.ErrAbortHandler) // net/http's way to cut the connection
+		panic(http.ErrAbortHandler) // the way to close the connection in net/http
 	}
-	_, _ = w.Write(body) // if the client is gone, that is its affair
+	_, _ = w.Write(body) // a failure concerns only the client
 }
 
 // generator finds or makes the generator of a sequencer.
@@ -308,8 +309,8 @@ func (h *Handler) generator(name string) generator {
 	if ok {
 		return g
 	}
-	// Without the lock, as it calls the clock, which may panic. NewHandler has
-	// tried all that can be an error.
+	// Without the lock, because it calls the clock, which may panic. NewHandler
+	// has already tested everything that can fail.
 	made, _ := h.newGenerator()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -327,8 +328,8 @@ func (h *Handler) newGenerator() (generator, error) {
 	if o.Generator.Now != nil {
 		now = o.Generator.Now
 	}
-	// From this moment on, where a StaticGrant would begin MaxAhead later: no
-	// process before this one had the number.
+	// Begins now. A StaticGrant would begin MaxAhead later, but no earlier
+	// process had the node ID.
 	grant := firn.Grant{Node: o.Node, From: now()}
 	if o.Layout.Bits() == 128 {
 		g, err := firn.NewGenerator128(o.Layout, grant, o.Generator)
@@ -338,8 +339,8 @@ func (h *Handler) newGenerator() (generator, error) {
 	return generatorOf(g, firn.Format.Append), err
 }
 
-// generatorOf is a source as a generator, with the function that writes its
-// IDs.
+// generatorOf returns a source as a generator, with the function that writes
+// its IDs.
 func generatorOf[I firn.AnyID[I]](source firn.SourceOf[I], appendID func(firn.Format, []byte, I) []byte) generator {
 	return func(ctx context.Context, n int) (batch, error) {
 		made, err := source.NextBatch(ctx, n)
@@ -363,7 +364,7 @@ func generatorOf[I firn.AnyID[I]](source firn.SourceOf[I], appendID func(firn.Fo
 
 // problem answers with a problem of this kind.
 func problem(w http.ResponseWriter, status int, kind, detail string) {
-	body, _ := json.Marshal(map[string]any{ // strings and a number always do
+	body, _ := json.Marshal(map[string]any{ // marshaling strings and a number cannot fail
 		"type": "urn:firn:problem:" + kind, "title": http.StatusText(status), "status": status, "detail": detail,
 	})
 	w.Header().Set("Content-Type", "application/problem+json")

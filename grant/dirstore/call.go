@@ -10,56 +10,57 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A disk may answer late, or never: a volume of a network that is gone, a
-// device that was suspended. The system cannot interrupt such a request, so a
-// call whose context can end is made by a goroutine of the Store's own, and its
-// caller leaves when the context is done. The goroutine stays where it is, and
-// so do the locks that it has, because what it has asked of the disk may still
-// be done. When the disk answers, it changes nothing more and ends, as its
-// context is done.
+// A disk may answer late or never: a network volume that has disappeared, a
+// device that was suspended. The system cannot interrupt such a request. So if
+// a call's context can end, a goroutine of the Store makes the call, and the
+// caller leaves when the context is done. The goroutine stays blocked and keeps
+// its locks, because its request to the disk may still be carried out. When the
+// disk answers, it changes nothing more and ends, because its context is done.
 //
-// The Store goes on meanwhile: nothing that was left behind can be taken for
-// done or for not done. A CAS that was left says whether its rename may have
-// begun, and if it has, every other call for that record waits for the lock.
+// The Store keeps working in the meantime: an abandoned operation counts
+// neither as done nor as not done. The result of an abandoned CAS shows whether
+// its rename may have begun. If it has, every other call for that record waits
+// for the lock.
 const (
-	// answerTime is how long the caller stays after its context is done: a disk
-	// that is well answers in this time, and then the result is known.
+	// answerTime is how long the caller stays after its context is done: a
+	// healthy disk answers in this time, and then the result is known.
 	answerTime = 250 * time.Millisecond
 
-	// maxLeft is how many calls may be left at a disk that does not answer, beside
-	// those that are under way by then. Each is a thread of the process. Calls
-	// after that fail at once.
+	// maxLeft is how many calls may be abandoned to a disk that does not
+	// answer, in addition to those in progress at that time. Each occupies a
+	// thread of the process. Later calls fail at once.
 	maxLeft = 8
 )
 
-// errClosed is of calls after Close, and of those that Close ends.
+// errClosed is the error of calls after Close, and of those that Close ends.
 var errClosed = fmt.Errorf("%w: dirstore: the store is closed", grant.ErrNotSent)
 
-// errQuit is of a call whose disk ends the goroutine, as one of a test may.
-var errQuit = errors.New("dirstore: the disk has ended the goroutine that called it")
+// errQuit is the error of a call whose disk ended the goroutine, as a disk in a
+// test may.
+var errQuit = errors.New("dirstore: the disk ended the goroutine that called it (runtime.Goexit)")
 
 // A call is one call of a method that uses the disk.
 type call struct {
-	state atomic.Uint32 // callOpen, and then one of the other two, for ever
+	state atomic.Uint32 // callOpen, and then permanently one of the other two
 }
 
 const (
 	callOpen     uint32 = iota
-	callRenames         // the value of a CAS may be in its place
-	callReturned        // the caller has left before that, and it never is
+	callRenames         // the value of a CAS may be in place
+	callReturned        // the caller has left before that, and it never will be
 )
 
-// renames reports whether a CAS may put its value in its place. From then on
-// its result is unknown to a caller that leaves.
+// renames reports whether a CAS may put its value in place. From then on its
+// result is unknown if the caller leaves.
 func (c *call) renames() bool {
 	return c.state.CompareAndSwap(callOpen, callRenames) || c.state.Load() == callRenames
 }
 
-// leave reports whether a caller leaves before anything was changed.
+// leave reports whether a caller leaves before anything has changed.
 func (c *call) leave() bool { return c.state.CompareAndSwap(callOpen, callReturned) }
 
-// enter begins a call. Each that succeeds needs one s.calls.Done, and one of
-// end.
+// enter begins a call. Each success must be followed by one s.calls.Done and
+// one s.end.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return notSent(err)
@@ -73,7 +74,7 @@ func (s *Store) enter(ctx context.Context) error {
 		return notSent(f.err)
 	}
 	if s.left >= maxLeft {
-		return notSent(fmt.Errorf("%w; this call was not tried, as %d others wait for it", s.silence(), s.left))
+		return notSent(fmt.Errorf("%w; this call was not tried because %d others wait for the disk", s.silence(), s.left))
 	}
 	s.calls.Add(1)
 	s.running++
@@ -81,25 +82,26 @@ func (s *Store) enter(ctx context.Context) error {
 }
 
 // end ends what enter has begun. The last call that Close did not wait for
-// closes the disk. It is called under s.mu.
+// closes the disk. The caller holds s.mu.
 func (s *Store) end(wasLeft bool) {
 	s.running--
 	if wasLeft {
 		s.left--
 	}
 	if s.orphaned && s.running == 0 {
-		_ = s.disk.close() // it was read from, and written to with fsync
+		_ = s.disk.close() // reads need no check, and writes were synced
 	}
 }
 
-// silence says since when the disk does not answer. It is called under s.mu.
+// silence returns an error with the time since the disk last answered. The
+// caller holds s.mu.
 func (s *Store) silence() error {
 	return fmt.Errorf("dirstore: the disk of %s has not answered for %v: check the disk and its mount",
 		s.path, time.Since(s.silent).Round(time.Second))
 }
 
-// do makes a call of the Store: it runs f, and leaves it behind if it does not
-// return soon after the context is done.
+// do makes a call of the Store: it runs f, and abandons it if f does not return
+// soon after the context is done.
 func do[T any](ctx context.Context, s *Store, f func(*call) (T, error)) (value T, err error) {
 	if err := s.enter(ctx); err != nil {
 		return value, err
@@ -112,7 +114,7 @@ func do[T any](ctx context.Context, s *Store, f func(*call) (T, error)) (value T
 	var (
 		c       call
 		wasLeft bool                   // guarded by s.mu
-		results = make(chan result, 1) // it gets one under s.mu
+		results = make(chan result, 1) // receives a result under s.mu
 		began   = time.Now()
 	)
 	run := func() {
@@ -126,7 +128,7 @@ func do[T any](ctx context.Context, s *Store, f func(*call) (T, error)) (value T
 		r.value, r.err = f(&c)
 	}
 	if ctx.Done() == nil {
-		run() // nothing ends the wait
+		run() // the wait has no end
 	} else {
 		go run()
 	}
@@ -146,7 +148,7 @@ func do[T any](ctx context.Context, s *Store, f func(*call) (T, error)) (value T
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case r := <-results: // just now
+	case r := <-results: // it has just arrived
 		return r.value, r.err
 	default:
 	}

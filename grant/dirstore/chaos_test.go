@@ -174,9 +174,9 @@ func (c *chaos) listen(child *chaosChild, stdout io.Reader) {
 	}
 }
 
-// waitInside lets a process that has stopped inside its lock stay so for a
-// while, and sees that nobody else gets on with that key, and somebody does
-// with another. Then it goes on, or is killed on the spot.
+// waitInside lets a process that has stopped inside its lock stay there for a
+// while, and checks that no other process can use that key, while another key
+// can be used. Then the process continues, or is killed on the spot.
 func (c *chaos) waitInside(child *chaosChild, at claim) {
 	before := c.count()
 	others := 0 // increments of other keys
@@ -348,7 +348,7 @@ func count(stops bool) error {
 		if err != nil {
 			cancel()
 			if errors.Is(err, context.DeadlineExceeded) {
-				continue // somebody has stopped
+				continue // a process has stopped
 			}
 			return err
 		}

@@ -9,13 +9,13 @@ import (
 
 var _ grant.Clock = (*Store)(nil)
 
-// Time returns the clock of this machine, which is that of all processes that
-// share the directory. So it differs from a member's only where that was given
-// a clock of its own (sequencer.Config.Now). It shows nothing about a machine
-// whose clock is wrong: there, members compare themselves with themselves.
+// Time returns the clock of this machine, which all processes that share the
+// directory use. So it differs from a member's clock only if the member was
+// given one of its own (sequencer.Config.Now). It cannot reveal that the
+// machine's clock is wrong, because members would compare it with itself.
 //
-// It still serves: a member that finds old records at its start knows at once
-// that its clock is the store's, and need not watch whether others renew.
+// It is still useful: a member that finds old records when it starts knows at
+// once that its clock is the store's, and need not watch whether others renew.
 func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	now, err = do(ctx, s, func(*call) (time.Time, error) { return time.Now().Round(0).UTC(), nil }) // without the monotonic reading
 	return now, time.Nanosecond, err

@@ -25,7 +25,7 @@ type scenario struct {
 	initial   map[string]string // values that are durable when it begins
 	processes [][]script        // the threads of each process
 
-	preempts int // how often a thread is stopped though it could go on
+	preempts int // how often a thread is stopped although it could continue
 	kills    int // how many processes are killed
 	failures int // how many fsyncs fail
 }
@@ -282,7 +282,7 @@ func (r *simRun) run() error {
 			}
 			continue
 		}
-		// The first choice is to go on with the same thread.
+		// The first choice is to continue with the same thread.
 		if i := slices.Index(ready, last); i > 0 {
 			ready[0], ready[i] = ready[i], ready[0]
 		}
@@ -508,7 +508,7 @@ func explore(t *testing.T, sc scenario, m mutant, ch *checker) (orders int, err 
 			r := &simRun{scenario: sc, explorer: e, checker: ch, mutant: m}
 			if err = r.run(); err != nil {
 				err = fmt.Errorf("%w\ncalls:\n\t%s", err, strings.Join(r.trace, "\n\t"))
-				// Nobody goes on from here; let all goroutines end.
+				// The state ends here; let all goroutines end.
 				r.end()
 				return
 			}

@@ -11,19 +11,19 @@ import (
 	"path/filepath"
 )
 
-// A dir is the disk of a real directory. What it does to files it does in the
-// directory that was opened, whatever has the directory's path by now.
+// A dir is a disk in a real directory. It accesses files through the directory
+// that was opened, whatever is at the directory's path by now.
 type dir struct {
 	path string
 	root *os.Root
 	info fs.FileInfo // of root
-	perm fs.FileMode // of files that are settled
+	perm fs.FileMode // of settled files
 }
 
-// openDir opens a directory, and makes it where that is wanted. Nothing is made
-// on a file system that will not do.
+// openDir opens a directory, and creates it if that is requested. It creates
+// nothing on an unsuitable file system.
 func openDir(path string, o *Options) (*dir, error) {
-	// The nearest directory that exists says what file system it will be on.
+	// The file system is that of the nearest directory that exists.
 	there := path
 	for {
 		if _, err := os.Lstat(there); !errors.Is(err, fs.ErrNotExist) || there == filepath.Dir(there) {
@@ -36,7 +36,7 @@ func openDir(path string, o *Options) (*dir, error) {
 		return nil, fmt.Errorf("dirstore: open %s: %w", path, explain(err))
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%w: %s is no directory", ErrNotStore, there)
+		return nil, fmt.Errorf("%w: %s is not a directory", ErrNotStore, there)
 	}
 	if err := checkFileSystem(there, o); err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ func openDir(path string, o *Options) (*dir, error) {
 			return nil, fmt.Errorf("dirstore: create %s: %w", path, explain(err))
 		}
 	} else if _, err := os.Lstat(filepath.Join(path, markerName)); o.Create && errors.Is(err, fs.ErrNotExist) {
-		// It may have been made a moment ago, by hand or by somebody who
-		// died before this.
+		// It may have just been created, by hand or by a process that died at
+		// this point.
 		if err := syncName(path); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("dirstore: create %s: %w", path, err)
 		}
@@ -69,7 +69,7 @@ func openDir(path string, o *Options) (*dir, error) {
 	return &dir{path: path, root: root, info: info, perm: settledPerm(info)}, nil
 }
 
-// makeDirs makes the directories below there that path needs, durably.
+// makeDirs creates the directories below there that path needs, durably.
 func makeDirs(there, path string) error {
 	parent := filepath.Dir(path)
 	if parent != there {
@@ -83,8 +83,9 @@ func makeDirs(there, path string) error {
 	return syncName(path)
 }
 
-// syncName makes durable that a directory is in its parent. A parent that may
-// not be read is no obstacle for who did not make the directory.
+// syncName makes a directory's entry in its parent durable. If the parent
+// cannot be read, that is not an error unless this process created the
+// directory.
 func syncName(path string) error {
 	f, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -94,17 +95,18 @@ func syncName(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// same returns an error if the path is not the directory that was opened. It is
-// unmounted then, removed, or replaced by a copy, and others may use the copy.
+// same returns an error if the path no longer leads to the directory that was
+// opened. Then it was unmounted, removed, or replaced by a copy, which others
+// may use.
 func (d *dir) same() error {
 	info, err := os.Stat(d.path)
 	if err == nil && !os.SameFile(info, d.info) {
-		return fmt.Errorf("dirstore: %s is not the directory that was opened (restored, mounted?): restart this program to use it", d.path)
+		return fmt.Errorf("dirstore: %s is no longer the directory that was opened (restored, mounted?): restart this program to use it", d.path)
 	}
 	if err != nil {
-		// Not wrapped: that the directory does not exist must not be taken for
-		// a file that does not.
-		return fmt.Errorf("dirstore: the directory %s has gone away while it was in use (unmounted, removed, restored?): %v", d.path, err)
+		// Not wrapped, because a missing directory must not look like a missing
+		// file.
+		return fmt.Errorf("dirstore: the directory %s disappeared while it was in use (unmounted, removed, restored?): %v", d.path, err)
 	}
 	return nil
 }
@@ -135,7 +137,7 @@ func (d *dir) readFile(name string) (data []byte, settled bool, err error) {
 		return nil, false, err
 	}
 	defer func() { _ = f.Close() }()
-	// The mark and the content of one file, whatever the name is of by now.
+	// The mark and the content of one file, whatever its name is by now.
 	info, err := f.Stat()
 	if err != nil {
 		return nil, false, err
@@ -150,7 +152,7 @@ func (d *dir) readFile(name string) (data []byte, settled bool, err error) {
 	return data, isSettled(info), nil
 }
 
-// maxFile is more than any file of a store has.
+// maxFile exceeds the size of any file of a store.
 const maxFile = 1 << 16
 
 func (d *dir) create(name string) (file, error) {
@@ -167,7 +169,7 @@ func (d *dir) create(name string) (file, error) {
 	return writtenFile{f, d}, nil
 }
 
-// A writtenFile is a file that explains its errors.
+// A writtenFile is a file with explained errors.
 type writtenFile struct {
 	*os.File
 	dir *dir
@@ -178,8 +180,8 @@ func (f writtenFile) Write(p []byte) (int, error) {
 	return n, f.dir.explain(err)
 }
 
-// share gives a new file to the directory's group, where it has one, whatever
-// the umask is.
+// share gives a new file to the directory's group, if it has one, regardless of
+// the umask.
 func (d *dir) share(f *os.File, perm fs.FileMode) error {
 	if perm&0o070 == 0 {
 		return nil
@@ -253,8 +255,8 @@ func (l *fileLock) open() error {
 	return err
 }
 
-// create makes the file, or opens the one that another has made meanwhile. Only
-// a file of its own making is given away.
+// create creates the file, or opens the one that another process created in the
+// meantime. It shares only a file that it created itself.
 func (l *fileLock) create() (*os.File, error) {
 	f, err := l.dir.root.OpenFile(l.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, l.dir.perm)
 	if errors.Is(err, fs.ErrExist) {
@@ -266,8 +268,8 @@ func (l *fileLock) create() (*os.File, error) {
 	return f, err
 }
 
-// shareOwn gives the file to the directory's group. Another user's it leaves
-// alone: that one has shared it, or is about to.
+// shareOwn gives the file to the directory's group. It does not touch another
+// user's file, which that user has shared or is about to share.
 func (l *fileLock) shareOwn(f *os.File) {
 	perm := l.dir.perm
 	if perm&0o070 == 0 {
@@ -278,16 +280,17 @@ func (l *fileLock) shareOwn(f *os.File) {
 	}
 }
 
-// isUnshared reports whether the file is not the group's yet, though the
-// directory is.
+// isUnshared reports whether the file does not belong to the group yet,
+// although the directory does.
 func (l *fileLock) isUnshared() bool {
 	info, err := l.dir.root.Stat(l.name)
 	return err == nil && l.dir.perm&0o070 != 0 && info.Mode().Perm() != l.dir.perm
 }
 
-// An unsharedError is of a lock that another user has made, perhaps this very
-// moment, and has not given to the group: the system makes a file first, with
-// what the umask leaves, and then its mode is set. A little later it may open.
+// An unsharedError is the error for a lock that another user has created,
+// perhaps just now, and has not yet given to the group: a file is first created
+// with the mode that the umask leaves, and its mode is set afterwards. The file
+// may open a little later.
 type unsharedError struct{ error }
 
 func (e unsharedError) Unwrap() error { return e.error }
@@ -300,8 +303,8 @@ func (l *fileLock) try() (bool, error) {
 		return false, l.dir.explain(err)
 	}
 	l.taken = true
-	// Somebody may have removed the file since it was opened, against all
-	// advice; then others lock another one.
+	// The file may have been removed since it was opened, against all advice;
+	// then other processes lock another one.
 	mine, err := l.file.Stat()
 	if err != nil {
 		return false, l.dir.explain(err)
@@ -322,8 +325,8 @@ func (l *fileLock) release() {
 		return
 	}
 	if l.taken {
-		// Closing alone would not do while a child process that was being
-		// started at that moment has the file open too.
+		// Closing the file is not enough if a child process that is just being
+		// started has it open too.
 		unlock(l.file)
 		l.taken = false
 	}
@@ -331,19 +334,18 @@ func (l *fileLock) release() {
 	l.file = nil
 }
 
-// A refusal is an error after which certainly nothing was done.
+// A refusal is an error after which certainly nothing has changed.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// isRefusal reports whether rename certainly did nothing.
+// isRefusal reports whether rename certainly changed nothing.
 func isRefusal(err error) bool {
 	var r refusal
 	return errors.As(err, &r) || isFull(err) || isBusy(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || isReadOnly(err)
 }
 
-// explain adds to an error where it was, and what would be right where that is
-// known.
+// explain adds the path to an error and, if known, what to do about it.
 func (d *dir) explain(err error) error {
 	var at *fs.PathError
 	var between *os.LinkError
@@ -362,7 +364,7 @@ func explain(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", err)
 	case isFull(err):
-		return fmt.Errorf("%w: free some room, or inodes, or raise the quota; nothing was changed", err)
+		return fmt.Errorf("%w: free some space or inodes, or raise the quota; nothing was changed", err)
 	}
 	return err
 }

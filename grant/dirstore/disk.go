@@ -1,53 +1,54 @@
 package dirstore
 
-// A disk is all that a Store does to files: the calls of the system, and
-// nothing that decides. Names are of files in the store's directory. Tests have
-// a disk that crashes.
+// A disk is everything that a Store does to files: system calls, without
+// decisions. Names are those of files in the store's directory. Tests have a
+// disk that crashes.
 type disk interface {
 	// names returns the names of all files in the directory.
 	names() ([]string, error)
 
-	// read returns what is in a file, and whether the file is marked as settled.
+	// read returns the content of a file, and whether the file is marked as
+	// settled.
 	read(name string) (data []byte, settled bool, err error)
 
-	// create makes an empty file, not settled. None of that name may exist.
+	// create creates an empty file that is not settled. It must not exist yet.
 	create(name string) (file, error)
 
 	// settle marks a file as settled. The mark need not be durable.
 	settle(name string) error
 
-	// rename puts a file in the place of another, which may exist. Others see
-	// either, and nothing in between.
+	// rename renames a file, and replaces one that may exist under the new
+	// name. Others see one or the other, and nothing in between.
 	rename(from, to string) error
 
-	// remove takes a file away.
+	// remove removes a file.
 	remove(name string) error
 
-	// directory opens the directory, for Sync: that makes durable which names
-	// there are and what they name. Errors of writing since directory was
-	// called are errors of Sync.
+	// directory opens the directory, so that its Sync makes the names of files
+	// durable, and what they refer to. Write errors since the call of directory
+	// are errors of Sync.
 	directory() (file, error)
 
-	// lock opens a lock's file, and creates it where there is none.
+	// lock opens the file of a lock, and creates it if it is missing.
 	lock(name string) (lock, error)
 
-	// close ends the use of the disk.
+	// close releases the disk.
 	close() error
 }
 
-// A file is a file that is written, or the directory.
+// A file is a file being written, or the directory.
 type file interface {
 	Write(p []byte) (int, error)
 	Sync() error
 	Close() error
 }
 
-// A lock is one holder, or would-be holder, of a lock that excludes all others,
-// of this process and of others. It ends with the process.
+// A lock is one holder, or would-be holder, of a lock that excludes all others
+// in this process and in others. It ends with the process.
 type lock interface {
-	// try takes the lock, or returns false if somebody else has it.
+	// try takes the lock, or returns false if another holder has it.
 	try() (bool, error)
 
-	// release gives the lock back, if it was taken, and forgets about it.
+	// release gives the lock back if it was taken, and closes it.
 	release()
 }

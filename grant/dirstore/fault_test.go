@@ -42,8 +42,9 @@ func wantValue(t *testing.T, w *simWorld, key, want string) {
 	}
 }
 
-// TestFaults has each call of a CAS fail, with each of a few errors. Where the
-// CAS says that nothing was sent, all is as it was, and it can be tried again.
+// TestFaults makes each call of a CAS fail, with each of a few errors. If the
+// CAS reports that nothing was sent, everything is unchanged, and it can be
+// retried.
 func TestFaults(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "x", Err: errNoRoom}
 	denied := &fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}
@@ -148,7 +149,7 @@ func TestFailed(t *testing.T) {
 	wantValue(t, d.world, "k", "B")
 }
 
-// Whoever waits for a lock while the store fails is told.
+// A call that waits for a lock while the store fails gets an error.
 func TestFailedWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := storeWorld(map[string]string{"k": "A"})
@@ -205,7 +206,7 @@ func TestWaiting(t *testing.T) {
 		if tries < 1000 || tries > 4000 {
 			t.Errorf("CAS tried %d times in 10 s, want about once in 5 ms", tries)
 		}
-		// Other keys go on, and so does reading this one.
+		// Other keys still work, and so does reading this one.
 		if ok, err := s.CAS(t.Context(), "m", nil, []byte("1")); !ok || err != nil {
 			t.Errorf("CAS of another key = %v, %v", ok, err)
 		}
@@ -417,8 +418,8 @@ func (d *lyingLocks) lock(string) (lock, error) { return d, nil }
 func (d *lyingLocks) try() (bool, error)        { return true, nil }
 func (d *lyingLocks) release()                  {}
 
-// A process that was stopped while it opened the store holds up nobody who
-// opens it, unless it is still to be created.
+// A process that was suspended while it opened the store does not block others
+// that open it, unless the store must still be created.
 func TestOpenWhileAnotherOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, w := range []*simWorld{storeWorld(nil), newWorld(nil)} {

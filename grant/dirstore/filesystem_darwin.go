@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// mntLocal is MNT_LOCAL of sys/mount.h: the file system is of this machine.
+// mntLocal is MNT_LOCAL of sys/mount.h: the file system is local to this
+// machine.
 const mntLocal = 0x1000
 
 // checkFileSystem returns nil if a store may be on the file system of path.

@@ -28,8 +28,8 @@ func fileSystemOf(magic uint32) fileSystem {
 	return fileSystem{name: fmt.Sprintf("a file system of type %#x", magic)}
 }
 
-// linuxFileSystems is from linux/magic.h and, where a file system is not in it,
-// from its own source.
+// linuxFileSystems comes from linux/magic.h and, for file systems that are not
+// listed there, from their own source.
 func linuxFileSystems() map[uint32]fileSystem {
 	return map[uint32]fileSystem{
 		0xef53:     {"ext4", durable}, // ext2 and ext3 have the same number
@@ -43,7 +43,7 @@ func linuxFileSystems() map[uint32]fileSystem {
 		0x52654973: {"ReiserFS", durable},
 		0x24051905: {"UBIFS", durable},
 		0x7366746e: {"NTFS", durable},
-		0xf15f:     {"eCryptfs", durable}, // of what is below it
+		0xf15f:     {"eCryptfs", durable}, // depends on the file system below it
 
 		0x01021994: {"tmpfs", inMemory},
 		0x858458f6: {"ramfs", inMemory},
@@ -55,7 +55,7 @@ func linuxFileSystems() map[uint32]fileSystem {
 		0xff534d42: {"CIFS", remote},
 		0xfe534d42: {"SMB", remote},
 		0x564c:     {"NCP", remote},
-		0x01021997: {"9p", remote}, // also of a virtual machine's host, as in WSL
+		0x01021997: {"9p", remote}, // also from the host of a virtual machine, as in WSL
 		0x73757245: {"Coda", remote},
 		0x5346414f: {"AFS", remote},
 		0x6b414653: {"AFS", remote},
@@ -67,7 +67,7 @@ func linuxFileSystems() map[uint32]fileSystem {
 		0x19830326: {"BeeGFS", remote},
 		0x20030528: {"OrangeFS", remote},
 		0xaad7aaea: {"PanFS", remote},
-		0x786f4256: {"vboxsf", remote}, // of a virtual machine's host
+		0x786f4256: {"vboxsf", remote}, // from the host of a virtual machine
 		0xbacbacbc: {"vmhgfs", remote},
 		0x7c7c6673: {"prl_fs", remote},
 

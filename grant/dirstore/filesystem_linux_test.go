@@ -29,7 +29,8 @@ func TestFileSystemOf(t *testing.T) {
 	}
 }
 
-// TestRealFileSystems opens stores where there is certainly none to be had.
+// TestRealFileSystems opens stores on file systems that are certainly
+// unsuitable.
 func TestRealFileSystems(t *testing.T) {
 	if _, err := Open("/proc/self", &Options{Create: true, AllowVolatile: true}); !errors.Is(err, ErrFileSystem) || !strings.Contains(err.Error(), "0x9fa0") {
 		t.Errorf("Open in /proc = %v, want ErrFileSystem that names the type", err)

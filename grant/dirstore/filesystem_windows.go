@@ -12,7 +12,7 @@ var (
 	procGetDriveType         = kernel32.NewProc("GetDriveTypeW")
 )
 
-// What GetDriveType returns.
+// The results of GetDriveType.
 const (
 	driveRemovable = 2
 	driveFixed     = 3
@@ -41,7 +41,8 @@ func checkFileSystem(path string, o *Options) error {
 	return fileSystemOf(syscall.UTF16ToString(name[:]), int(kind)).check(path, o)
 }
 
-// fileSystemOf returns the file system with the name of a volume of a kind.
+// fileSystemOf returns the file system with this name, on a volume of this
+// kind.
 func fileSystemOf(name string, kind int) fileSystem {
 	f := fileSystem{name: name}
 	switch {

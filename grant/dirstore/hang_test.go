@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -109,7 +110,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestHangOfReads has the disk hang under everything else that is asked.
+// TestHangOfReads makes the disk hang during all other calls.
 func TestHangOfReads(t *testing.T) {
 	for name, ask := range map[string]func(context.Context, *Store) error{
 		"get":      func(ctx context.Context, s *Store) error { _, err := s.Get(ctx, "k"); return err },
@@ -219,9 +220,9 @@ func (h *holder) Used() time.Time {
 	return h.until
 }
 
-// TestHangOfAMember has the disk hang under a member. It says so while its
-// window lasts and when that ends, can be asked all the while, and continues
-// with the same number when the disk answers.
+// TestHangOfAMember makes the disk hang under a member. The member reports that
+// while its window lasts and when it ends, keeps answering calls, and continues
+// with the same node ID when the disk answers.
 func TestHangOfAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
@@ -291,4 +292,62 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// TestDamagedRecordOfAMember damages the record of a node ID that a member
+// holds. It acquires another one, and the sequencer can be listed, fenced and
+// destroyed.
+func TestDamagedRecordOfAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+		w := storeWorld(nil)
+		s, _ := openWorld(t, w)
+		config, err := grant.DefaultConfig(s, firn.Default(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := grant.Create(t.Context(), s, "orders", config, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		// So few that it reads all of them each time.
+		k := grant.NewKeeper(s, grant.Settings{Name: "orders", Lo: 0, Hi: 3}, new(holder), nil)
+		if err := k.Attach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		holds := func(s grant.Status) bool { return s.Phase == grant.Holding }
+		if err := k.Wait(t.Context(), holds); err != nil {
+			t.Fatal(err)
+		}
+		was, _ := k.Status()
+		w.mu.Lock()
+		record := w.see(recordPrefix + fileName(fmt.Sprintf("v1/orders/n/%04d", was.Node)))
+		record.data = bytes.Replace(record.data, []byte(`"held"`), []byte(`"hold"`), 1)
+		w.mu.Unlock()
+		time.Sleep(2 * config.Window)
+		if is, _ := k.Status(); !holds(is) || is.Node == was.Node || is.Err != nil {
+			t.Errorf("the member has %+v, want another number than %d", is, was.Node)
+		}
+		if err := k.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		var nodes, damaged int
+		err = grant.Nodes(t.Context(), s, "orders", func(n grant.NodeInfo, err error) bool {
+			if nodes++; errors.Is(err, grant.ErrDamaged) && n.Node == was.Node {
+				damaged++
+			}
+			return true
+		})
+		if nodes != 2 || damaged != 1 || err != nil {
+			t.Errorf("Nodes lists %d records, %d damaged, and returns %v, want 2 and 1", nodes, damaged, err)
+		}
+		report, err := grant.Fence(t.Context(), s, "orders", &grant.FenceOptions{DryRun: true})
+		if err != nil || report.Nodes != 1 || len(report.Damaged) != 1 || !strings.Contains(report.Damaged[0].Error(), "checksum is wrong") {
+			t.Errorf("Fence = %+v, %v, want one record rewritten and one damaged", report, err)
+		}
+		begin := time.Now()
+		_, err = grant.Destroy(t.Context(), s, "orders", nil)
+		if took, least := time.Since(begin), config.MaxAhead+config.Window; err != nil || took < least || took > 2*least {
+			t.Errorf("Destroy = %v after %v, want it to wait for %v, as long as the owner may go on", err, took, least)
+		}
+	})
 }

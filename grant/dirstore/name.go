@@ -8,8 +8,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// What the name of a file begins with says what the file is. It also keeps
-// names from being ones that Windows has for devices, such as con.
+// The prefix of a file name shows what the file is. It also prevents names that
+// Windows reserves for devices, such as con.
 const (
 	markerName   = "firn-store"
 	recordPrefix = "rec+"
@@ -17,16 +17,16 @@ const (
 	tempPrefix   = "tmp+"
 )
 
-// maxName is the most bytes of an escaped key that is a name itself. With the
-// prefix, names are shorter than what any file system in use takes: 143 bytes
-// on eCryptfs, 255 elsewhere.
+// maxName is the maximum length in bytes of an escaped key that is used as a
+// name. With the prefix, names are shorter than the limit of any common file
+// system: 143 bytes on eCryptfs, 255 elsewhere.
 const maxName = 100
 
 // hashedPrefix is how much of a long key stays readable.
 const hashedPrefix = 36
 
-// fileName returns the NAME of a key, of which the names of its files are made.
-// No two keys have the same one, not even where case is ignored.
+// fileName returns the NAME of a key, from which the names of its files are
+// made. No two keys have the same one, even if case is ignored.
 func fileName(key string) string {
 	var b strings.Builder
 	for i := range len(key) {
@@ -52,8 +52,8 @@ func fileName(key string) string {
 	return name
 }
 
-// keyOfName returns the key that a NAME is of. Of a long key it is not in the
-// name but in the record: then long is true. Other names are neither.
+// keyOfName returns the key of a NAME. For a long key, which is in the record
+// and not in the name, long is true. ok is false for any other text.
 func keyOfName(name string) (key string, long, ok bool) {
 	if len(name) == hashedPrefix+1+2*sha256.Size && name[hashedPrefix] == '~' {
 		return "", true, true

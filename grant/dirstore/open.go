@@ -12,37 +12,36 @@ import (
 	"time"
 )
 
-// Options are what Open can be told. The zero Options and nil mean the
-// defaults.
+// Options configure Open. Nil and the zero Options mean the defaults.
 type Options struct {
-	// Create makes the directory, with mode 0700, and the store in it, where
-	// there is none yet. Without it a path with a typing error, or a volume
-	// that is not mounted, is an error that is ErrNoStore, and not a new store
-	// that knows of no ID ever made.
+	// Create creates the directory, with mode 0700, and the store in it if they
+	// do not exist. Without it, a mistyped path or a volume that is not mounted
+	// gives an error that matches ErrNoStore, instead of a new store that knows
+	// no earlier ID.
 	Create bool
 
-	// AllowVolatile accepts a directory that does not last: in memory, where
-	// it is gone when the machine starts again, or in a container's own layer,
-	// where it is gone with the container and no other container sees it. It is
-	// right for tests, and where IDs need not differ from those of the life
-	// before. All processes must still share the one directory.
+	// AllowVolatile accepts a directory that is not persistent: in memory,
+	// where it is lost when the machine restarts, or in a container's own
+	// layer, where it is lost with the container and no other container sees
+	// it. It is suitable for tests, and if IDs may repeat those from before the
+	// loss. All processes must still share the one directory.
 	AllowVolatile bool
 
-	// AnyFileSystem accepts any file system, also one that Open does not know
-	// or knows to be unfit. Whoever sets it has made sure that locks (flock,
+	// AnyFileSystem accepts any file system, even if Open does not know it or
+	// knows it to be unsuitable. Set it only if you are sure that locks (flock,
 	// LockFileEx) exclude every process that will ever use the directory, on
-	// whatever machine, and that fsync and rename keep what they promise when
-	// the power fails.
+	// any machine, and that fsync and rename keep their guarantees if the power
+	// fails.
 	AnyFileSystem bool
 }
 
-// Open opens the store in a directory. Many Stores, of one process or several,
+// Open opens the store in a directory. Several Stores, in one process or many,
 // may have the same directory open.
 //
-// All processes must be able to read and write the store's files. That is so
-// for processes of one user. For several users, make a directory that belongs
-// to a group they share, with mode 2770: the files are then the group's too.
-// Files that root makes in the directory of another user belong to that user.
+// All processes must be able to read and write the store's files, as processes
+// of one user can. For several users, create a directory that belongs to a
+// group they share, with mode 2770: the files then also belong to the group.
+// Files that root creates in the directory of another user belong to that user.
 func Open(path string, o *Options) (*Store, error) {
 	if o == nil {
 		o = new(Options)
@@ -75,7 +74,7 @@ func openDisk(d disk, path string, create bool) (*Store, error) {
 	}
 	if !found {
 		if err := s.mayCreate(create); err != nil {
-			// Unless another process has created it a moment ago.
+			// Unless another process has just created it.
 			if again, markerErr := s.readMarker(); !again || markerErr != nil {
 				return nil, err
 			}
@@ -88,10 +87,10 @@ func openDisk(d disk, path string, create bool) (*Store, error) {
 	return s, nil
 }
 
-// prepare probes the directory, and makes the store if it is not there yet.
+// prepare checks the directory, and creates the store if it is missing.
 func (s *Store) prepare(found bool) error {
-	// The marker's own lock. Whoever has it does not keep it: it is waited for
-	// without a context, but not for ever.
+	// The marker's own lock is held only briefly, so there is no context for
+	// the wait, but there is a limit.
 	limit := 10 * time.Second
 	if found {
 		limit = 100 * time.Millisecond
@@ -100,7 +99,7 @@ func (s *Store) prepare(found bool) error {
 	defer cancel()
 	unlock, err := s.lock(ctx, "")
 	if found && errors.Is(err, context.DeadlineExceeded) {
-		return nil // another process probes, and has perhaps been stopped there
+		return nil // another process, perhaps suspended, is checking
 	}
 	if err != nil {
 		return fmt.Errorf("dirstore: open %s: %w", s.path, err)
@@ -118,8 +117,8 @@ func (s *Store) prepare(found bool) error {
 	return nil
 }
 
-// The marker begins with markerForm; the rest is for people. A later form of
-// the store has a greater number.
+// The marker begins with markerForm; the rest is for people. A later version of
+// the format has a greater number.
 const (
 	markerForm    = "firn dirstore format "
 	markerVersion = 1
@@ -129,7 +128,8 @@ copy or restore them while a process uses them.
 `
 )
 
-// readMarker reports whether the directory is a store that this package knows.
+// readMarker reports whether the directory is a store that this package can
+// use.
 func (s *Store) readMarker() (found bool, err error) {
 	data, _, err := s.disk.read(markerName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,16 +142,16 @@ func (s *Store) readMarker() (found bool, err error) {
 	number, ok := strings.CutPrefix(string(line), markerForm)
 	version, err := strconv.ParseUint(number, 10, 31)
 	if !ok || err != nil || version == 0 {
-		return false, fmt.Errorf("%w: %s: its file %s does not say %q", ErrNotStore, s.path, markerName, markerForm+"1")
+		return false, fmt.Errorf("%w: %s: its file %s does not begin with %q", ErrNotStore, s.path, markerName, markerForm+"1")
 	}
 	if version > markerVersion {
-		return false, fmt.Errorf("%w: %s has format %d, and this one knows format %d: use the newer version with it",
+		return false, fmt.Errorf("%w: %s has format %d, and this version only knows format %d: use the newer version",
 			ErrNewer, s.path, version, markerVersion)
 	}
 	return true, nil
 }
 
-// mayCreate returns nil if a store may be made in the directory.
+// mayCreate returns nil if a store may be created in the directory.
 func (s *Store) mayCreate(create bool) error {
 	files, err := s.disk.names()
 	if err != nil {
@@ -159,10 +159,10 @@ func (s *Store) mayCreate(create bool) error {
 	}
 	for _, f := range files {
 		switch {
-		case f == lockPrefix, f == tempPrefix: // of somebody who creates it, or died over it
-		case f == "lost+found", strings.HasPrefix(f, "."): // of the system
+		case f == lockPrefix, f == tempPrefix: // left by a process that creates it, or died doing so
+		case f == "lost+found", strings.HasPrefix(f, "."): // of the operating system
 		default:
-			return fmt.Errorf("%w: %s has no file %s, but others, such as %s: choose another directory, or an empty one below it",
+			return fmt.Errorf("%w: %s has no file %s but contains others, such as %s: choose another directory, or an empty subdirectory",
 				ErrNotStore, s.path, markerName, f)
 		}
 	}
@@ -172,8 +172,8 @@ func (s *Store) mayCreate(create bool) error {
 	return nil
 }
 
-// writeMarker makes the store, durably. Whatever becomes durable in the
-// directory later, the marker is there before.
+// writeMarker creates the store, durably. The marker is durable before anything
+// else in the directory.
 func (s *Store) writeMarker() error {
 	if err := s.writeFile(tempPrefix, fmt.Appendf(nil, "%s%d\n%s", markerForm, markerVersion, markerText)); err != nil {
 		_ = s.disk.remove(tempPrefix)
@@ -195,8 +195,8 @@ func (s *Store) writeMarker() error {
 	return nil
 }
 
-// probe finds out now, and not at the first CAS, whether files can be made and
-// locks exclude. It is called under the marker's lock.
+// probe checks early, before the first CAS, whether files can be created and
+// locks exclude. The caller holds the marker's lock.
 func (s *Store) probe() error {
 	again, err := s.disk.lock(lockPrefix)
 	if err != nil {
@@ -208,14 +208,14 @@ func (s *Store) probe() error {
 		return err
 	}
 	if ok {
-		return fmt.Errorf("%w: a lock there can be taken twice", ErrFileSystem)
+		return fmt.Errorf("%w: a lock can be taken twice there", ErrFileSystem)
 	}
 	if err := s.disk.remove(tempPrefix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	f, err := s.disk.create(tempPrefix)
 	if isFull(err) {
-		return nil // what is there can be read; each CAS says that it is full
+		return nil // the content can be read, and each CAS will report the full disk
 	}
 	if err != nil {
 		return err
@@ -226,8 +226,9 @@ func (s *Store) probe() error {
 	return s.disk.remove(tempPrefix)
 }
 
-// sweep removes what processes that died were writing. Whoever writes such a
-// file holds its record's lock; what cannot be locked at once is left alone.
+// sweep removes what processes that died were writing. A process that writes
+// such a file holds its record's lock, so sweep skips files whose lock it
+// cannot take at once.
 func (s *Store) sweep() {
 	files, err := s.disk.names()
 	if err != nil {

@@ -3,6 +3,7 @@
 package dirstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,8 +41,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestOpenRefuses opens what is no store, or one that cannot be used. The error
-// says what is wrong, and nothing is changed.
+// TestOpenRefuses opens directories that are not stores or cannot be used. The
+// error describes the problem, and nothing is changed.
 func TestOpenRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -51,7 +52,7 @@ func TestOpenRefuses(t *testing.T) {
 		is      error
 		says    string
 	}{
-		{name: "no directory", path: "none", is: ErrNoStore, says: "Options.Create"},
+		{name: "not a directory", path: "none", is: ErrNoStore, says: "Options.Create"},
 		{name: "no directory, far down", path: "a/b/c", is: ErrNoStore, says: "does not exist"},
 		{name: "empty directory", is: ErrNoStore, says: "is empty"},
 		{
@@ -59,7 +60,7 @@ func TestOpenRefuses(t *testing.T) {
 			make: func(t *testing.T, dir string) { write(t, dir+"/lost+found", ""); write(t, dir+"/.DS_Store", "") },
 		},
 		{
-			name: "a file", path: "file", options: Options{Create: true}, is: ErrNotStore, says: "no directory",
+			name: "a file", path: "file", options: Options{Create: true}, is: ErrNotStore, says: "not a directory",
 			make: func(t *testing.T, dir string) { write(t, dir+"/file", "") },
 		},
 		{
@@ -75,19 +76,19 @@ func TestOpenRefuses(t *testing.T) {
 			make: func(t *testing.T, dir string) { write(t, dir+"/rec+a", string(encodeRecord("a", []byte("1")))) },
 		},
 		{
-			name: "newer", options: Options{Create: true}, is: ErrNewer, says: "format 2, and this one knows format 1",
+			name: "newer", options: Options{Create: true}, is: ErrNewer, says: "format 2, and this version only knows format 1",
 			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirstore format 2\n") },
 		},
 		{
-			name: "damaged marker", options: Options{Create: true}, is: ErrNotStore, says: "does not say",
+			name: "damaged marker", options: Options{Create: true}, is: ErrNotStore, says: "does not begin with",
 			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirst") },
 		},
 		{
-			name: "empty marker", options: Options{Create: true}, is: ErrNotStore, says: "does not say",
+			name: "empty marker", options: Options{Create: true}, is: ErrNotStore, says: "does not begin with",
 			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "") },
 		},
 		{
-			name: "marker of format 0", options: Options{Create: true}, is: ErrNotStore, says: "does not say",
+			name: "marker of format 0", options: Options{Create: true}, is: ErrNotStore, says: "does not begin with",
 			make: func(t *testing.T, dir string) { write(t, dir+"/"+markerName, "firn dirstore format 0\n") },
 		},
 	} {
@@ -191,8 +192,9 @@ func TestCreateAtOnce(t *testing.T) {
 	}
 }
 
-// TestDamaged has files that are not what was written. Each is an error that
-// names the file, for every call that needs it, and stays as it is.
+// TestDamaged has files that do not contain what was written. Each causes an
+// error that names the file, for every call that needs it, and is left
+// unchanged.
 func TestDamaged(t *testing.T) {
 	good := encodeRecord("v1/a", []byte("value"))
 	for name, test := range map[string]struct {
@@ -232,9 +234,28 @@ func TestDamaged(t *testing.T) {
 				}
 				want("CAS", err)
 			}
-			_, err = s.GetMany(ctx, []string{"v1/z", "v1/a"})
-			want("GetMany", err)
-			want("List", s.List(ctx, "v1/", func(string, []byte) bool { return true }))
+			// Where it is one of many, they are shown.
+			var listed []string
+			values, manyErr := s.GetMany(ctx, []string{"v1/z", "v1/a"})
+			listErr := s.List(ctx, "v1/", func(key string, value []byte) bool {
+				listed = append(listed, key)
+				values = append(values, bytes.Clone(value))
+				return true
+			})
+			if test.want == ErrDamaged {
+				if manyErr != nil || listErr != nil || !slices.Equal(listed, []string{"v1/a", "v1/z"}) || len(values) != 4 {
+					t.Fatalf("GetMany and List = %q, %v and %v, want all keys", listed, manyErr, listErr)
+				}
+				for i, value := range values {
+					of := []string{"v1/z", "v1/a", "v1/a", "v1/z"}[i]
+					if good := string(value) == "value"; good != (of == "v1/z") || !good && !strings.Contains(string(value), "rec+v1+a") {
+						t.Errorf("the value of %s is shown as %q", of, value)
+					}
+				}
+			} else {
+				want("GetMany", manyErr)
+				want("List", listErr)
+			}
 			if err := s.List(ctx, "v1/z", func(string, []byte) bool { return true }); err != nil {
 				t.Errorf("List of others = %v", err)
 			}
@@ -266,7 +287,7 @@ func TestDamagedLongKey(t *testing.T) {
 	}
 }
 
-// Files that are none of the store's are left alone.
+// Files that do not belong to the store are left alone.
 func TestOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -295,7 +316,7 @@ func TestOtherFiles(t *testing.T) {
 	}
 }
 
-// A store whose directory is taken away, or replaced by a copy, does not go on
+// A store whose directory is removed, or replaced by a copy, does not continue
 // in either.
 func TestDirectoryGoesAway(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -342,8 +363,8 @@ func TestDirectoryGoesAway(t *testing.T) {
 	}
 }
 
-// A lock that somebody has removed is made anew. That is not safe while others
-// hold it, but whoever comes after does not fail for ever.
+// A lock that was removed is created again. That is not safe while others hold
+// it, but later calls do not fail forever.
 func TestLockFileRemoved(t *testing.T) {
 	path := t.TempDir()
 	s := open(t, path)
@@ -409,7 +430,7 @@ func TestFileSystemCheck(t *testing.T) {
 		{fileSystem{"NFS", remote}, Options{AnyFileSystem: true}, true, ""},
 		{fileSystem{"FUSE", hidden}, Options{}, false, "local disk"},
 		{fileSystem{"FAT", torn}, Options{}, false, "journal"},
-		{fileSystem{"ISO 9660", readOnly}, Options{}, false, "cannot be written"},
+		{fileSystem{"ISO 9660", readOnly}, Options{}, false, "read-only"},
 		{fileSystem{"a file system of type 0x1", unknownUse}, Options{}, false, "not known"},
 		{fileSystem{"a file system of type 0x1", unknownUse}, Options{AnyFileSystem: true}, true, ""},
 	} {

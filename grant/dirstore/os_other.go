@@ -10,9 +10,9 @@ import (
 
 const readsTakeLock = true
 
-// openDir refuses: what locks, fsync and rename hold here is not known.
+// openDir fails: the guarantees of locks, fsync and rename are unknown here.
 func openDir(path string, _ *Options) (disk, error) {
-	return nil, fmt.Errorf("dirstore: open %s: %w on %s: it runs on Linux, macOS and Windows; use another store here", path, errors.ErrUnsupported, runtime.GOOS)
+	return nil, fmt.Errorf("dirstore: open %s: %w on %s: dirstore supports Linux, macOS and Windows; use another store", path, errors.ErrUnsupported, runtime.GOOS)
 }
 
 func isFull(error) bool    { return false }

@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// readsTakeLock is false: the mode of a record's file tells readers whether
+// readsTakeLock is false: the mode of a record's file shows readers whether
 // they must wait.
 const readsTakeLock = false
 
 // A file that its owner may write is settled.
 const settledBit = 0o200
 
-// settledPerm is the mode of files in a directory: its owner's, and its group's
-// too where the group may write the directory.
+// settledPerm returns the mode of files in a directory: accessible to its
+// owner, and also to its group if the group may write to the directory.
 func settledPerm(dir fs.FileInfo) fs.FileMode {
 	if dir.Mode()&0o020 != 0 {
 		return 0o660
@@ -36,10 +36,10 @@ func settle(root *os.Root, name string, perm fs.FileMode) error {
 	return errors.Join(f.Chmod(perm), f.Close())
 }
 
-// give makes a new file that of the directory's owner, if root has made it in
-// the directory of another user. Otherwise a single command of root's would
-// lock that user out of a record. A root that may not give files away, as in
-// some containers, keeps it.
+// give changes the owner of a new file to the directory's owner if root created
+// it in the directory of another user. Otherwise a single command run by root
+// would lock that user out of a record. If root may not change owners, as in
+// some containers, root remains the owner.
 func give(f *os.File, dir fs.FileInfo) {
 	if st, ok := dir.Sys().(*syscall.Stat_t); ok && st.Uid != 0 && os.Geteuid() == 0 {
 		_ = f.Chown(int(st.Uid), int(st.Gid))
@@ -53,7 +53,8 @@ func rename(d *dir, from, to string) error { return d.root.Rename(from, to) }
 // syncDirectory is fsync on Linux and F_FULLFSYNC on macOS.
 func syncDirectory(f *os.File) error { return f.Sync() }
 
-// tryLock takes the lock of an open file: of this opening, not of the process.
+// tryLock takes the lock of an open file. The lock belongs to this file
+// descriptor, not to the process.
 func tryLock(f *os.File) (bool, error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -71,12 +72,12 @@ func tryLock(f *os.File) (bool, error) {
 
 func unlock(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
-// isFull reports whether there was no room.
+// isFull reports whether the disk was full.
 func isFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 func isReadOnly(err error) bool { return errors.Is(err, syscall.EROFS) }
 
-// isBusy is of Windows.
+// isBusy is only needed on Windows.
 func isBusy(error) bool { return false }

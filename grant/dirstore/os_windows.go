@@ -10,24 +10,24 @@ import (
 	"unsafe"
 )
 
-// readsTakeLock is true: a file that somebody reads cannot be replaced, and
+// readsTakeLock is true: a file that is being read cannot be replaced, and
 // there is no mark.
 const readsTakeLock = true
 
 // Every file counts as settled. A rename that is written through has no moment
-// at which others see it and it is not durable yet; a process that is ended
-// does not leave the call before it is through; and who reads waits for the
-// lock of who writes.
+// at which others see it before it is durable. A process that is terminated
+// does not leave the call before it is complete, and readers wait for the lock
+// of the writer.
 func settledPerm(fs.FileInfo) fs.FileMode        { return 0o600 }
 func unsettledPerm(perm fs.FileMode) fs.FileMode { return perm }
 func isSettled(fs.FileInfo) bool                 { return true }
 
 func settle(*os.Root, string, fs.FileMode) error { return nil }
 
-// give does nothing: who may use a file is inherited from its directory.
+// give does nothing: permissions of a file are inherited from its directory.
 func give(*os.File, fs.FileInfo) {}
 
-// systemPath is the path without the limit of 260 characters.
+// systemPath returns the path in the form without the limit of 260 characters.
 func systemPath(path string) string {
 	if strings.HasPrefix(path, `\\`) {
 		return path
@@ -57,8 +57,8 @@ const (
 	errorDiskQuota        = syscall.Errno(1295)
 )
 
-// rename returns when the rename is on the disk. NTFS writes its changes of
-// names in order, so those made before it are on the disk too.
+// rename returns when the rename is on disk. NTFS writes name changes in order,
+// so those made before it are on disk too.
 func rename(d *dir, from, to string) error {
 	from, to = filepath.Join(d.path, from), filepath.Join(d.path, to)
 	f, err := syscall.UTF16PtrFromString(from)
@@ -76,10 +76,10 @@ func rename(d *dir, from, to string) error {
 	return nil
 }
 
-// syncDirectory does nothing: Windows cannot sync a directory, see rename.
+// syncDirectory does nothing: Windows cannot sync a directory; see rename.
 func syncDirectory(*os.File) error { return nil }
 
-// tryLock locks the first byte of a file, which need not be there.
+// tryLock locks the first byte of a file, which need not exist.
 func tryLock(f *os.File) (bool, error) {
 	var at syscall.Overlapped
 	ok, _, errno := procLockFileEx.Call(f.Fd(), lockExclusive|lockFailImmediately, 0, 1, 0, uintptr(unsafe.Pointer(&at)))
@@ -103,8 +103,8 @@ func isFull(err error) bool {
 
 func isReadOnly(err error) bool { return errors.Is(err, errorWriteProtect) }
 
-// isBusy reports whether somebody else had a file open. A virus scanner that
-// has is told as a lack of permission too.
+// isBusy reports whether another process has a file open. If that is a virus
+// scanner, the error may also be a missing permission.
 func isBusy(err error) bool {
 	return errors.Is(err, errorSharingViolation) || errors.Is(err, errorLockViolation) || errors.Is(err, syscall.ERROR_ACCESS_DENIED)
 }

@@ -68,8 +68,8 @@ func tryStore() error {
 // at which file, and what would be right.
 func TestPermissions(t *testing.T) {
 	const right = "run them as one user, or give the directory to a group they share"
-	// Who starts this may be root, and then the other one is nobody: or the
-	// user, and then both are the same.
+	// If root runs this test, the other user is `nobody`. Otherwise both are
+	// the same user.
 	var owner int
 	if os.Geteuid() == 0 {
 		owner = 65534
@@ -140,7 +140,7 @@ func TestGroup(t *testing.T) {
 			t.Errorf("%s has mode %o, want 660", name, mode)
 		}
 	}
-	// While it is not durable, its mode says so.
+	// While it is not durable, its mode shows that.
 	d := s.disk.(*dir)
 	f, err := d.create("tmp+b")
 	if err != nil {

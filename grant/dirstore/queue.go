@@ -2,22 +2,23 @@ package dirstore
 
 import "sync"
 
-// A queue keeps the goroutines of one Store in line for each record. Only the
-// first in line then tries for the record's lock against other processes. The
-// two are one lock in two stages, always taken in this order: a goroutine that
+// A queue lines up the goroutines of one Store for each record. Only the first
+// in line then tries to take the record's lock against other processes. The two
+// form one lock in two stages, always taken in this order: a goroutine that
 // waits for the second holds no other lock.
 type queue struct {
 	mu    sync.Mutex // guards lines; not held while waiting
 	lines map[string]*line
 }
 
-// A line is in use by those who wait and by the one who is served.
+// A line is used by the goroutines that wait and by the one whose turn it is.
 type line struct {
-	turn  chan struct{} // of size 1: who puts something in is served
+	turn  chan struct{} // of size 1: the goroutine that sends has its turn
 	users int           // guarded by queue.mu
 }
 
-// enter returns the line for a name. Each call needs one of leave.
+// enter returns the line for a name. Each call must be followed by one of
+// leave.
 func (q *queue) enter(name string) *line {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -33,7 +34,7 @@ func (q *queue) enter(name string) *line {
 	return l
 }
 
-// leave forgets a line that nobody uses any more.
+// leave removes a line that is no longer used.
 func (q *queue) leave(name string, l *line) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

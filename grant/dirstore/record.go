@@ -15,16 +15,17 @@ import (
 //	v1/orders/n/00042
 //	…
 //
-// The checksum is of all that follows the line. It is there to notice a file
-// that something else has changed or cut; the protocol does not rest on it.
+// The checksum covers everything after the line. It detects a file that was
+// changed or truncated by something other than this package; the protocol does
+// not depend on it.
 const recordHeader = "firn-record %d crc32c=%08x key=%d value=%d\n"
 
-// recordVersion is of the file's form, and in its line.
+// recordVersion is the version of the file format, and part of its first line.
 const recordVersion = 1
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encodeRecord returns the content of the file of a key with a value.
+// encodeRecord returns the content of the file for a key and its value.
 func encodeRecord(key string, value []byte) []byte {
 	body := make([]byte, 0, len(key)+1+len(value))
 	body = append(body, key...)
@@ -35,22 +36,22 @@ func encodeRecord(key string, value []byte) []byte {
 }
 
 // decodeRecord returns the key and the value in the content of a file. The
-// error, which is ErrDamaged or ErrNewer, says what is wrong.
+// error matches ErrDamaged or ErrNewer.
 func decodeRecord(file []byte) (key string, value []byte, err error) {
 	line, body, _ := bytes.Cut(file, []byte("\n"))
 	fields := bytes.Fields(line)
 	if len(fields) < 2 || string(fields[0]) != "firn-record" {
-		return "", nil, fmt.Errorf("%w: it does not begin as one", ErrDamaged)
+		return "", nil, fmt.Errorf("%w: invalid first line", ErrDamaged)
 	}
 	if version, err := strconv.ParseUint(string(fields[1]), 10, 31); err == nil && version > recordVersion {
-		return "", nil, fmt.Errorf("%w: form %d, this one knows form %d", ErrNewer, version, recordVersion)
+		return "", nil, fmt.Errorf("%w: format %d, but this version only knows format %d", ErrNewer, version, recordVersion)
 	}
 	n := bytes.IndexByte(body, '\n')
 	if n < 0 || grant.CheckKey(string(body[:n])) != nil || grant.CheckValue(body[n+1:]) != nil {
-		return "", nil, fmt.Errorf("%w: %d bytes, which are no key and value", ErrDamaged, len(file))
+		return "", nil, fmt.Errorf("%w: no key and value in %d bytes", ErrDamaged, len(file))
 	}
 	key, value = string(body[:n]), body[n+1:]
-	// Its lengths and its checksum, in the one way of writing them.
+	// Checks the lengths and the checksum, in their only valid form.
 	if !bytes.Equal(file, encodeRecord(key, value)) {
 		return "", nil, fmt.Errorf("%w: length or checksum is wrong", ErrDamaged)
 	}

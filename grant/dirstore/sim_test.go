@@ -118,7 +118,7 @@ func (w *simWorld) crashStates() []simState {
 			}
 			variants := i.images(name)
 			if strings.HasPrefix(name, tempPrefix) {
-				variants = variants[:1] // nobody reads it, see simDisk.read
+				variants = variants[:1] // it is never read; see simDisk.read
 			}
 			for _, image := range variants {
 				text := fmt.Sprintf("\n\t%s settled=%v %q", name, image.settled, image.data)
@@ -159,8 +159,8 @@ type simProcess struct {
 	dead atomic.Bool
 }
 
-// A simThread is a goroutine of a process. It stops before every call of the
-// disk until it is told to go on, unless nobody schedules it.
+// A simThread is a goroutine of a process. If there is a scheduler, it stops
+// before every call of the disk until the scheduler lets it continue.
 type simThread struct {
 	process *simProcess
 	resume  chan simDecision
@@ -220,7 +220,7 @@ const (
 type simDisk struct {
 	world   *simWorld
 	process *simProcess
-	threads *simThreads // nil if nobody schedules them
+	threads *simThreads // nil without a scheduler
 	mutant  mutant
 	trace   func(call string)
 	fault   func(call string) error // for tests of one fault

@@ -21,42 +21,42 @@ var (
 	_ grant.MultiGetter = (*Store)(nil)
 )
 
-// A Store is a grant.Store in a directory.
-// It must be made by Open. It is safe for use by many goroutines at once, and
-// its directory by many Stores and processes of one machine at once.
+// A Store is a grant.Store in a directory. It must be made by Open. It is safe
+// for concurrent use by multiple goroutines, and several Stores and processes
+// of one machine may use its directory at the same time.
 //
-// A CAS that was applied is durable: it outlives a crash of the process, of the
-// system, and a loss of power, as far as the disk keeps what it has reported to
-// be written. Get and CAS are linearizable over all processes, List is so key
-// by key. A value that Get or List shows, or because of which CAS is refused,
-// is durable.
+// An applied CAS is durable: it survives a crash of the process or the system
+// and a loss of power, provided that the disk keeps what it has reported as
+// written. Get and CAS are linearizable across all processes, and so is List
+// for each key. A value that Get or List shows, or that makes CAS fail, is
+// durable.
 //
-// A call waits for as long as its context allows while another process holds
-// the record's lock. A process that is killed leaves no lock; one that is
-// stopped keeps those it has, of at most the records it was writing. If the disk
-// does not answer, the call returns soon after its context is done, and what it
-// has asked for keeps its lock until the disk has answered.
+// While another process holds the record's lock, a call waits as long as its
+// context allows. A process that is killed leaves no lock. A process that is
+// suspended keeps those that it holds, which are at most those of the records
+// that it was writing. If the disk does not answer, the call returns soon after
+// its context is done, and its operation keeps the lock until the disk answers.
 type Store struct {
 	disk  disk
 	path  string // for errors
 	queue queue
 
-	// failed is why the store refuses service, once it does.
+	// failed is why the store refuses calls, once it does.
 	failed atomic.Pointer[failure]
 
-	mu       sync.Mutex // guards what follows, and adding to calls
+	mu       sync.Mutex // guards the fields below, and adding to calls
 	closed   bool
-	orphaned bool           // Close has returned before all calls ended
-	running  int            // calls that have not ended, also if their callers have left
+	orphaned bool           // Close returned before all calls ended
+	running  int            // calls that have not ended, even if their callers have left
 	left     int            // of these, those whose callers have left
 	silent   time.Time      // when the first of these began
-	calls    sync.WaitGroup // callers that are there
-	closing  chan struct{}  // closed when Close begins, to end waiting
+	calls    sync.WaitGroup // callers that have not left
+	closing  chan struct{}  // closed when Close begins, to end waits
 }
 
 type failure struct{ err error }
 
-// fail makes the store refuse service, and returns why.
+// fail makes the store refuse all calls, and returns the reason.
 func (s *Store) fail(err error) error {
 	s.failed.CompareAndSwap(nil, &failure{fmt.Errorf("%w: %w", ErrFailed, err)})
 	return s.failed.Load().err
@@ -91,8 +91,8 @@ func (s *Store) getNow(ctx context.Context, key string) ([]byte, error) {
 	return s.settled(ctx, name, key)
 }
 
-// read returns the value that a record's file has, nil if there is none, and
-// whether it is known to be durable.
+// read returns the value in a record's file, or nil if it does not exist, and
+// whether the value is known to be durable.
 func (s *Store) read(name, key string) (value []byte, settled bool, err error) {
 	data, settled, err := s.disk.read(recordPrefix + name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func (s *Store) read(name, key string) (value []byte, settled bool, err error) {
 	}
 	found, value, err := decodeRecord(data)
 	if err == nil && found != key {
-		err = fmt.Errorf("%w: it is of key %q", ErrDamaged, found)
+		err = fmt.Errorf("%w: it belongs to key %q", ErrDamaged, found)
 	}
 	if err != nil {
 		return nil, false, notSent(fmt.Errorf("key %q, file %s in %s: %w", key, recordPrefix+name, s.path, err))
@@ -111,28 +111,28 @@ func (s *Store) read(name, key string) (value []byte, settled bool, err error) {
 	return value, settled, nil
 }
 
-// settled returns the value of a record, and sees to it that it is durable. It
-// is called under the record's lock.
+// settled returns the value of a record and ensures that it is durable. The
+// caller holds the record's lock.
 func (s *Store) settled(ctx context.Context, name, key string) ([]byte, error) {
 	value, settled, err := s.read(name, key)
 	if settled || err != nil {
 		return value, err
 	}
-	// Nobody is writing it, so its writer is gone, and may have gone before
-	// the rename was durable. What is in the file was durable before the
-	// rename; write the same once more, and be sure of the rename too.
+	// No process is writing it, so its writer is gone, perhaps before the
+	// rename was durable. The content of the file was durable before the
+	// rename; writing it once more makes the rename durable too.
 	if err := s.write(ctx, new(call), name, key, value); err != nil {
 		return nil, err
 	}
 	return value, nil
 }
 
-// CAS puts next in the place of old.
+// CAS replaces old by next; see grant.Store.
 //
-// An error that is not grant.ErrNotSent is ErrFailed too, unless the disk has not
-// answered. A full disk, a file that may not be written, and a context that is
-// done before the very last step leave everything as it was, and are
-// grant.ErrNotSent.
+// An error that does not match grant.ErrNotSent matches ErrFailed, unless the
+// disk has not answered. A full disk, a file without write permission, and a
+// context that is done before the very last step leave everything unchanged,
+// and match grant.ErrNotSent.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err
@@ -155,7 +155,7 @@ func (s *Store) casNow(ctx context.Context, c *call, key string, old, next []byt
 	defer unlock()
 	now, err := s.settled(ctx, name, key)
 	if err != nil {
-		return false, notSent(err) // whatever it is, next is not in it
+		return false, notSent(err) // whatever the record holds, it is not next
 	}
 	if !bytes.Equal(now, old) {
 		return false, nil
@@ -166,21 +166,22 @@ func (s *Store) casNow(ctx context.Context, c *call, key string, old, next []byt
 	return true, nil
 }
 
-// write makes value the durable value of a key. It is called under the record's
-// lock. An error that is not grant.ErrNotSent leaves open whether it is, and
-// the store has failed.
+// write makes value the durable value of a key. The caller holds the record's
+// lock. After an error that does not match grant.ErrNotSent, it is unknown
+// whether the value was written, and the store has failed.
 //
-// The order is what everything rests on: content, fsync, rename, fsync, mark.
-// TestCrashStates has a mutant for each step left out.
+// Everything depends on the order: content, fsync, rename, fsync, mark.
+// TestCrashStates has a mutant for each omitted step.
 func (s *Store) write(ctx context.Context, c *call, name, key string, value []byte) error {
 	temp, record := tempPrefix+name, recordPrefix+name
 	if err := s.writeFile(temp, encodeRecord(key, value)); err != nil {
-		// It may be there in part, and it takes room. If it cannot be
-		// removed now, the next write of this key or the next Open does.
+		// It may exist in part, and it takes space. If it cannot be removed
+		// now, the next write of this key or the next Open will do it.
 		_ = s.disk.remove(temp)
 		return notSent(err)
 	}
-	// Open it now, so that no error of writing it is told to somebody else.
+	// Open it now, so that no write error is reported to another process
+	// instead.
 	dir, err := s.disk.directory()
 	if err != nil {
 		_ = s.disk.remove(temp)
@@ -190,18 +191,17 @@ func (s *Store) write(ctx context.Context, c *call, name, key string, value []by
 	if err := s.rename(ctx, c, temp, record); err != nil {
 		return err
 	}
-	// From here on others see it, and only the mark tells them to wait.
+	// From here on others see it, and only the mark makes them wait.
 	if err := dir.Sync(); err != nil {
 		return s.fail(fmt.Errorf("fsync of %s: %w", s.path, err))
 	}
-	// Without the mark it is only written once more by who reads it.
+	// Without the mark, the next reader just writes it once more.
 	_ = s.disk.settle(record)
 	return nil
 }
 
-// writeFile makes a file whose content is durable. It is called under the lock
-// that the name belongs to: a file that is there was left by a process that
-// died.
+// writeFile creates a file with durable content. The caller holds the lock for
+// the name, so an existing file was left by a process that died.
 func (s *Store) writeFile(name string, data []byte) error {
 	f, err := s.disk.create(name)
 	if errors.Is(err, fs.ErrExist) {
@@ -224,8 +224,8 @@ func (s *Store) writeFile(name string, data []byte) error {
 	return f.Close()
 }
 
-// rename renames, unless ctx is done by now. If the system refuses, that is
-// certain; if it cannot tell, the store has failed.
+// rename renames a file, unless ctx is already done. If the system refuses,
+// nothing has changed; if the result is unknown, the store has failed.
 func (s *Store) rename(ctx context.Context, c *call, from, to string) error {
 	var w waiter
 	defer w.stop()
@@ -250,8 +250,8 @@ func (s *Store) rename(ctx context.Context, c *call, from, to string) error {
 	}
 }
 
-// lock takes the lock of a record, as soon as nobody has it, and returns what
-// gives it back.
+// lock takes the lock of a record as soon as it is free, and returns the
+// function that releases it.
 func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error) {
 	line := s.queue.enter(name)
 	leave := func() { s.queue.leave(name, line) }
@@ -285,7 +285,7 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 			err = s.waited(err, name)
 		}
 		if f := s.failed.Load(); f != nil && err == nil {
-			err = f.err // while it waited
+			err = f.err // it failed during the wait
 		}
 		if err != nil {
 			l.release()
@@ -296,7 +296,7 @@ func (s *Store) lock(ctx context.Context, name string) (unlock func(), err error
 	}
 }
 
-// waited says what was waited for when err came.
+// waited adds what the call was waiting for to err.
 func (s *Store) waited(err error, name string) error {
 	if errors.Is(err, errClosed) {
 		return err
@@ -309,31 +309,31 @@ func (s *Store) waited(err error, name string) error {
 	return fmt.Errorf("dirstore: another process or goroutine holds %s in %s: %w", lockPrefix+name, s.path, err)
 }
 
-// A waiter waits a little longer each time, by chance more or less, so that
-// those who wait for one lock do not all come at once.
+// A waiter waits a little longer each time, by a random amount, so that
+// processes waiting for one lock do not all try at once.
 type waiter struct {
 	timer *time.Timer
 	pause time.Duration
 	waits int
 }
 
-// The first pause is a part of what a CAS takes, the last is what a lock that
-// was given back may be left unused.
+// The first pause is a fraction of the time of a CAS. The last one is how long
+// a released lock may stay unused.
 const (
 	firstPause = 50 * time.Microsecond
 	lastPause  = 5 * time.Millisecond
 )
 
-// maxBusy is how often rename waits for a file that somebody else has open, a
-// virus scanner for instance: for a few seconds. Only Windows knows of that.
+// maxBusy is how often rename retries while another process, such as a virus
+// scanner, has the file open: for a few seconds. That happens only on Windows.
 const maxBusy = 1000
 
-// maxUnshared is how often lock waits for another user who has made the lock's
-// file and has not shared it yet: for about a second. It takes that one
-// microseconds, unless it is stopped there.
+// maxUnshared is how often lock retries while another user has created the
+// lock's file and has not shared it yet: for about a second. Sharing takes
+// microseconds, unless that process is suspended.
 const maxUnshared = 200
 
-// wait returns nil after a while, or why there is nothing to wait for.
+// wait returns nil after a while, or an error if waiting is pointless.
 func (w *waiter) wait(ctx context.Context, closing <-chan struct{}) error {
 	w.waits++
 	w.pause = min(max(firstPause, w.pause*3/2), lastPause)
@@ -359,8 +359,8 @@ func (w *waiter) stop() {
 	}
 }
 
-// GetMany returns the values of all keys, without locks: a value may be one
-// that is not durable yet.
+// GetMany returns the values of all keys, without locks: a value may not be
+// durable yet.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
@@ -378,26 +378,36 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	return values, nil
 }
 
-// glance is Get that does not ask whether the value is durable.
+// glance is Get without ensuring that the value is durable.
 func (s *Store) glance(ctx context.Context, key string) ([]byte, error) {
-	return do(ctx, s, func(*call) ([]byte, error) {
+	value, err := do(ctx, s, func(*call) ([]byte, error) {
 		if readsTakeLock {
 			return s.getNow(ctx, key)
 		}
 		value, _, err := s.read(fileName(key), key)
 		return value, err
 	})
+	return shown(value, err)
+}
+
+// shown is the value of one of many keys: for a damaged record, the text of the
+// error.
+func shown(value []byte, err error) ([]byte, error) {
+	if errors.Is(err, ErrDamaged) {
+		return []byte(err.Error()), nil
+	}
+	return value, err
 }
 
 // List calls yield for every key with the prefix. It looks at the names of all
-// files of the store, and reads those whose key has the prefix.
+// files of the store and reads those whose key has the prefix.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	keys, err := do(ctx, s, func(*call) ([]string, error) { return s.keys(ctx, prefix) })
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
-		value, err := s.get(ctx, key)
+		value, err := shown(s.get(ctx, key))
 		if err != nil {
 			return err
 		}
@@ -417,9 +427,9 @@ func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
 	}
 	var keys []string
 	for _, f := range files {
-		// Locks count too. While a record is being replaced some file systems
-		// do not show its name to who is reading the directory, but a lock is
-		// there before its record, and stays.
+		// Locks count too. While a record is being replaced, some file systems
+		// do not show its name to a process that reads the directory, but a
+		// lock exists before its record, and stays.
 		name, ok := strings.CutPrefix(f, lockPrefix)
 		if !ok {
 			name, ok = strings.CutPrefix(f, recordPrefix)
@@ -442,7 +452,7 @@ func (s *Store) keys(ctx context.Context, prefix string) ([]string, error) {
 	return slices.Compact(keys), nil
 }
 
-// longKey returns the key that stands in the record with a NAME.
+// longKey returns the key in the record with a NAME.
 func (s *Store) longKey(ctx context.Context, name string) (key string, ok bool, err error) {
 	if readsTakeLock {
 		unlock, err := s.lock(ctx, name)
@@ -453,14 +463,14 @@ func (s *Store) longKey(ctx context.Context, name string) (key string, ok bool, 
 	}
 	data, _, err := s.disk.read(recordPrefix + name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", false, nil // a lock alone
+		return "", false, nil // only a lock
 	}
 	if err != nil {
 		return "", false, notSent(err)
 	}
 	key, _, err = decodeRecord(data)
 	if err == nil && fileName(key) != name {
-		err = fmt.Errorf("%w: it is of key %q", ErrDamaged, key)
+		err = fmt.Errorf("%w: it belongs to key %q", ErrDamaged, key)
 	}
 	if err != nil {
 		return "", false, notSent(fmt.Errorf("file %s in %s: %w", recordPrefix+name, s.path, err))
@@ -468,15 +478,15 @@ func (s *Store) longKey(ctx context.Context, name string) (key string, ok bool, 
 	return key, true, nil
 }
 
-// Window is the usual length of a grant kept in a directory. It is half that of
-// other stores: the disk is as near as the process, and a number of one that
-// crashed is free again the sooner.
+// Window returns the default window for grants kept in a directory. It is half
+// that of other stores: the disk is local, and the node ID of a crashed process
+// becomes free sooner.
 func (s *Store) Window() time.Duration { return 30 * time.Second }
 
-// Close ends the use of the store. It waits for the calls under way, which are
-// those that are busy with the disk: those that wait for a lock end at once.
-// Those whose callers have left, as the disk does not answer, it does not wait
-// for: the last of them closes the directory.
+// Close closes the store. It waits for the calls that are accessing the disk;
+// those that wait for a lock end at once. It does not wait for calls whose
+// callers have left because the disk does not answer: the last of these closes
+// the directory.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed

@@ -10,8 +10,8 @@ import (
 
 func soak() bool { return os.Getenv("FIRN_SOAK") != "" }
 
-// size is how many processes there are, and how many bits have as many node
-// numbers.
+// size returns the number of processes, and the width of as many node IDs in
+// bits.
 func size() (processes, bits int) {
 	if soak() {
 		return 1 << 16, 16
@@ -22,9 +22,9 @@ func size() (processes, bits int) {
 	return 1 << 11, 11
 }
 
-// plan is what a fleet goes through in these tests: all processes start at
-// once, are replaced one after the other in five minutes, and all at once; and
-// the store is away for a third of the window, and for longer than the window.
+// usualPlan is what a fleet experiences in these tests: all processes start at
+// once, are replaced one after the other within five minutes, and all at once;
+// the store is down for a third of the window, and for longer than the window.
 func usualPlan(processes, bits int, window time.Duration) plan {
 	return plan{
 		Seed: 1, Processes: processes, NodeBits: bits, Window: window, Skew: 20 * time.Millisecond, Store: etcd(),
@@ -154,7 +154,7 @@ func TestNoRoom(t *testing.T) {
 	run(t, "no number to spare", usualPlan(processes, bits, time.Minute))
 }
 
-// TestSilent: the store gives no answer while it is away.
+// TestSilent: the store does not answer while it is down.
 func TestSilent(t *testing.T) {
 	processes, bits := size()
 	p := usualPlan(processes, bits+1, time.Minute)

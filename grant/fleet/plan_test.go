@@ -32,7 +32,7 @@ type pace struct {
 	Key      time.Duration // each key of a read or of a list, beside
 	Write    time.Duration // a compare-and-swap, applied or not
 	Blind    bool          // it has no grant.Lineage; else there are reads of it before writes, and before the configuration is read
-	Stubborn bool          // it does also what nobody waits for any more, when its turn comes
+	Stubborn bool          // it also handles requests that were abandoned before their turn
 	Silent   bool          // in an outage nothing is answered; else requests are refused at once
 }
 
@@ -120,7 +120,7 @@ type stepReport struct {
 	Count   [kinds]int    // requests that the store did
 	Keys    int           // that were read, by picks and lists
 	Missed  int           // requests that the store did not answer, or refused, being away
-	Late    int           // requests that it came to when nobody waited any more
+	Late    int           // requests whose turn came after they were abandoned
 	Reads   rate          // requests in a second
 	Writes  rate          // requests in a second
 	Queue   time.Duration // the longest that a request waited for its turn

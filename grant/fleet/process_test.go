@@ -81,7 +81,7 @@ func (w *world) open(p *process) {
 	})
 }
 
-// crash ends a process as it is.
+// crash ends a process abruptly.
 func (w *world) crash(p *process) {
 	if p.gone {
 		return
@@ -198,7 +198,8 @@ func (w *world) act(p *process, a grant.Action) {
 			w.At(w.Now, p.ended)
 		}
 	case a.Kind == grant.Report && p.since >= 0:
-		// Whoever waits for an ID looks again at every change, and says so.
+		// A call that waits for an ID checks again at every change, and records
+		// it.
 		w.At(w.Now, func() {
 			if p.since >= 0 {
 				w.tell(p, grant.Event{Kind: grant.Demand})

@@ -194,7 +194,8 @@ func (w *world) cas(p *process, key string, old, next []byte) bool {
 	return true
 }
 
-// operator is the store as whoever creates the sequencer has it: at once.
+// operator is the store as the creator of the sequencer uses it: without
+// delays.
 type operator struct{ w *world }
 
 func (o operator) Get(context.Context, string) ([]byte, error) { return o.w.store.config, nil }

@@ -49,7 +49,7 @@ func (w *world) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.Rand.Int64N(int64(d) + 1))
 }
 
-// until runs the world until a moment, or until done says so.
+// until runs the world until a moment, or until done returns true.
 func (w *world) until(end int64, done func() bool) {
 	for w.Violation == "" && !done() && w.Next(end) {
 	}

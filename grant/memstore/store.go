@@ -17,14 +17,14 @@ var (
 	_ grant.Watcher     = (*Store)(nil)
 )
 
-// A Store is a grant.Store in the memory of one process.
-// The zero Store is empty and ready to use. It is safe for use by many
-// goroutines at once and must not be copied.
+// A Store is a grant.Store in the memory of one process. The zero Store is
+// empty and ready to use. It is safe for concurrent use by multiple goroutines
+// and must not be copied.
 //
-// Every method happens at one moment, List too: it yields what was there when
-// it was called. Watch tells of every CAS that was applied, but of several only
-// once where the watcher has not read in between. After Close the values are
-// gone.
+// Every method takes effect at one moment, including List, which yields the
+// values at the time of the call. Watch reports every applied CAS, but combines
+// several if the watcher does not receive in between. After Close the values
+// are gone.
 type Store struct {
 	mu       sync.Mutex        // guards all fields; never held while a caller's code runs
 	values   map[string][]byte // a value is never changed, only replaced
@@ -34,13 +34,12 @@ type Store struct {
 
 // A watcher is one call of Watch.
 type watcher struct {
-	changed chan struct{} // of size 1, so that telling never waits
-	stop    func() bool   // of what ends it with its context
+	changed chan struct{} // of size 1, so that notifying never waits
+	stop    func() bool   // ends the use of its context
 }
 
-// refuse returns why nothing may be done: the context is done, the store is
-// closed. It is called with s.mu held, so that nothing lies between the answer
-// and what is done.
+// refuse returns an error if the context is done or the store is closed. The
+// caller holds s.mu, so that nothing happens between the check and the call.
 func (s *Store) refuse(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", grant.ErrNotSent, err)
@@ -64,7 +63,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	return bytes.Clone(s.values[key]), nil
 }
 
-// GetMany returns copies of the values of all keys, all of the same moment.
+// GetMany returns copies of the values of all keys, all at one moment.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
@@ -83,8 +82,8 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	return values, nil
 }
 
-// CAS puts next in the place of old. Its outcome is never unknown: every error
-// is grant.ErrNotSent.
+// CAS replaces old by next; see grant.Store. Its result is never unknown: every
+// error matches grant.ErrNotSent.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err
@@ -97,7 +96,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	if err := s.refuse(ctx); err != nil {
 		return false, err
 	}
-	if !bytes.Equal(s.values[key], old) { // an absent value is equal to nil
+	if !bytes.Equal(s.values[key], old) { // an absent value equals nil
 		return false, nil
 	}
 	if s.values == nil {
@@ -107,13 +106,13 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	for w := range s.watchers[key] {
 		select {
 		case w.changed <- struct{}{}:
-		default: // it has not read the last one yet
+		default: // a value is already waiting
 		}
 	}
 	return true, nil
 }
 
-// List calls yield for every key with the prefix, with the values of the moment
+// List calls yield for every key with the prefix, with the values at the time
 // of the call.
 func (s *Store) List(ctx context.Context, prefix string, yield func(key string, value []byte) bool) error {
 	type record struct {
@@ -146,13 +145,13 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	return nil
 }
 
-// Watch tells of changes of a key until ctx is done or the store is closed.
+// Watch reports changes of a key until ctx is done or the store is closed.
 func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 	w := &watcher{changed: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if grant.CheckKey(key) != nil || s.refuse(ctx) != nil {
-		close(w.changed) // there is nothing to tell
+		close(w.changed) // no change can follow
 		return w.changed
 	}
 	if s.watchers == nil {
@@ -162,12 +161,13 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 		s.watchers[key] = make(map[*watcher]bool)
 	}
 	s.watchers[key][w] = true
-	// It runs on its own, so it can wait for s.mu even if ctx is done by now.
+	// It runs in its own goroutine, so it can wait for s.mu even if ctx is
+	// already done.
 	w.stop = context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !s.watchers[key][w] {
-			return // Close was first
+			return // Close came first
 		}
 		delete(s.watchers[key], w)
 		if len(s.watchers[key]) == 0 {
@@ -178,7 +178,7 @@ func (s *Store) Watch(ctx context.Context, key string) <-chan struct{} {
 	return w.changed
 }
 
-// Close ends the use of the store, and all watching. It always returns nil.
+// Close closes the store and ends all watches. It always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,8 +67,8 @@ func (p *member) retire() {
 	p.sealed, p.cursors = p.sealed[max(0, len(p.sealed)-most):], p.cursors[max(0, len(p.cursors)-most):]
 }
 
-// done is a context that is over: a call with it never waits. What a real one
-// waits for is an event here, and then it is made again.
+// done is a context that has ended: a call with it never waits. What a real
+// call waits for is an event here, after which it is repeated.
 var done = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

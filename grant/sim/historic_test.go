@@ -247,10 +247,10 @@ func staleLeader(s stage, _ bool) {
 	s.promise(made[0] == 0 && made[1] > 0, "one of the two has IDs")
 }
 
-// There a leader that was elected again went on with what it remembered of its
-// first term, below what was given out since.
-// https://github.com/tikv/pd/issues/8836 Here a grant that is over is
-// forgotten, and the next begins at the record's mark.
+// There, a leader that was elected again continued with what it remembered of
+// its first term, below what was given out since.
+// https://github.com/tikv/pd/issues/8836 Here, an ended grant is forgotten, and
+// the next begins at the record's mark.
 func earlierTerm(s stage, _ bool) {
 	a, b := s.process(0, 0), s.process(0, 0)
 	s.settle(a)
@@ -288,9 +288,9 @@ func twoPrimaries(s stage, _ bool) {
 	s.promise(s.make(a, 100) == 100, "the first one's memory is good still")
 }
 
-// There two processes found the store empty, both wrote, and both went on as
-// number 0 whatever had become of it (SnowflakeZookeeperHolder.init). Here a
-// claim is a compare-and-swap with nothing: the second is refused.
+// There, two processes found the store empty, both wrote, and both continued as
+// number 0 whatever the results (SnowflakeZookeeperHolder.init). Here, a claim
+// is a compare-and-swap with an absent record: the second is refused.
 func firstStart(s stage, mistaken bool) {
 	a, b := s.process(0, 0), s.process(0, 0)
 	for _, p := range []*member{a, b} {
@@ -375,7 +375,7 @@ func splitBrain(s stage, _ bool) {
 		made := s.make(b, 5)
 		for range 3 {
 			if b.waiting != nil {
-				s.lose(b) // it is answered by nobody
+				s.lose(b) // no answer comes
 			}
 		}
 		s.promise(made == 0 || s.Now <= until, "without the store there are no IDs when the window is over")
@@ -424,7 +424,7 @@ func sessionOver(s stage, _ bool) {
 	s.settle(a)
 	s.make(a, 50)
 	s.sleep(a.m.Status().Until - 300 - s.Now/ms)
-	a.waiting = nil                // a renewal, which nobody sees
+	a.waiting = nil                // a renewal without a caller
 	a.drift, a.driftAt = -1, s.Now // its clock stands from here on
 	b := s.process(0, 0)
 	s.passOn(b)
@@ -432,9 +432,9 @@ func sessionOver(s stage, _ bool) {
 	s.promise(made == 300*16, "the first makes what is left of its window to the last slot, and no more")
 }
 
-// There a call that was refused, as the clock had gone back, had set the
-// sequence to 0 already. https://github.com/twitter-archive/snowflake/issues/6
-// Here a call that is refused leaves the word as it was.
+// There, a call that was refused because the clock had gone back had already
+// set the sequence to 0. https://github.com/twitter-archive/snowflake/issues/6
+// Here, a refused call does not change the word.
 func sequenceReset(s stage, mistaken bool) {
 	a := s.process(0, 0)
 	s.settle(a)
@@ -449,10 +449,10 @@ func sequenceReset(s stage, mistaken bool) {
 	s.promise(s.make(a, 5) == 5, "in the same tick it goes on")
 }
 
-// There a host whose clock is up to 10 s behind is told to take another one's
-// number: the check of clocks allows that much
-// (SnowflakeServer.sanityCheckPeers). Here the number begins at its mark, for
-// whoever has it next.
+// There, a host whose clock is up to 10 s behind is given another host's
+// number: the comparison of clocks allows that much
+// (SnowflakeServer.sanityCheckPeers). Here, the node ID begins at its mark for
+// any next owner.
 func slowerClock(s stage, _ bool) {
 	a := s.process(0, 0)
 	s.settle(a)

@@ -23,8 +23,8 @@ type member struct {
 	process
 }
 
-// A process is what ends with a crash. Times are of the world, and never if
-// there was none.
+// A process is everything that ends with a crash. Times are those of the world,
+// and never stands for none.
 type process struct {
 	life  int   // which one it is: what was for another does nothing
 	began int64 // when it did
@@ -147,7 +147,7 @@ func (w *world) work(p *member) {
 	w.alive(p, gap, func() { w.work(p) })
 }
 
-// crash ends a process as it is, and starts another a little later.
+// crash ends a process abruptly, and starts another a little later.
 func (w *world) crash(p *member, later int64) {
 	w.end(p)
 	w.alive(p, later, func() { w.start(p) })
@@ -255,7 +255,7 @@ func (w *world) act(p *member, a grant.Action) {
 	}
 }
 
-// alarm does what people do who are told of something.
+// alarm does what operators do after an alarm.
 func (w *world) alarm(p *member, i grant.AlarmInfo) {
 	w.res.Alarms++
 	if i.Kind == grant.RolledBack && !w.byHand {
@@ -346,7 +346,7 @@ func (w *world) ask(p *member, a grant.Action) {
 		x.clock = floorDiv(w.clock(p), ms)
 		if x.State == "held" {
 			if p.asked != nil && p.asked.Key == a.Key && !w.of(p.asked.Next).applied {
-				// An attempt whose result is not known is made again as it was.
+				// An attempt with an unknown result is repeated unchanged.
 				x.clock = max(x.clock, w.of(p.asked.Next).clock)
 			}
 			p.asked = &a // before a Begin, the last one is the claim

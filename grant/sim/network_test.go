@@ -7,10 +7,10 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// A network is where servers are, and what the store says of that: the records
-// of members, which outlive them. A server that has no node ID asks another
-// one, by the rules of server/forwarding: a hop names the member that it is
-// for, and the store, and whoever is not that member refuses it.
+// A network is the set of servers, and what the store knows about them: the
+// records of members, which outlive them. A server without a node ID asks
+// another one, by the rules of server/forwarding: a hop names the intended
+// member and the store, and any other member refuses it.
 type network struct {
 	hosts   []host  // by address
 	entries []entry // the records

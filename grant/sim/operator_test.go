@@ -76,8 +76,8 @@ func (w *world) insist(do func() error, then func(error)) {
 	again()
 }
 
-// empty has all members give their numbers back, and lets them go on a little
-// later, after a change perhaps.
+// empty makes all members give their node IDs back, and lets them continue a
+// little later, perhaps after a change.
 func (w *world) empty(f fault) {
 	for k, v := range w.store.values {
 		if strings.HasPrefix(k, prefix) && w.of(v).Until*ms > w.Now+2*w.window()+2*second {

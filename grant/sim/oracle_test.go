@@ -281,8 +281,8 @@ func (w *world) took(p *member, first, last firn.ID, count int) piece {
 	return x
 }
 
-// note notes what a member has taken, and sees that nobody else has taken
-// anything between what it takes in this term.
+// note records what a member has taken, and checks that no other member has
+// taken anything between what this one takes in this term.
 func (w *world) note(p *member, x piece) {
 	t := p.t
 	lo, hi := x.begins(), x.ends()

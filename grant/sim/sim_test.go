@@ -278,7 +278,8 @@ var mistakes = map[mutant.Mutant]mistake{
 	mutant.TargetUnchecked:  {breaks: "forwarding: a server answers a hop that is for another"},
 }
 
-// TestFocuses: what makes mistakes show soon is no mistake by itself.
+// TestFocuses: faults that make mistakes show sooner are not mistakes
+// themselves.
 func TestFocuses(t *testing.T) {
 	seeds, hours := uint64(4), 1
 	if testing.Short() {

@@ -31,7 +31,7 @@ type store struct {
 	durable int64             // its revision
 	knew    time.Duration     // and the longest window that it knows of
 	lagging []write           // what it has not, in order
-	old     map[string][]byte // what a primary has that was replaced and still runs; nil if there is none
+	old     map[string][]byte // the values of a replaced primary that still runs; nil if there is no such server
 	backup  *backup           // the last one
 	first   *backup           // and the first
 }

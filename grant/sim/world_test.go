@@ -88,7 +88,7 @@ type shape struct {
 	standby  bool  // the store has one, and so writes are visible before they are durable
 	lineage  bool  // the store knows when it went back
 	besieged bool  // a host whose clock is a year ahead starts again and again
-	spoiled  bool  // the same, and it was told to take numbers all the same
+	spoiled  bool  // the same, but it was allowed to take node IDs anyway
 	clock    bool  // the store tells its time
 	old      bool  // its records are of version 1 at first
 	clockOff int64 // by how much that is wrong

@@ -165,8 +165,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestGaleraAlone: settings with which a part of a Galera cluster goes on alone
-// are found in the text that the server has for all of them.
+// TestGaleraAlone: settings with which a part of a Galera cluster continues
+// alone are found in the text that contains all settings of the server.
 func TestGaleraAlone(t *testing.T) {
 	const options = "base_host = 127.0.0.1; pc.announce_timeout = PT3S; pc.ignore_quorum = %s; pc.ignore_sb = %s; pc.npvo = false; "
 	for _, test := range []struct{ quorum, sb, want string }{

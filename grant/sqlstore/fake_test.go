@@ -27,7 +27,7 @@ type fake struct {
 	kind     string    // of the table, as in relpersistence
 	standbys string    // synchronous_standby_names
 	replicas int64
-	others   string   // what confirms commits and is no standby
+	others   string   // processes that confirm commits without being standbys
 	warned   []string // what the driver has got, see warnings
 
 	// fault is asked before a statement, with its first word, and may fail it. It
@@ -219,7 +219,7 @@ func (c *fakeConn) QueryContext(ctx context.Context, query string, args []driver
 	case strings.Contains(query, "current_schemas"):
 		return one("public")
 	case strings.Contains(query, "relpersistence"):
-		return one(int64(1), "r", f.kind, false, false, "", "", "")
+		return one(int64(1), "r", f.kind, false, false, "", "", "", "")
 	case strings.Contains(query, "format_type"):
 		return &fakeRows{columns: 7, rows: [][]driver.Value{
 			{"k", "character varying(256)", true, false, false, "C", true},

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// MySQL is the dialect of MySQL 5.7 and MariaDB 10.3 and newer, with InnoDB.
-// Number returns the server's number of a driver's error, and 0 where it has
-// none.
+// MySQL returns the dialect of MySQL 5.7 and MariaDB 10.3 and later, with
+// InnoDB. The function number returns the server's error number for an error of
+// the driver, or 0 if it has none.
 //
-// Connections must commit each statement by itself: New refuses a database
+// Connections must commit each statement by itself: New rejects a database
 // whose sessions begin with autocommit = 0, so set it to 1 in the driver's
-// options. A connection that another user of the sql.DB has left inside a
-// transaction, or with autocommit off, does no harm: each call begins with
-// ROLLBACK, and a CAS ends with COMMIT. The user should not be one that may write
-// to a server that is read_only, such as root: a CAS there is unknown, and the
-// server has a transaction that others lack.
+// options. A connection that other code left inside a transaction, or with
+// autocommit off, does no harm: each call begins with ROLLBACK, and a CAS ends
+// with COMMIT. The database user should not be allowed to write to a server
+// that is read_only, as root is: a CAS there has an unknown result, and leaves
+// a transaction that other servers lack.
 func MySQL(number func(error) uint16) *Dialect {
 	return &Dialect{
 		name:      "MySQL",
@@ -34,8 +34,8 @@ func MySQL(number func(error) uint16) *Dialect {
 		rows:      "SELECT EXISTS (SELECT 1 FROM {T})",
 		create:    "CREATE TABLE {T} (k VARBINARY(256) PRIMARY KEY, v VARBINARY(4096) NOT NULL, n BIGINT NOT NULL) ENGINE=InnoDB",
 		parameter: func(int) string { return "?" },
-		// It is a number in most versions, and a word in some of MariaDB. Nothing
-		// orders two servers that both take writes.
+		// It is a number in most versions and a word in some of MariaDB. Two
+		// servers that both accept writes cannot be ordered.
 		primary:         []string{"CASE WHEN CAST(@@global.read_only AS CHAR) IN ('0', 'OFF') THEN 0 ELSE -1 END"},
 		clock:           "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)), {P}",
 		clockResolution: time.Millisecond,
@@ -59,9 +59,9 @@ func MySQL(number func(error) uint16) *Dialect {
 		},
 		begin:  "ROLLBACK",
 		commit: "COMMIT",
-		// A user with the right to do so writes to a server that is read_only too: to
-		// one that was replaced, over a connection that is older than that. It is asked
-		// after the commit, as it may have been set while the statement was executed.
+		// A privileged user can write even to a server that is read_only: to one that
+		// was replaced, over an older connection. The server is asked after the commit,
+		// because the setting may have changed while the statement was executed.
 		settle:     "SELECT {P}, TRUE",
 		duplicate:  func(err error) bool { return number(err) == 1062 },
 		missing:    func(err error) bool { return number(err) == 1146 },
@@ -74,8 +74,8 @@ func MySQL(number func(error) uint16) *Dialect {
 	}
 }
 
-// warningsMySQL returns what the last statement of a connection was warned of:
-// a value that was cut, for instance. Notes are no warnings.
+// warningsMySQL returns the warnings about the last statement of a connection,
+// such as a truncated value. Notes do not count as warnings.
 func warningsMySQL(ctx context.Context, conn *sql.Conn) (found []string, err error) {
 	var n int
 	if err := conn.QueryRowContext(ctx, "SHOW COUNT(*) WARNINGS").Scan(&n); err != nil || n == 0 {
@@ -103,9 +103,8 @@ func warningsMySQL(ctx context.Context, conn *sql.Conn) (found []string, err err
 	return found, rows.Err()
 }
 
-// variablesMySQL returns those of some settings or figures that the server has,
-// by their names in lower case. What is GLOBAL VARIABLES, SESSION VARIABLES or
-// GLOBAL STATUS.
+// variablesMySQL returns settings or figures of the server by their names in
+// lower case. what is GLOBAL VARIABLES, SESSION VARIABLES or GLOBAL STATUS.
 func variablesMySQL(ctx context.Context, db *sql.DB, what string, names ...string) (map[string]string, error) {
 	rows, err := db.QueryContext(ctx, "SHOW "+what+" WHERE Variable_name IN ('"+strings.Join(names, "', '")+"')")
 	if err != nil {
@@ -123,8 +122,7 @@ func variablesMySQL(ctx context.Context, db *sql.DB, what string, names ...strin
 	return set, rows.Err()
 }
 
-// checkMySQL sees that what is executed is committed, and what is committed on
-// disk.
+// checkMySQL checks that statements are committed and that commits are on disk.
 func checkMySQL(ctx context.Context, db *sql.DB) error {
 	session, err := variablesMySQL(ctx, db, "SESSION VARIABLES", "autocommit", "transaction_isolation", "tx_isolation", "sql_log_bin", "wsrep_on")
 	if err != nil {
@@ -138,18 +136,18 @@ func checkMySQL(ctx context.Context, db *sql.DB) error {
 	case session["autocommit"] != "ON":
 		return fmt.Errorf("%w: autocommit is %s: nothing would be committed; set it to 1 in the driver's options", ErrUnfit, session["autocommit"])
 	case session["transaction_isolation"] == "READ-UNCOMMITTED", session["tx_isolation"] == "READ-UNCOMMITTED":
-		return fmt.Errorf("%w: the isolation level is READ UNCOMMITTED: reads show what is not committed; set transaction_isolation to REPEATABLE-READ", ErrUnfit)
+		return fmt.Errorf("%w: the isolation level is READ UNCOMMITTED: reads show uncommitted data; set transaction_isolation to REPEATABLE-READ", ErrUnfit)
 	case session["sql_log_bin"] == "OFF":
-		return fmt.Errorf("%w: sql_log_bin is OFF in this user's sessions: no replica gets what is committed; remove it from the driver's options and from init_connect", ErrUnfit)
+		return fmt.Errorf("%w: sql_log_bin is OFF in this user's sessions: no replica receives the commits; remove it from the driver's options and from init_connect", ErrUnfit)
 	case session["wsrep_on"] == "OFF" && set["wsrep_on"] == "ON":
-		return fmt.Errorf("%w: wsrep_on is OFF in this user's sessions: no other node of the Galera cluster gets what is committed; remove it from the driver's options and from init_connect", ErrUnfit)
+		return fmt.Errorf("%w: wsrep_on is OFF in this user's sessions: no other node of the Galera cluster receives the commits; remove it from the driver's options and from init_connect", ErrUnfit)
 	case flush != "1":
-		return fmt.Errorf("%w: innodb_flush_log_at_trx_commit is %s: a power loss would take back what is committed; set it to 1", ErrUnfit, flush)
+		return fmt.Errorf("%w: innodb_flush_log_at_trx_commit is %s: a power loss would undo commits; set it to 1", ErrUnfit, flush)
 	case strings.EqualFold(set["innodb_flush_method"], "nosync"), strings.EqualFold(set["innodb_flush_method"], "littlesync"):
-		return fmt.Errorf("%w: innodb_flush_method is %s, which does not wait for the disk: a power loss would take back what is committed; set it to fsync or O_DIRECT", ErrUnfit, set["innodb_flush_method"])
+		return fmt.Errorf("%w: innodb_flush_method is %s, which does not wait for the disk: a power loss would undo commits; set it to fsync or O_DIRECT", ErrUnfit, set["innodb_flush_method"])
 	case set["log_bin"] == "ON" && set["sync_binlog"] != "1":
-		// After a crash InnoDB takes back what the binary log does not have.
-		return fmt.Errorf("%w: there is a binary log, and sync_binlog is %s: a power loss would take back what is committed; set it to 1", ErrUnfit, set["sync_binlog"])
+		// After a crash, InnoDB undoes what the binary log does not contain.
+		return fmt.Errorf("%w: the binary log is enabled and sync_binlog is %s: a power loss would undo commits; set it to 1", ErrUnfit, set["sync_binlog"])
 	}
 	return nil
 }
@@ -158,8 +156,8 @@ func schemasMySQL(ctx context.Context, db *sql.DB, _ string) ([]string, error) {
 	return texts(ctx, db, "SELECT DATABASE()")
 }
 
-// checkTableMySQL sees that the table is there after a crash, and that it keeps
-// bytes as they are. It sees triggers only if the user may.
+// checkTableMySQL checks that the table survives a crash and stores bytes
+// unchanged. It sees triggers only if the user has the permission.
 func checkTableMySQL(ctx context.Context, db *sql.DB, schema, name string) error {
 	table := schema + "." + name
 	var kind, engine string
@@ -235,24 +233,24 @@ func checkColumnsMySQL(ctx context.Context, db *sql.DB, schema, name string) err
 	return rows.Err()
 }
 
-// galeraAlone finds the settings that let less than most of a cluster go on.
+// galeraAlone finds settings that let a minority of a cluster continue alone.
 var galeraAlone = regexp.MustCompile(`(?i)\b(pc\.ignore_sb|pc\.ignore_quorum) *= *(?:true|yes|on|1)\b`)
 
-// findingsMySQL looks for what may lack, or not show, what was committed.
+// findingsMySQL looks for servers that may lack, or not show, committed data.
 func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
 	set, err := variablesMySQL(ctx, db, "GLOBAL VARIABLES", "innodb_doublewrite", "wsrep_on", "wsrep_sync_wait", "wsrep_provider_options", "group_replication_group_name", "group_replication_consistency",
 		"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_timeout", "rpl_semi_sync_source_timeout")
 	if err != nil {
 		return nil, err
 	}
-	status, err := variablesMySQL(ctx, db, "GLOBAL STATUS", "Slaves_connected", // of MariaDB
+	status, err := variablesMySQL(ctx, db, "GLOBAL STATUS", "Slaves_connected", "Slave_running", // in MariaDB
 		"Rpl_semi_sync_master_status", "Rpl_semi_sync_source_status", "Rpl_semi_sync_master_no_tx", "Rpl_semi_sync_source_no_tx")
 	if err != nil {
 		return nil, err
 	}
-	const repeat = "one that is promoted may lack what was committed, and then IDs repeat unless they are fenced"
+	const repeat = "a promoted replica may lack commits, and then IDs repeat unless they are fenced"
 	either := func(of map[string]string, format string) string {
-		return of[fmt.Sprintf(format, "master")] + of[fmt.Sprintf(format, "source")] // there is one of them
+		return of[fmt.Sprintf(format, "master")] + of[fmt.Sprintf(format, "source")] // the server has one of them
 	}
 	replicas, _ := strconv.Atoi(status["slaves_connected"])
 	semi := either(set, "rpl_semi_sync_%s_enabled")
@@ -262,7 +260,7 @@ func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding,
 		found = append(found, finding{what: "semi", text: fmt.Sprintf("semi-synchronous replication stops waiting for a replica after %s ms, without an error: %s",
 			either(set, "rpl_semi_sync_%s_timeout"), repeat)})
 		if either(status, "rpl_semi_sync_%s_status") == "OFF" {
-			found = append(found, finding{what: "semi off", text: "semi-synchronous replication has stopped waiting for a replica, and a failover is not safe: " + repeat})
+			found = append(found, finding{what: "semi off", text: "semi-synchronous replication has stopped waiting for a replica, so a failover is not safe: " + repeat})
 		}
 		if m.known && alone > m.alone {
 			found = append(found, finding{what: "alone", text: fmt.Sprintf("semi-synchronous replication did not wait for a replica in %d transactions, which a failover may lose: IDs then repeat unless they are fenced", alone-m.alone), event: true})
@@ -270,18 +268,22 @@ func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding,
 	case replicas > 0:
 		found = append(found, finding{what: "replicas", text: "MariaDB has replicas: " + repeat})
 	}
+	if status["slave_running"] == "ON" {
+		// Most replicas are not read_only unless they are set so.
+		found = append(found, finding{what: "replica", text: "this MariaDB replicates from another server, and takes writes: if members use that server too, each is a store of its own, and IDs repeat; set read_only on all but one"})
+	}
 	m.known, m.alone = true, alone
 	if set["innodb_doublewrite"] == "OFF" {
 		found = append(found, finding{what: "doublewrite", text: "innodb_doublewrite is OFF: a power loss may damage the table, unless the file system writes pages as a whole"})
 	}
 	if wait, _ := strconv.Atoi(set["wsrep_sync_wait"]); set["wsrep_on"] == "ON" && wait&1 == 0 {
-		found = append(found, finding{what: "wsrep", text: "this is a Galera cluster, and wsrep_sync_wait is " + set["wsrep_sync_wait"] + ": a node may show what is old; set it to 7"})
+		found = append(found, finding{what: "wsrep", text: "this is a Galera cluster, and wsrep_sync_wait is " + set["wsrep_sync_wait"] + ": a node may show stale data; set it to 7"})
 	}
 	if part := galeraAlone.FindStringSubmatch(set["wsrep_provider_options"]); set["wsrep_on"] == "ON" && part != nil {
-		found = append(found, finding{what: "wsrep " + part[1], text: "this is a Galera cluster, and " + part[1] + " is true: a part that is cut off goes on by itself, and IDs repeat; set it to false"})
+		found = append(found, finding{what: "wsrep " + part[1], text: "this is a Galera cluster, and " + part[1] + " is true: a part that is cut off continues by itself, and IDs repeat; set it to false"})
 	}
 	if set["group_replication_group_name"] != "" && set["group_replication_consistency"] == "EVENTUAL" {
-		found = append(found, finding{what: "group", text: "group_replication_consistency is EVENTUAL: a new primary may show what is old; set it to BEFORE_ON_PRIMARY_FAILOVER"})
+		found = append(found, finding{what: "group", text: "group_replication_consistency is EVENTUAL: a new primary may show stale data; set it to BEFORE_ON_PRIMARY_FAILOVER"})
 	}
 	return found, nil
 }

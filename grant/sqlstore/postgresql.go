@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// settings makes the commit of a statement independent of how the session is
-// set: it is flushed to disk, it waits for the standbys that
-// synchronous_standby_names has, and the warning that it may not be replicated
-// is sent. That holds for this transaction only. PostgreSQL reads it when it
-// commits, before it resets it. What the session has is not to be relied on:
-// behind a pooler such as PgBouncer it may be what another client has set.
+// settings makes the commit of a statement independent of the session's
+// settings: it is flushed to disk, it waits for the standbys in
+// synchronous_standby_names, and the warning that it may not be replicated is
+// sent. That holds for this transaction only. PostgreSQL reads the setting when
+// it commits, before it resets it. The session's settings are not reliable:
+// behind a pooler such as PgBouncer, another client may have set them.
 const settings = `(SELECT
 	set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) AS flush,
 	set_config('client_min_messages', 'warning', true) AS warn) AS settings`
 
-// PostgreSQL is the dialect of PostgreSQL 11 and newer. The errors of its
-// driver must have a method SQLState() string, as those of pgx and of lib/pq
-// do. A CAS needs Options.Warnings to know that a wait for a standby was cut
-// short.
+// PostgreSQL returns the dialect of PostgreSQL 11 and later. The errors of its
+// driver must have a method SQLState() string, as those of pgx and lib/pq do. A
+// CAS needs Options.Warnings to detect that a wait for a standby was canceled.
 func PostgreSQL() *Dialect {
 	state := func(err error) string {
 		var e interface{ SQLState() string }
@@ -48,9 +47,9 @@ func PostgreSQL() *Dialect {
 		create:    `CREATE TABLE {T} (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL)`,
 		parameter: func(n int) string { return fmt.Sprintf("$%d", n) },
 		primary: []string{
-			// The timeline, of which each promotion begins a new one.
+			// The timeline; each promotion begins a new one.
 			`CASE WHEN pg_is_in_recovery() THEN -1 ELSE ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint END`,
-			`CASE WHEN pg_is_in_recovery() THEN -1 ELSE 0 END`, // of services that show no WAL
+			`CASE WHEN pg_is_in_recovery() THEN -1 ELSE 0 END`, // for services that hide the WAL
 		},
 		clock:           `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, {P}`,
 		clockResolution: time.Microsecond,
@@ -69,7 +68,7 @@ func PostgreSQL() *Dialect {
 		again:      func(err error) bool { return state(err) == "40001" || state(err) == "40P01" },
 		readOnly:   func(err error) bool { return state(err) == "25006" },
 		settle:     `SELECT {P}, txid_current_if_assigned() IS NULL`,
-		duplicate:  func(error) bool { return false }, // ON CONFLICT says so
+		duplicate:  func(error) bool { return false }, // handled by ON CONFLICT
 		missing:    func(err error) bool { return state(err) == "42P01" },
 		denied:     func(err error) bool { return state(err) == "42501" },
 		schemas:    schemasPostgreSQL,
@@ -80,7 +79,7 @@ func PostgreSQL() *Dialect {
 	}
 }
 
-// checkPostgreSQL sees that what is committed is on disk.
+// checkPostgreSQL checks that commits are on disk.
 func checkPostgreSQL(ctx context.Context, db *sql.DB) error {
 	var fsync, synchronous, full, readOnly string
 	if err := db.QueryRowContext(ctx, `SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes'), current_setting('transaction_read_only')`).Scan(&fsync, &synchronous, &full, &readOnly); err != nil {
@@ -90,46 +89,48 @@ func checkPostgreSQL(ctx context.Context, db *sql.DB) error {
 	case readOnly != "off":
 		return fmt.Errorf("%w: default_transaction_read_only is %s for this user; set it to off", ErrReplica, readOnly)
 	case fsync != "on":
-		return fmt.Errorf("%w: fsync is %s: a power loss would take back what is committed; set fsync = on", ErrUnfit, fsync)
+		return fmt.Errorf("%w: fsync is %s: a power loss would undo commits; set fsync = on", ErrUnfit, fsync)
 	case full != "on":
 		return fmt.Errorf("%w: full_page_writes is %s: a power loss may damage the table; set full_page_writes = on", ErrUnfit, full)
 	case synchronous == "off":
-		return fmt.Errorf("%w: synchronous_commit is off for this user: a crash would take back what is committed; ALTER ROLE … SET synchronous_commit = on", ErrUnfit)
+		return fmt.Errorf("%w: synchronous_commit is off for this user: a crash would undo commits; ALTER ROLE … SET synchronous_commit = on", ErrUnfit)
 	}
 	return nil
 }
 
 // schemasPostgreSQL follows the search path, without the schema of temporary
-// tables, which is another one in every session.
+// tables, which differs between sessions.
 func schemasPostgreSQL(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 	return texts(ctx, db, `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relname = $1 AND n.nspname = ANY (current_schemas(false)) AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 		ORDER BY array_position(current_schemas(false), n.nspname)`, name)
 }
 
-// elsewherePostgreSQL finds tables of which the user may not even use the
-// schema: the catalog shows them all.
+// elsewherePostgreSQL finds tables even in schemas that the user may not use:
+// the catalog shows them all.
 func elsewherePostgreSQL(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 	return texts(ctx, db, `SELECT n.nspname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relname = $1 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
 			AND n.nspname <> ALL (current_schemas(false)) ORDER BY n.nspname`, name)
 }
 
-// checkTablePostgreSQL sees that the table is there after a crash, and that it
-// keeps bytes as they are.
+// checkTablePostgreSQL checks that the table survives a crash and stores bytes
+// unchanged.
 func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) error {
 	table := schema + "." + name
 	var oid int64
 	var kind, persistence string
 	var secured, inherits bool
-	var triggers, rules, foreign string
+	var triggers, rules, foreign, subscriptions string
 	err := db.QueryRowContext(ctx, `SELECT c.oid::bigint, c.relkind::text, c.relpersistence::text, row_security_active(c.oid),
 			EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid OR inhrelid = c.oid),
 			(SELECT COALESCE(string_agg(tgname::text, ', '), '') FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal AND tgenabled IN ('O', 'A')),
 			(SELECT COALESCE(string_agg(rulename::text, ', '), '') FROM pg_rewrite WHERE ev_class = c.oid AND ev_type <> '1'),
-			(SELECT COALESCE(string_agg(conname::text, ', '), '') FROM pg_constraint WHERE conrelid = c.oid AND contype IN ('f', 'x'))
+			(SELECT COALESCE(string_agg(conname::text, ', '), '') FROM pg_constraint WHERE conrelid = c.oid AND contype IN ('f', 'x')),
+			(SELECT COALESCE(string_agg(DISTINCT s.subname::text, ', '), '') FROM pg_subscription_rel r JOIN pg_stat_subscription s ON s.subid = r.srsubid
+				WHERE r.srrelid = c.oid AND s.pid IS NOT NULL)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2`, schema, name).
-		Scan(&oid, &kind, &persistence, &secured, &inherits, &triggers, &rules, &foreign)
+		Scan(&oid, &kind, &persistence, &secured, &inherits, &triggers, &rules, &foreign, &subscriptions)
 	switch {
 	case err != nil:
 		return err
@@ -140,13 +141,17 @@ func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) 
 	case secured:
 		return fmt.Errorf("%w: row security hides rows of table %s from this user; ALTER TABLE %s DISABLE ROW LEVEL SECURITY", ErrSchema, table, table)
 	case inherits:
-		return fmt.Errorf("%w: table %s inherits, or others inherit from it; make one that stands alone", ErrSchema, table)
+		return fmt.Errorf("%w: table %s inherits from a table, or is inherited from; create one without inheritance", ErrSchema, table)
 	case triggers != "":
 		return fmt.Errorf("%w: table %s has triggers, which may change what is written: drop %s", ErrSchema, table, triggers)
 	case rules != "":
 		return fmt.Errorf("%w: table %s has rules, which may change what is written: drop %s", ErrSchema, table, rules)
+	case subscriptions != "":
+		// It takes writes, and does not report that it is a replica.
+		return fmt.Errorf("%w: table %s is a copy, which the subscription %s replicates from another server: connect to that server; once nothing writes there any more, ALTER SUBSCRIPTION %s DISABLE",
+			ErrReplica, table, subscriptions, subscriptions)
 	case foreign != "":
-		return fmt.Errorf("%w: table %s has constraints that other rows decide: drop %s", ErrSchema, table, foreign)
+		return fmt.Errorf("%w: table %s has constraints that depend on other rows: drop %s", ErrSchema, table, foreign)
 	}
 	if err := checkColumnsPostgreSQL(ctx, db, table, oid); err != nil {
 		return err
@@ -154,8 +159,8 @@ func checkTablePostgreSQL(ctx context.Context, db *sql.DB, schema, name string) 
 	return checkIndexesPostgreSQL(ctx, db, table, oid)
 }
 
-// bytewise is whether a collation compares the bytes of a text. The database's
-// own does if the database was made so.
+// bytewise tests whether a collation compares the bytes of a text. The
+// database's default collation does if the database was created that way.
 const bytewise = `EXISTS (SELECT 1 FROM pg_collation l JOIN pg_namespace s ON s.oid = l.collnamespace
 	WHERE l.oid = %s AND s.nspname = 'pg_catalog' AND (l.collname IN ('C', 'POSIX', 'ucs_basic', 'pg_c_utf8') OR l.collname = 'default' AND
 		(SELECT CASE COALESCE(to_jsonb(d)->>'datlocprovider', 'c') WHEN 'c' THEN d.datcollate IN ('C', 'POSIX') WHEN 'b' THEN true ELSE false END
@@ -201,7 +206,7 @@ func checkColumnsPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 	return rows.Err()
 }
 
-// wideText reports whether a type holds every key, unchanged.
+// wideText reports whether a type stores every key unchanged.
 func wideText(kind string) bool {
 	if kind == "text" {
 		return true
@@ -214,7 +219,7 @@ func wideText(kind string) bool {
 	return m[1] == "" || err == nil && n >= 256
 }
 
-// checkIndexesPostgreSQL sees that keys are unique, and that no other column
+// checkIndexesPostgreSQL checks that keys are unique, and that no other column
 // is.
 func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid int64) error {
 	rows, err := db.QueryContext(ctx, `SELECT c.relname::text,
@@ -242,19 +247,19 @@ func checkIndexesPostgreSQL(ctx context.Context, db *sql.DB, table string, oid i
 	case rows.Err() != nil:
 		return rows.Err()
 	case len(others) > 0:
-		return fmt.Errorf("%w: table %s has unique indexes on more than column k, on a part of its rows, or which are deferred or not valid: drop %s", ErrSchema, table, strings.Join(others, ", "))
+		return fmt.Errorf("%w: table %s has unique indexes that cover more than column k, cover only part of the rows, are deferred, or are invalid: drop %s", ErrSchema, table, strings.Join(others, ", "))
 	case !found:
 		return fmt.Errorf("%w: column k of table %s is not unique; ALTER TABLE %s ADD PRIMARY KEY (k)", ErrSchema, table, table)
 	}
 	return nil
 }
 
-// findingsPostgreSQL looks for replicas that may lack what was committed.
+// findingsPostgreSQL looks for replicas that may lack commits.
 func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []finding, err error) {
 	var names, others string
 	var replicas int
-	// Anything that streams the log may count as a standby. A user without the
-	// role pg_monitor does not see sync_state.
+	// Any process that streams the log may count as a standby. A user without
+	// the role pg_monitor does not see sync_state.
 	err = db.QueryRowContext(ctx, `SELECT names,
 		(SELECT count(*) FROM pg_stat_replication) + (SELECT count(*) FROM pg_replication_slots WHERE slot_type = 'physical' AND NOT active),
 		(SELECT COALESCE(string_agg(DISTINCT COALESCE(r.application_name, 'a logical subscriber'), ', '), '')
@@ -266,15 +271,15 @@ func findingsPostgreSQL(ctx context.Context, db *sql.DB, m *memory) (found []fin
 	if err != nil {
 		return nil, err
 	}
-	const repeat = "a replica that is promoted may lack what was committed, and then IDs repeat unless they are fenced"
+	const repeat = "a promoted replica may lack commits, and then IDs repeat unless they are fenced"
 	switch {
 	case names == "" && m.waited:
-		found = append(found, finding{what: "names", text: "synchronous_standby_names is empty now: PostgreSQL waits for no replica any more, and a failover is not safe: " + repeat})
+		found = append(found, finding{what: "names", text: "synchronous_standby_names is empty now: PostgreSQL no longer waits for any replica, so a failover is not safe: " + repeat})
 	case names == "" && replicas > 0:
 		found = append(found, finding{what: "names", text: "PostgreSQL has replicas and waits for none (synchronous_standby_names is empty): " + repeat})
 	}
 	if names != "" && others != "" {
-		found = append(found, finding{what: "others", text: fmt.Sprintf("synchronous_standby_names is %q, so that %s may confirm a commit in place of a standby: %s; name the standbys there",
+		found = append(found, finding{what: "others", text: fmt.Sprintf("synchronous_standby_names is %q, so %s may confirm a commit in place of a standby: %s; name the standbys there",
 			names, others, repeat)})
 	}
 	m.waited = m.waited || names != ""

@@ -23,112 +23,114 @@ var (
 	_ grant.Clock       = (*Store)(nil)
 )
 
-// Errors of New, and of calls, that a caller may want to tell apart.
+// Errors of New and of calls that a caller may want to distinguish.
 var (
-	// ErrNoTable means that the table is not there. Options.Create makes it.
-	ErrNoTable = errors.New("sqlstore: there is no table")
+	// ErrNoTable means that the table does not exist. Options.Create creates
+	// it.
+	ErrNoTable = errors.New("sqlstore: no table")
 
-	// ErrReplica means that the database is a replica, or read-only: what it shows
-	// may be old.
+	// ErrReplica means that the database is a replica or read-only: it may show
+	// stale data.
 	ErrReplica = errors.New("sqlstore: the database is a replica or read-only")
 
-	// ErrUnfit means that the database is set to forget what it has committed.
-	ErrUnfit = errors.New("sqlstore: the database would lose what is committed")
+	// ErrUnfit means that the database is configured to lose commits.
+	ErrUnfit = errors.New("sqlstore: the database would lose commits")
 
-	// ErrSchema means that the table does not keep keys and values as they are: it
-	// was made with other types, collations, indexes or triggers than Schema has.
-	ErrSchema = errors.New("sqlstore: the table is not made as it must be")
+	// ErrSchema means that the table may change keys and values: it was created
+	// with other types, collations, indexes or triggers than those of Schema.
+	ErrSchema = errors.New("sqlstore: the table has an unsuitable schema")
 
-	// ErrDamaged means that the table was emptied, or has lost the row that names
-	// it.
+	// ErrDamaged means that the table was emptied, or has lost the row that
+	// identifies it.
 	ErrDamaged = errors.New("sqlstore: the table has lost rows")
 )
 
-// DefaultTable is the table where Options name none.
+// DefaultTable is the table that is used if Options name none.
 const DefaultTable = "firn_grants"
 
-// identityKey is the row that names the table. No key of a Store begins with !.
+// identityKey is the row that identifies the table. No key of a Store begins
+// with !.
 const identityKey = "!identity"
 
-// page is how many rows a List fetches at once: 2 MB if all are as long as can
-// be.
+// page is how many rows a List fetches at once: at most 2 MB.
 const page = 512
 
 // maxKeys is how many keys GetMany asks for at once.
 const maxKeys = 128
 
-// checkEvery is how often the settings of the database are looked at.
+// checkEvery is the default interval between checks of the database's settings.
 const checkEvery = 10 * time.Second
 
-// Options are what New can be told. The zero Options and nil mean the defaults.
+// Options configure New. Nil and the zero Options mean the defaults.
 type Options struct {
-	// Table is the name of the table, with its schema and a dot before it if it is
-	// not in the user's own: DefaultTable if it is empty.
+	// Table is the name of the table, after its schema and a dot if it is not
+	// in the user's own schema. An empty string means DefaultTable.
 	Table string
 
-	// Create makes the table if it does not exist, and names it if it is empty. It
-	// is wrong if there should be a table: an empty one does not know which
-	// numbers are in use.
+	// Create creates the table if it does not exist, and its identity if it is
+	// empty. Do not set it if the table should exist: an empty one does not
+	// contain the node IDs in use.
 	Create bool
 
-	// CloseDB lets Close close the database too.
+	// CloseDB makes Close close the database too.
 	CloseDB bool
 
-	// Warnings takes the warnings that the server has sent on a driver's
-	// connection (as of sql.Conn.Raw) since it was last asked about this
-	// connection. A CAS asks before and after its statement, on a connection that
-	// it has to itself, and its result is unknown if there is one. Notices below a
-	// warning are not for it.
+	// Warnings returns the warnings that the server has sent on a driver's
+	// connection (as in sql.Conn.Raw) since the last call for this connection.
+	// A CAS calls it before and after its statement, on a connection of its
+	// own, and its result is unknown if there is a warning. Notices below the
+	// level of a warning must be left out.
 	//
-	// PostgreSQL reports with a warning alone that a commit is on the primary and
-	// perhaps on no standby, because an administrator has cut the wait short. If
-	// Warnings is nil, such a CAS is taken for durable, and a failover to a
-	// standby may repeat IDs. MySQL needs no Warnings: it can be asked in SQL.
+	// If an administrator cancels a commit's wait for a standby, PostgreSQL
+	// reports only with a warning that the commit is on the primary and perhaps
+	// on no standby. If Warnings is nil, such a CAS counts as durable, and a
+	// failover to a standby may repeat IDs. MySQL does not need Warnings,
+	// because it returns them in SQL.
 	Warnings func(driverConn any) []string
 
-	// Warn is called with what Check finds, in New, and with what changes later,
-	// within CheckEvery, until Close. It is called by one goroutine at a time and
-	// must not call the Store. Nil means that the settings are not looked at.
+	// Warn is called in New with the results of Check, and later with changes,
+	// within CheckEvery, until Close. It is called by one goroutine at a time
+	// and must not call the Store. If it is nil, the settings are not checked.
 	Warn func(string)
 
-	// CheckEvery is how often the settings are looked at for Warn. Zero means 10
-	// seconds.
+	// CheckEvery is the interval between checks of the settings for Warn. Zero
+	// means 10 seconds.
 	CheckEvery time.Duration
 }
 
 // A Store is a grant.Store in a table. It must be made by New. It is safe for
-// use by many goroutines at once, and any number of Stores of any number of
-// processes may use one table.
+// concurrent use by multiple goroutines, and any number of Stores in any number
+// of processes may use one table.
 //
 // Get, List and Lineage are linearizable on one primary; List shows each key as
 // it is when its page of 512 keys is read. What they show may not be durable
-// yet, see the package's comment. A CAS is one statement that is committed
-// before CAS returns, at whatever isolation the session has: see CAS.
+// yet; see the package documentation. A CAS is one statement that is committed
+// before CAS returns, at any isolation level of the session: see CAS.
 //
-// Reads from a replica are an error that is ErrReplica; a CAS there is one that
-// is grant.ErrNotSent too. In PostgreSQL a primary counts as a replica once the
-// Store has used one that was promoted later. A call that finds a dead
-// connection, or others in the way, begins again for at most half a second or
-// so, and never beyond its context.
+// Reads from a replica fail with an error that matches ErrReplica; the error of
+// a CAS there also matches grant.ErrNotSent. In PostgreSQL, a primary counts as
+// a replica once the Store has used one that was promoted later. A call that
+// finds a dead connection, or conflicts with others, retries for about half a
+// second, and never beyond its context.
 type Store struct {
 	db    *sql.DB
 	d     *Dialect
 	o     Options
 	table string // quoted, with its schema
 
-	primary                                  string // as in Dialect
+	primary                                  string // see Dialect
 	get, insert, update, list, lineage, time string
 
-	promoted atomic.Int64 // the greatest that primary was
+	promoted atomic.Int64 // the greatest value that primary had
 
 	ctx    context.Context // done when Close begins
 	cancel context.CancelFunc
 	done   sync.WaitGroup // watch
 	once   sync.Once
-	err    error // of Close
+	err    error // the error of Close
 }
 
-// Schema returns the statements that make a table, with what names it.
+// Schema returns the statements that create a table and its identity.
 func Schema(d *Dialect, table string) ([]string, error) {
 	if table == "" {
 		table = DefaultTable
@@ -144,10 +146,10 @@ func Schema(d *Dialect, table string) ([]string, error) {
 	}, nil
 }
 
-// New returns a Store over a database, once it has seen that the database is
-// fit to keep it, a primary that writes to disk what it commits, and that the
-// table is as Schema makes it. It tries the latter with rows that it takes
-// back. The errors of a database that cannot be reached are its driver's.
+// New returns a Store over a database. It checks that the database is suitable,
+// a primary that writes its commits to disk, and that the table is like one
+// made by Schema. For the latter it writes rows that it rolls back. If the
+// database is unreachable, the error is the driver's.
 func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*Store, error) {
 	s := &Store{db: db, d: d}
 	if o != nil {
@@ -171,27 +173,27 @@ func New(ctx context.Context, db *sql.DB, d *Dialect, o *Options) (*Store, error
 	return s, nil
 }
 
-// name makes the statements for a table.
+// name prepares the statements for a table.
 func (s *Store) name(table string) {
 	s.table = table
 	s.get, s.insert, s.update = s.in(s.d.get), s.in(s.d.insert), s.in(s.d.update)
 	s.list, s.lineage, s.time = s.in(s.d.list), s.in(s.d.lineage), s.in(s.d.clock)
 }
 
-// in is a statement of the dialect for this table and server.
+// in returns a statement of the dialect for this table and server.
 func (s *Store) in(statement string) string {
 	return strings.NewReplacer("{T}", s.table, "{P}", s.primary).Replace(statement)
 }
 
-// errClosed is of calls after Close.
+// errClosed is the error of calls after Close.
 var errClosed = fmt.Errorf("%w: sqlstore: the store is closed", grant.ErrNotSent)
 
-// notSent makes err one that is grant.ErrNotSent.
+// notSent makes err match grant.ErrNotSent.
 func notSent(what string, err error) error {
 	return fmt.Errorf("%w: sqlstore: %s: %w", grant.ErrNotSent, what, err)
 }
 
-// enter begins a call. Its context is done when Close begins, too.
+// enter begins a call. Its context is also done when Close begins.
 func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", grant.ErrNotSent, err)
@@ -204,8 +206,8 @@ func (s *Store) enter(ctx context.Context) (_ context.Context, leave func(), err
 	return ctx, func() { stop(); cancel() }, nil
 }
 
-// failed is what a call of the caller's context ctx that ended with err
-// returns.
+// failed returns the error of a call with the caller's context ctx that ended
+// with err.
 func failed(ctx context.Context, what string, err error) error {
 	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("sqlstore: %s: %w: %w", what, cause, err)
@@ -214,17 +216,17 @@ func failed(ctx context.Context, what string, err error) error {
 }
 
 const (
-	// maxDead is how many connections of one call may be found dead, or at a
-	// server that is the primary no more: as many as are likely to be idle after a
+	// maxDead is how many connections of one call may turn out to be dead, or
+	// connected to a former primary: as many as are likely to be idle after a
 	// failover.
 	maxDead = 3
 
-	// maxAgain is how often a call begins again because others were in the way.
-	// Each time one of them has gone on.
+	// maxAgain is how often a call retries after conflicts with others. In each
+	// conflict, one of them has made progress.
 	maxAgain = 12
 )
 
-// pause waits before try n, from 1 on, and reports whether there may be one.
+// pause waits before attempt n, counted from 1, and reports whether to make it.
 func pause(ctx context.Context, n int) bool {
 	if n > maxAgain {
 		return false
@@ -239,18 +241,17 @@ func pause(ctx context.Context, n int) bool {
 	}
 }
 
-// discard takes a connection out of the pool: what it leads to is not what is
-// wanted.
+// discard removes a connection to the wrong server from the pool.
 func discard(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = conn.Close()
 }
 
-// back gives a connection back to the pool after a call that ended with err.
-// One that has failed is not used again, unless it was because others were in
-// the way: it may have been left by another user in a state in which every call
-// fails, with tables locked for instance, and the pool hands out first what
-// came back last.
+// back returns a connection to the pool after a call that ended with err. A
+// connection on which a call failed is closed, unless the reason was a conflict
+// with others. Other code may have left it in a state in which every call
+// fails, for example with locked tables, and the pool hands out first what was
+// returned last.
 func (s *Store) back(conn *sql.Conn, err error) {
 	if err == nil || s.d.again(err) {
 		_ = conn.Close()
@@ -259,16 +260,16 @@ func (s *Store) back(conn *sql.Conn, err error) {
 	discard(conn)
 }
 
-// stale returns an error if a server is not to be believed that says of itself
-// what primary does: it is a replica, or was replaced by one that was promoted.
+// stale returns an error if a server must not be trusted because of its value
+// of primary: it is a replica, or was replaced by a promoted server.
 func (s *Store) stale(state int64) error {
 	for {
 		newest := s.promoted.Load()
 		switch {
 		case state < 0:
-			return fmt.Errorf("%w: what it shows may be old", ErrReplica)
+			return fmt.Errorf("%w: it may show stale data", ErrReplica)
 		case state < newest:
-			return fmt.Errorf("%w: its timeline is %d, and a server with timeline %d was promoted in its place, or it was restored from a backup: then fence, and start this process again",
+			return fmt.Errorf("%w: its timeline is %d, and a server with timeline %d was promoted in its place, or it was restored from a backup: in that case, fence and restart this process",
 				ErrReplica, state, newest)
 		case state == newest || s.promoted.CompareAndSwap(newest, state):
 			return nil
@@ -276,7 +277,7 @@ func (s *Store) stale(state int64) error {
 	}
 }
 
-// begin ends what was left open on a connection.
+// begin ends a transaction left open on a connection.
 func (s *Store) begin(ctx context.Context, conn *sql.Conn) (err error) {
 	if s.d.begin != "" {
 		_, err = conn.ExecContext(ctx, s.d.begin)
@@ -284,8 +285,8 @@ func (s *Store) begin(ctx context.Context, conn *sql.Conn) (err error) {
 	return err
 }
 
-// read runs f, which only reads, on a connection to the primary, and again
-// where it must. F returns what primary was when it had read.
+// read runs f, which only reads, on a connection to the primary, and repeats it
+// if necessary. f returns the value of primary at the time of the read.
 func (s *Store) read(ctx context.Context, f func(*sql.Conn) (state int64, err error)) error {
 	for dead, again := 0, 0; ; {
 		conn, err := s.db.Conn(ctx)
@@ -299,8 +300,8 @@ func (s *Store) read(ctx context.Context, f func(*sql.Conn) (state int64, err er
 		}
 		if err == nil {
 			if err = s.stale(state); err != nil {
-				// Others of the pool may lead to the primary: after a failover, the
-				// name of the host does, and this connection is older.
+				// Other connections may lead to the primary: after a failover,
+				// the host's name does, and this connection is older.
 				discard(conn)
 				if dead++; dead > maxDead {
 					return err
@@ -344,20 +345,29 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	if err != nil {
 		return nil, failed(ctx, fmt.Sprintf("get key %q", key), err)
 	}
+	if value != nil && len(value) == 0 {
+		return nil, s.empty(key)
+	}
 	return value, nil
 }
 
-// CAS puts next in the place of old.
+// empty is the error of a key with a value that no Store writes. Without it, a
+// caller would take the key for absent.
+func (s *Store) empty(key string) error {
+	return fmt.Errorf("%w: sqlstore: key %q in table %s has an empty value: another program writes to it: %w", grant.ErrNotSent, key, s.table, grant.ErrDamaged)
+}
+
+// CAS replaces old by next; see grant.Store.
 //
-// It is sent on a connection that it has to itself, so that database/sql does
-// not send it again. It is sent again where the database has refused it only
-// because others were at work, as it does at the stricter isolations, for then
-// nothing was applied. Where the driver says that a connection was dead before
-// anything was sent (driver.ErrBadConn), it is sent on another; should that one
-// be refused, the result is unknown, for the driver may have been wrong.
+// It is sent on a connection of its own, so that database/sql does not send it
+// again. It is sent again if the database refused it only because of concurrent
+// access, as at the stricter isolation levels, since nothing was applied then.
+// If the driver reports that a connection was dead before anything was sent
+// (driver.ErrBadConn), it is sent on another one. If that one is refused, the
+// result is unknown, because the driver may have been wrong.
 //
-// The result is unknown too if the server has applied it with a warning, and if
-// the server turns out to be one that was replaced by another.
+// The result is also unknown if the server has applied it with a warning, or if
+// the server turns out to have been replaced by another.
 func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	if err := grant.CheckKey(key); err != nil {
 		return false, err
@@ -371,7 +381,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	}
 	defer leave()
 	what := fmt.Sprintf("replace key %q", key)
-	var dead error // of a try of which it is not certain that nothing was applied
+	var dead error // of an attempt that may have been applied
 	for deads, again := 0, 0; ; {
 		conn, err := s.db.Conn(call)
 		if err != nil {
@@ -384,7 +394,7 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 		var doubt *doubtError
 		switch {
 		case err == nil && changed == 0 && dead != nil:
-			return false, failed(ctx, what, fmt.Errorf("refused at the second try, and the first is not certain to have come to nothing: %w", dead))
+			return false, failed(ctx, what, fmt.Errorf("refused at the second attempt, but the first may have been applied: %w", dead))
 		case err == nil:
 			return changed > 0, nil
 		case errors.As(err, &doubt):
@@ -413,14 +423,14 @@ func (s *Store) CAS(ctx context.Context, key string, old, next []byte) (bool, er
 	}
 }
 
-// A doubtError is of a CAS that the server has answered, and that may be
-// applied or not, or not for good.
+// A doubtError is the error of a CAS that the server has answered, but that may
+// not be applied, or not durably.
 type doubtError struct{ error }
 
 func (e *doubtError) Unwrap() error { return e.error }
 
-// send makes one try of a CAS on a connection, which it gives back. It returns
-// how many rows were changed for good.
+// send makes one attempt of a CAS on a connection, which it returns to the
+// pool. It returns the number of rows that were durably changed.
 func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next []byte) (changed int64, err error) {
 	defer func() {
 		if err != nil && s.d.duplicate(err) {
@@ -429,7 +439,7 @@ func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 		}
 		s.back(conn, err)
 	}()
-	if _, err := s.warnings(conn); err != nil { // of what came before
+	if _, err := s.warnings(conn); err != nil { // from earlier statements
 		return 0, err
 	}
 	if err := s.begin(ctx, conn); err != nil {
@@ -452,7 +462,8 @@ func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 	}
 	warned, err := s.warnings(conn)
 	if changed == 0 && s.d.begin != "" {
-		// Or what it has looked at stays locked, where autocommit was left off.
+		// Otherwise the rows that it read stay locked if autocommit was left
+		// off.
 		if err := s.begin(ctx, conn); err != nil {
 			return 0, err
 		}
@@ -464,14 +475,14 @@ func (s *Store) send(ctx context.Context, conn *sql.Conn, key string, old, next 
 	}
 	switch {
 	case err != nil:
-		return 0, &doubtError{fmt.Errorf("applied, and perhaps not for good: %w", err)}
+		return 0, &doubtError{fmt.Errorf("applied, but perhaps not durably: %w", err)}
 	case len(warned) > 0:
-		return 0, &doubtError{fmt.Errorf("the server has warned, so it may be applied and not for good: %s", strings.Join(warned, "; "))}
+		return 0, &doubtError{fmt.Errorf("the server sent a warning, so it may be applied but not durable: %s", strings.Join(warned, "; "))}
 	}
 	return changed, nil
 }
 
-// warnings takes those that the driver has got on a connection.
+// warnings returns the warnings that the driver has received on a connection.
 func (s *Store) warnings(conn *sql.Conn) (found []string, err error) {
 	if s.o.Warnings == nil {
 		return nil, nil
@@ -483,11 +494,10 @@ func (s *Store) warnings(conn *sql.Conn) (found []string, err error) {
 	return found, err
 }
 
-// errOpen is of a CAS that was made inside a transaction.
-var errOpen = errors.New("it is not committed: the connection was left inside a transaction, by another user of the same sql.DB")
+// errOpen is the error of a CAS that was made inside a transaction.
+var errOpen = errors.New("it is not committed: other code that uses the same sql.DB left the connection inside a transaction")
 
-// settle sees to it, on the connection of a CAS that was applied, that it
-// counts.
+// settle ensures, on the connection of an applied CAS, that it is committed.
 func (s *Store) settle(ctx context.Context, conn *sql.Conn) (warned []string, err error) {
 	if s.d.warnings != nil {
 		if warned, err = s.d.warnings(ctx, conn); err != nil {
@@ -513,8 +523,8 @@ func (s *Store) settle(ctx context.Context, conn *sql.Conn) (warned []string, er
 	return warned, s.stale(state)
 }
 
-// GetMany returns the values of all keys, of one moment for each 128 of them,
-// and of a later one for later keys.
+// GetMany returns the values of all keys. Each group of 128 keys is read at one
+// moment, later keys later.
 func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
@@ -540,12 +550,12 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			query.WriteString(s.d.parameter(i + 1))
 			args[i] = key
 		}
-		fmt.Fprintf(&query, ") LIMIT %d", len(some)) // or a session may have a lower one
+		fmt.Fprintf(&query, ") LIMIT %d", len(some)) // a session may have a lower limit
 		var rows []row
 		err := s.read(call, func(conn *sql.Conn) (state int64, err error) {
 			rows, err = s.rows(call, conn, query.String(), args...)
 			if len(rows) == 0 {
-				return s.promoted.Load(), err // that nothing is there may be old
+				return s.promoted.Load(), err // the absence of rows may be stale
 			}
 			return stateOf(rows), err
 		})
@@ -553,14 +563,23 @@ func (s *Store) GetMany(ctx context.Context, keys []string) ([][]byte, error) {
 			return nil, failed(ctx, fmt.Sprintf("get %d keys", len(keys)), err)
 		}
 		for _, r := range rows {
-			found[r.key] = r.value
+			found[r.key] = s.shown(r)
 		}
 	}
 	values := make([][]byte, len(keys))
 	for i, key := range keys {
-		values[i] = append([]byte(nil), found[key]...) // a key may be there twice
+		values[i] = append([]byte(nil), found[key]...) // a key may occur twice
 	}
 	return values, nil
+}
+
+// shown is the value of one of many keys: for an empty one, the text of the
+// error.
+func (s *Store) shown(r row) []byte {
+	if len(r.value) == 0 {
+		return []byte(s.empty(r.key).Error())
+	}
+	return r.value
 }
 
 func (s *Store) rows(ctx context.Context, conn *sql.Conn, query string, args ...any) ([]row, error) {
@@ -579,16 +598,16 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 	}
 	defer leave()
 	what := fmt.Sprintf("list keys with %q", prefix)
-	// Keys are of ASCII, so that what follows them is below ~, and what comes
-	// before them is !.
+	// Keys are ASCII, so whatever follows them is below ~, and before them
+	// comes only !.
 	for _, c := range []byte(prefix) {
 		if c <= '!' || c >= '~' {
-			return nil // no key is like that, and not every database takes every byte
+			return nil // no key has this prefix, and some databases reject some bytes
 		}
 	}
 	from, below := prefix, prefix+"~"
 	if prefix == "" {
-		from = "0" // beyond the identity
+		from = "0" // after the identity
 	}
 	for {
 		var rows []row // no connection is held while yield runs
@@ -606,19 +625,19 @@ func (s *Store) List(ctx context.Context, prefix string, yield func(key string, 
 			if err := call.Err(); err != nil {
 				return failed(ctx, what, err)
 			}
-			if grant.CheckKey(r.key) == nil && !yield(r.key, r.value) {
+			if grant.CheckKey(r.key) == nil && !yield(r.key, s.shown(r)) {
 				return nil
 			}
 		}
 		if len(rows) < page {
 			return nil
 		}
-		from = rows[len(rows)-1].key + "!" // no key is between
+		from = rows[len(rows)-1].key + "!" // the next possible key
 	}
 }
 
-// Lineage returns the identity of the table, and how often its rows were
-// written.
+// Lineage returns the identity of the table and the number of writes to its
+// rows.
 func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, err error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -641,7 +660,7 @@ func (s *Store) Lineage(ctx context.Context) (identity string, revision int64, e
 	return string(name), revision, nil
 }
 
-// Time returns the time of the server's clock, to the resolution of the
+// Time returns the time of the server's clock, at the resolution of the
 // dialect.
 func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Duration, err error) {
 	call, leave, err := s.enter(ctx)
@@ -660,7 +679,7 @@ func (s *Store) Time(ctx context.Context) (now time.Time, resolution time.Durati
 	return time.UnixMicro(micros).UTC(), s.d.clockResolution, nil
 }
 
-// Close ends the use of the store. Calls under way end with an error.
+// Close closes the store. Calls in progress end with an error.
 func (s *Store) Close() error {
 	s.once.Do(func() {
 		s.cancel()

@@ -314,6 +314,33 @@ func TestLineage(t *testing.T) {
 	}
 }
 
+// TestEmptyValue: an empty value is damaged. A caller would take it for an
+// absent one.
+func TestEmptyValue(t *testing.T) {
+	f := newFake()
+	s := f.store(t)
+	for _, key := range []string{"a", "k"} {
+		if ok, err := s.CAS(t.Context(), key, nil, []byte("x")); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	f.mu.Lock()
+	f.rows["k"] = fakeRow{value: []byte{}, n: 2}
+	f.mu.Unlock()
+	if v, err := s.Get(t.Context(), "k"); !errors.Is(err, grant.ErrDamaged) {
+		t.Errorf("Get = %q, %v, want ErrDamaged", v, err)
+	}
+	all, err := s.GetMany(t.Context(), []string{"k", "a", "absent"})
+	if err != nil || !strings.Contains(string(all[0]), "empty value") || string(all[1]) != "x" || all[2] != nil {
+		t.Errorf("GetMany = %q, %v, want what is wrong, x and nothing", all, err)
+	}
+	shown := make(map[string]string)
+	err = s.List(t.Context(), "", func(key string, value []byte) bool { shown[key] = string(value); return true })
+	if err != nil || shown["a"] != "x" || !strings.Contains(shown["k"], "empty value") {
+		t.Errorf("List = %q, %v, want what is wrong, and x", shown, err)
+	}
+}
+
 // TestSharedDatabase: Close leaves a database open that is not its own.
 func TestSharedDatabase(t *testing.T) {
 	db := newFake().open()

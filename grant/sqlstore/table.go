@@ -12,9 +12,9 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// open finds the table, makes it if that is wanted, and sees that it keeps what
-// is written to it. From then on the Store names it with its schema, so that
-// another search path, or a temporary table, cannot put another in its place.
+// open finds the table, creates it if requested, and checks that it keeps what
+// is written to it. From then on the Store uses its name with its schema, so
+// that neither another search path nor a temporary table can replace it.
 func (s *Store) open(ctx context.Context, table string, create bool) error {
 	schema, name, err := s.d.split(table)
 	if err != nil {
@@ -29,19 +29,20 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 	s.name(s.d.quoted(schema, name))
 	_, err = s.db.ExecContext(ctx, s.in(s.d.exists))
 	if s.d.missing(err) && schema == "" && s.d.elsewhere != nil {
-		// With a schema for each user, each would make a table, and IDs repeat.
+		// If each user has a schema, each would create a table, and IDs would
+		// repeat.
 		found, err := s.d.elsewhere(ctx, s.db, name)
 		if err != nil {
 			return err
 		}
 		if len(found) > 0 {
-			return fmt.Errorf("%w: there is no table %s where this user looks, and one in schema %s: name the schema too, as in %s.%s; to have another table, name its schema",
+			return fmt.Errorf("%w: no table %s in this user's search path, but one in schema %s: add the schema to the name, as in %s.%s; to create another table, name its schema",
 				ErrSchema, name, strings.Join(found, " and "), found[0], name)
 		}
 	}
 	if s.d.missing(err) && create {
 		_, refused := s.db.ExecContext(ctx, s.in(s.d.create))
-		// Another may have made it at the same time.
+		// Another process may have created it at the same time.
 		if _, err = s.db.ExecContext(ctx, s.in(s.d.exists)); err != nil && refused != nil {
 			err = fmt.Errorf("create it: %w", refused)
 		}
@@ -58,9 +59,9 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 		case err != nil:
 			return err
 		case len(found) == 0:
-			return fmt.Errorf("%w: table %s is a temporary one", ErrUnfit, name)
+			return fmt.Errorf("%w: table %s is temporary", ErrUnfit, name)
 		case len(found) > 1:
-			return fmt.Errorf("%w: there is a table %s in each of the schemas %s, and another user may see another one; name the schema too, as in %s.%s",
+			return fmt.Errorf("%w: table %s exists in each of the schemas %s, and another user may see a different one; add the schema to the name, as in %s.%s",
 				ErrSchema, name, strings.Join(found, " and "), found[0], name)
 		}
 		schema = found[0]
@@ -75,7 +76,8 @@ func (s *Store) open(ctx context.Context, table string, create bool) error {
 	return s.identify(ctx, create)
 }
 
-// choosePrimary finds how the server says what it is, and that it is a primary.
+// choosePrimary finds the expression by which the server describes itself, and
+// checks that it is a primary.
 func (s *Store) choosePrimary(ctx context.Context) (err error) {
 	var state int64
 	for _, s.primary = range s.d.primary {
@@ -93,8 +95,8 @@ func (s *Store) choosePrimary(ctx context.Context) (err error) {
 	return nil
 }
 
-// identify sees that the table has a name, and gives it one if it has no rows.
-// Others may do so at the same time.
+// identify checks that the table has an identity, and creates one if the table
+// has no rows. Other processes may do so at the same time.
 func (s *Store) identify(ctx context.Context, create bool) error {
 	var filled bool
 	if err := s.db.QueryRowContext(ctx, s.in(s.d.rows)).Scan(&filled); err != nil {
@@ -110,9 +112,9 @@ func (s *Store) identify(ctx context.Context, create bool) error {
 }
 
 // probe writes rows and reads them back, in a transaction that it rolls back.
-// It sees whatever changes keys or values on their way, of which checkTable
-// knows the usual causes only. A user who may not write is let in: reading does
-// no harm.
+// It detects anything that changes keys or values on their way; checkTable
+// covers only the common causes. A user without permission to write is
+// accepted, because reading does no harm.
 func (s *Store) probe(ctx context.Context) error {
 	var err error
 	for again := 1; ; again++ {
@@ -135,7 +137,7 @@ func (s *Store) probeOnce(ctx context.Context) error {
 	prefix := "!probe/" + rand.Text() + "/"
 	keys := []string{prefix + "A", prefix + "a", prefix + strings.Repeat("b", grant.MaxKey-len(prefix))} // in order
 
-	// Every byte, and such at the end as are easily lost.
+	// Every byte, and bytes at the end that are easily lost.
 	value := make([]byte, grant.MaxValue)
 	for i := range value {
 		value[i] = byte(i)
@@ -192,15 +194,16 @@ func (s *Store) probeOnce(ctx context.Context) error {
 	return nil
 }
 
-// A row is a key and its value, and what the server that has shown it is, see
-// Dialect.
+// A row is a key and its value, and the value of primary on the server that
+// returned it; see Dialect.
 type row struct {
 	key   string
 	value []byte
 	state int64
 }
 
-// stateOf is what the server that has shown some rows is; 0 if there are none.
+// stateOf returns the value of primary on the server that returned some rows,
+// or 0 if rows is empty.
 func stateOf(rows []row) int64 {
 	if len(rows) == 0 {
 		return 0

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// A finding is something dangerous about a database that can be used.
+// A finding is a danger that does not prevent the use of a database.
 type finding struct {
-	what  string // the same for the same danger, though its text may have figures
+	what  string // the same for the same danger, though its text may contain figures
 	text  string
 	event bool // it has happened, and does not last
 }
 
-// A memory is what is known of a database from the last look at it.
+// A memory is what the last check found out about a database.
 type memory struct {
 	waited bool  // PostgreSQL has waited for a standby before
-	known  bool  // MySQL has said
-	alone  int64 // how many transactions did not wait for a replica
+	known  bool  // MySQL has returned a number
+	alone  int64 // number of transactions that did not wait for a replica
 }
 
-// Check returns what is dangerous about the database although it can be used,
-// each in a sentence: replicas that may lack what was committed when they are
-// promoted, nodes that may show what is old. What New refuses is not among it,
-// unless it was changed since.
+// Check returns the dangers that do not prevent the use of the database, one
+// sentence each: for example, replicas that may lack commits when they are
+// promoted, or nodes that may show stale data. Conditions that New rejects are
+// included only if they changed since.
 func (s *Store) Check(ctx context.Context) ([]string, error) {
 	call, leave, err := s.enter(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func textsOf(found []finding) (all []string) {
 	return all
 }
 
-// look returns what is dangerous now.
+// look returns the current dangers.
 func (s *Store) look(ctx context.Context, m *memory) (found []finding, err error) {
 	err = s.d.check(ctx, s.db)
 	switch {
@@ -59,8 +59,8 @@ func (s *Store) look(ctx context.Context, m *memory) (found []finding, err error
 	return append(found, more...), err
 }
 
-// startWatch passes what is dangerous to Warn, and starts the goroutine that
-// passes on what changes. Close ends it.
+// startWatch passes current dangers to Warn, and starts the goroutine that
+// reports changes. Close ends it.
 func (s *Store) startWatch(ctx context.Context) error {
 	m := new(memory)
 	found, err := s.look(ctx, m)
@@ -74,10 +74,10 @@ func (s *Store) startWatch(ctx context.Context) error {
 	return nil
 }
 
-// watch looks at the database every so often, until Close begins.
+// watch checks the database periodically, until Close begins.
 func (s *Store) watch(m *memory, before []finding) {
 	for {
-		// Not all processes at the same moment.
+		// Processes should not check at the same moment.
 		timer := time.NewTimer(s.o.CheckEvery*9/10 + rand.N(s.o.CheckEvery/5+1))
 		select {
 		case <-s.ctx.Done():
@@ -89,7 +89,7 @@ func (s *Store) watch(m *memory, before []finding) {
 		found, err := s.look(ctx, m)
 		cancel()
 		if err != nil {
-			continue // the calls that members make report that
+			continue // the calls of members report that
 		}
 		for _, f := range found {
 			if f.event || !has(before, f.what) {

@@ -186,7 +186,7 @@ func (w *whole) Close() error {
 	return nil
 }
 
-// matching breaks how CAS compares: it is applied where same says so.
+// matching breaks how CAS compares: it is applied if same returns true.
 func matching(same func(now, old string) bool) breakage {
 	return breakage{brokenCAS: func(w *whole, ctx context.Context, key string, old, next []byte) (bool, error) {
 		if err := grant.CheckValue(next); err != nil {
@@ -982,7 +982,7 @@ func try(t *testing.T, c testCase, su suite, limit time.Duration) (failed bool, 
 	return p.failed, said[:min(len(said), 160)]
 }
 
-// A patient is a tb whose failure is no failure of the test.
+// A patient is a tb whose failure does not fail the test.
 type patient struct {
 	ctx context.Context
 

@@ -13,8 +13,8 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// increment raises the number of a key by one, with as many tries as that
-// takes. It returns false if the context is done or the test has failed.
+// increment raises the number of a key by one, with as many attempts as
+// necessary. It returns false if the context is done or the test has failed.
 func increment(t tb, ctx context.Context, s grant.Store, key string) bool {
 	for !t.Failed() {
 		now, err := s.Get(ctx, key)
@@ -109,7 +109,7 @@ func testContextBefore(t tb, su suite) {
 			}
 			notSent(t, "CAS with a context that is done", err, ctx.Err())
 		}
-		// A CAS that would be refused is not answered either.
+		// A CAS that would be refused does not get an answer either.
 		_, err = s.CAS(ctx, "a", []byte("x"), []byte("2"))
 		notSent(t, "CAS with a context that is done", err, ctx.Err())
 		notSent(t, "List with a context that is done", s.List(ctx, "", func(string, []byte) bool { return true }), ctx.Err())
@@ -121,8 +121,8 @@ func testContextBefore(t tb, su suite) {
 	s.want("b", "")
 }
 
-// testContextMeanwhile lets contexts end while calls are under way. One
-// goroutine alone writes to each key, so that it knows what must be there.
+// testContextMeanwhile lets contexts end during calls. Each key has a single
+// writer, which therefore knows its value.
 func testContextMeanwhile(t tb, su suite) {
 	s := su.new(t)
 	var applied, notApplied, unknown atomic.Int64
@@ -131,7 +131,8 @@ func testContextMeanwhile(t tb, su suite) {
 		rng := rand.New(rand.NewPCG(uint64(w), 7))
 		wg.Go(func() {
 			for i, end := 0, time.Now().Add(su.busy); i < 20 || time.Now().Before(end); i++ {
-				// A context that ends after nothing to a few of the store's CAS.
+				// A context that lasts between nothing and a few CAS calls of
+				// the store.
 				ctx, cancel := context.WithTimeout(s.ctx, time.Duration(rng.Int64N(int64(2*time.Millisecond))))
 				key := fmt.Sprintf("w%d-%d", w, unknown.Load())
 				next := fmt.Appendf(nil, "%d", i)
@@ -156,13 +157,13 @@ func testContextMeanwhile(t tb, su suite) {
 						t.Errorf("Get(%q) = %s after CAS to %q = true", key, quote(after), next)
 					}
 				case ok || err == nil:
-					t.Errorf("CAS(%q, %s, %q) = %v, %v, want it applied or an error: nobody else writes", key, quote(now), next, ok, err)
+					t.Errorf("CAS(%q, %s, %q) = %v, %v, want it applied or an error: there is no other writer", key, quote(now), next, ok, err)
 				case errors.Is(err, grant.ErrNotSent):
 					notApplied.Add(1)
 					if string(after) != string(now) {
 						t.Errorf("Get(%q) = %s after CAS to %q = %v, want %s: it was not sent", key, quote(after), next, err, quote(now))
 					}
-				default: // it may come later: that key is done with
+				default: // it may be applied later: this key is not used again
 					unknown.Add(1)
 					if string(after) != string(now) && string(after) != string(next) {
 						t.Errorf("Get(%q) = %s after CAS from %s to %q = %v", key, quote(after), quote(now), next, err)
@@ -225,8 +226,8 @@ func (s *subject) wantClosed(soon time.Duration) {
 	}
 }
 
-// testCloseMeanwhile closes the store under calls. All must return, and what
-// they return must be true of what is found when the store is opened again.
+// testCloseMeanwhile closes the store during calls. All must return, and their
+// results must agree with what is found when the store is opened again.
 func testCloseMeanwhile(t tb, su suite) {
 	s := su.new(t)
 	var acknowledged, unknown atomic.Int64
@@ -330,7 +331,7 @@ func testReopen(t tb, su suite) {
 	s.want("last", "new")
 }
 
-// testTwoAtOnce has two stores over the same data.
+// testTwoAtOnce uses two stores over the same data.
 func testTwoAtOnce(t tb, su suite) {
 	if su.reopen == nil {
 		t.Skip("the store's data cannot be opened again: no Options.Reopen")

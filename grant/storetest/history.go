@@ -8,15 +8,16 @@ import (
 	"strings"
 )
 
-// An Operation is one call of Get or CAS of one key, as its caller saw it.
-// The value "" means absent. A call that ended with grant.ErrNotSent is none.
+// An Operation is one call of Get or CAS of one key, as its caller saw it. The
+// value "" means absent. A call that ended with grant.ErrNotSent must be left
+// out.
 type Operation struct {
 	Kind      Kind
-	Old, Next string  // of a CAS
-	Got       string  // of a Get
-	Outcome   Outcome // of a CAS
-	From, To  int64   // the moments of call and return; no two moments are equal
-	By        string  // who called, for FormatHistory
+	Old, Next string  // of CAS
+	Got       string  // of Get
+	Outcome   Outcome // of CAS
+	From, To  int64   // the times of call and return; no two times are equal
+	By        string  // the caller, for FormatHistory
 }
 
 // A Kind of Operation.
@@ -35,28 +36,28 @@ type Outcome byte
 const (
 	Applied Outcome = iota // true
 	Refused                // false
-	Unknown                // an error: applied at some moment after the call, even after its return, or never
+	Unknown                // an error: applied at some time after the call, even after its return, or never
 )
 
-// MaxHistory is how many operations Linearizable can look at.
+// MaxHistory is the maximum number of operations for Linearizable.
 const MaxHistory = 64
 
-// Linearizable reports whether a register with compare-and-swap that begins
-// with the value initial can have given these answers: whether each operation
-// can be put at one moment between its call and its return, so that, in the
-// order of the moments, each answer is right.
+// Linearizable reports whether a register with compare-and-swap and the given
+// initial value can have produced these results: whether each operation can be
+// assigned a moment between its call and its return so that, in the order of
+// these moments, each result is right.
 //
 // It is the search of Wing and Gong with the memory of Lowe: try each operation
-// that may be next, go on from there, and never look twice at the same set of
-// operations that are done with the same value. The search takes exponential
-// time in how many operations overlap, not in how many there are. It panics if
-// there are more than MaxHistory.
+// that may be next, continue from there, and never examine the same set of
+// completed operations with the same value twice. The search takes exponential
+// time in the number of operations that overlap, not in their total number. It
+// panics if there are more than MaxHistory.
 func Linearizable(initial string, history []Operation) bool {
-	if len(history) > MaxHistory { // a bit for each
-		panic(fmt.Sprintf("storetest: a history of %d operations, the most is %d", len(history), MaxHistory))
+	if len(history) > MaxHistory { // one bit each
+		panic(fmt.Sprintf("storetest: a history of %d operations is too long: the maximum is %d", len(history), MaxHistory))
 	}
 	ops := slices.Clone(history)
-	var must uint64 // those that have happened for certain
+	var must uint64 // those that certainly happened
 	for i := range ops {
 		if ops[i].Kind == CAS && ops[i].Outcome == Unknown {
 			ops[i].To = math.MaxInt64
@@ -78,8 +79,8 @@ func Linearizable(initial string, history []Operation) bool {
 			return false
 		}
 		seen[s] = true
-		// Whatever comes next must have been called before any other that is
-		// left has returned.
+		// The next operation must have been called before any other remaining
+		// one returned.
 		first := int64(math.MaxInt64)
 		for i := range ops {
 			if s.done&(1<<i) == 0 {
@@ -100,14 +101,14 @@ func Linearizable(initial string, history []Operation) bool {
 }
 
 // apply returns the value after an operation on value, and whether the
-// operation's answer is right there.
+// operation's result is right then.
 func (op Operation) apply(value string) (string, bool) {
 	switch {
 	case op.Kind == Get:
 		return value, op.Got == value
 	case op.Outcome == Refused:
 		return value, op.Old != value
-	default: // an unknown one that changes nothing need not be put anywhere
+	default: // an unknown one that changes nothing need not be assigned a moment
 		return op.Next, op.Old == value
 	}
 }

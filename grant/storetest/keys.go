@@ -8,12 +8,12 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// oddKeys are keys that some store may take for one another, or not take.
-// They are not in order.
+// oddKeys returns keys that some store may confuse or reject. They are not in
+// order.
 func oddKeys() []string {
 	return []string{
 		"a", "A", "b", "ab", "aB", "Ab", "AB", "a/b", "a/B", "A/b", "a/b/c", "a-b", "a.b", "a_b", "a:b", "axb", "aa/b", "a/bc", "ab/c", // parts and wildcards
-		"a.", "a-", "a_", "a:", "a..", "a.-", "a/0.", "a0", // ends that are cut off
+		"a.", "a-", "a_", "a:", "a..", "a.-", "a/0.", "a0", // ends that a store may cut off
 		"0", "00", "1", "01", "42", "00042", "0x2a", "1e3", "v1/orders/n/00042", "v1/orders/n/00043", "v1/Orders/n/00042", "v1/orders/config", // numbers
 		"con", "CON", "nul", "aux.txt", "com1", "lpt1.a", "prn/x", "a.lock", "a.tmp", "lock/a", "tmp/a", "rec/a", "desktop.ini", // names with a meaning elsewhere
 		strings.Repeat("a", 100), strings.Repeat("a", 255), strings.Repeat("a", 255) + "b", strings.Repeat("a", 255) + "B", strings.Repeat("A", 256), strings.Repeat("a", 255) + ".",

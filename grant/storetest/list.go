@@ -24,8 +24,9 @@ func testListPrefix(t tb, su suite) {
 	prefixes := []string{
 		"", "a", "A", "a/", "a/b", "a/b/", "a_", "a.", "a-", "a:", "v1/", "v1/orders/n/", "v1/orders/n/0", "v1/o", "v1/O", "0", "z", "lock",
 		strings.Repeat("a", 254), strings.Repeat("a", 256), strings.Repeat("a", 300), strings.Repeat("a/", 100),
-		// Prefixes that no key has, and characters that a database may take for more.
-		"nobody", "/", "/a", "a%", "%", "_", "*", "a*", "a?", "[a]", `a\`, "a//", "\x00", "a\x00", "\xff", "ö", "'", " ", "a ", "..", "../",
+		// Prefixes that no key has, and characters that are special in some
+		// databases.
+		"nokey", "/", "/a", "a%", "%", "_", "*", "a*", "a?", "[a]", `a\`, "a//", "\x00", "a\x00", "\xff", "ö", "'", " ", "a ", "..", "../",
 	}
 	for _, prefix := range prefixes {
 		want := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return !strings.HasPrefix(key, prefix) })
@@ -57,7 +58,7 @@ func each(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// fill creates the keys, and ends the test where one cannot be.
+// fill creates the keys, and ends the test if that fails.
 func (s *subject) fill(keys []string) {
 	s.t.Helper()
 	each(len(keys), func(i int) {
@@ -78,7 +79,7 @@ func numbered(format string, n int) []string {
 	return keys
 }
 
-// testListLong has more keys than a page of the usual databases: 1,000.
+// testListLong has more keys than a page of common databases: 1,000.
 func testListLong(t tb, su suite) {
 	s := su.new(t)
 	want := numbered("long/%05d", 1201)
@@ -138,8 +139,8 @@ func testListYield(t tb, su suite) {
 	}
 }
 
-// testListChanges lists while others raise the numbers of all keys and create
-// new ones.
+// testListChanges calls List while other goroutines raise the numbers of all
+// keys and create new ones.
 func testListChanges(t tb, su suite) {
 	s := su.new(t)
 	keys := numbered("k/%02d", 30)
@@ -148,8 +149,8 @@ func testListChanges(t tb, su suite) {
 	defer cancel()
 
 	var mu sync.Mutex
-	done := make(map[string]int) // what a CAS has returned for
-	var returned atomic.Int64    // how many have
+	done := make(map[string]int) // results of CAS calls that returned
+	var returned atomic.Int64    // number of CAS calls that returned
 	for _, key := range keys {
 		done[key] = 0
 	}
@@ -192,8 +193,9 @@ func testListChanges(t tb, su suite) {
 		last := ""
 		err := s.List(s.ctx, "k/", func(key string, value []byte) bool {
 			if last == "" && lists < 3 {
-				// Every key changes while it is listed, and before the next List:
-				// without, one that is wrong about changes may be right.
+				// Wait until every key has changed during a List, and before
+				// the next one: otherwise an implementation that is wrong about
+				// changes may pass.
 				most := time.Now().Add(su.soon)
 				for until := returned.Load() + 2*int64(len(keys)); returned.Load() < until && time.Now().Before(most); {
 					time.Sleep(50 * time.Microsecond)
@@ -235,7 +237,7 @@ func testContextInList(t tb, su suite) {
 	})
 	switch {
 	case err == nil && n < len(keys):
-		t.Errorf("List whose context is done yields %d keys of %d and returns nil: that says that there are no more", n, len(keys))
+		t.Errorf("List whose context is done yields %d keys of %d and returns nil, which means that there are no more", n, len(keys))
 	case err != nil && !errors.Is(err, context.Canceled):
 		t.Errorf("List whose context is done = %v, want an error that is context.Canceled", err)
 	}

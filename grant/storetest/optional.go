@@ -17,7 +17,7 @@ func testGetMany(t tb, su suite) {
 	s := su.new(t)
 	m, ok := grant.As[grant.MultiGetter](s.Store)
 	if !ok {
-		t.Skip("the store is no grant.MultiGetter")
+		t.Skip("the store does not implement grant.MultiGetter")
 	}
 	got, err := m.GetMany(s.ctx, nil)
 	if err != nil || len(got) != 0 {
@@ -30,7 +30,8 @@ func testGetMany(t tb, su suite) {
 	}
 	ask := []string{"many/007", "absent", "many/049", "many/000", "many/007", "many/007/x", "many"}
 	want := [][]byte{[]byte("of many/007"), nil, []byte("of many/049"), []byte("of many/000"), []byte("of many/007"), nil, nil}
-	// The values may be stale, but not of another key, and not for long.
+	// The values may be stale for a short time, but must not belong to another
+	// key.
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		if got, err = m.GetMany(s.ctx, ask); err != nil || len(got) != len(ask) {
 			t.Fatalf("GetMany(%q) = %q, %v, want a value for each key", ask, got, err)
@@ -70,13 +71,13 @@ func testGetMany(t tb, su suite) {
 	notSent(t, "GetMany with a context that is done", err, context.Canceled)
 }
 
-// testGetManyInOrder reads keys together while they are written, each only
-// after those that follow it have the same.
+// testGetManyInOrder reads keys together while a goroutine writes each of them
+// after the keys that follow it.
 func testGetManyInOrder(t tb, su suite) {
 	s := su.new(t)
 	m, ok := grant.As[grant.MultiGetter](s.Store)
 	if !ok {
-		t.Skip("the store is no grant.MultiGetter")
+		t.Skip("the store does not implement grant.MultiGetter")
 	}
 	keys := numbered("order/%d", 8)
 	s.fill(keys)
@@ -109,12 +110,12 @@ func testGetManyInOrder(t tb, su suite) {
 		for i, value := range values {
 			n, err := strconv.Atoi(string(value))
 			if err != nil || n < last {
-				t.Errorf("GetMany(%q) = %q: that of %q is older than one before it", keys, values, keys[i])
+				t.Errorf("GetMany(%q) = %q: the value of %q is older than a previous one", keys, values, keys[i])
 				break
 			}
 			last = n
 		}
-		if reads%4 == 0 { // or the writer may not get a turn
+		if reads%4 == 0 { // otherwise the writer may not run
 			select {
 			case <-written:
 			case <-time.After(su.soon):
@@ -129,19 +130,19 @@ func testWatch(t tb, su suite) {
 	s := su.new(t)
 	w, ok := grant.As[grant.Watcher](s.Store)
 	if !ok {
-		t.Skip("the store is no grant.Watcher")
+		t.Skip("the store does not implement grant.Watcher")
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	read, unread := w.Watch(ctx, "a"), w.Watch(ctx, "a")
 	s.cas("a", "", "0", true)
 	told := false
-	for i := range 100 { // nobody reads the other channel
+	for i := range 100 { // the other channel is not read
 		s.cas("a", fmt.Sprint(i), fmt.Sprint(i+1), true)
 		select {
 		case _, open := <-read:
 			if !open {
-				t.Fatalf("the channel of Watch is closed, and nothing was said of why")
+				t.Fatalf("the channel of Watch was closed without a reason")
 			}
 			told = true
 		default:
@@ -187,7 +188,7 @@ func testLineage(t tb, su suite) {
 	s := su.new(t)
 	l, ok := grant.As[grant.Lineage](s.Store)
 	if !ok {
-		t.Skip("the store is no grant.Lineage")
+		t.Skip("the store does not implement grant.Lineage")
 	}
 	identity, revision, err := l.Lineage(s.ctx)
 	if err != nil || identity == "" {
@@ -227,7 +228,7 @@ func testClock(t tb, su suite) {
 	s := su.new(t)
 	c, ok := grant.As[grant.Clock](s.Store)
 	if !ok {
-		t.Skip("the store is no grant.Clock")
+		t.Skip("the store does not implement grant.Clock")
 	}
 	first, resolution, err := c.Time(s.ctx)
 	switch {
@@ -236,7 +237,8 @@ func testClock(t tb, su suite) {
 	case first.IsZero() || resolution < 0 || resolution > time.Second:
 		t.Fatalf("Time = %v, %v, want a time, known to the second at least", first, resolution)
 	}
-	// A clock that shows when a session or a transaction began stands still.
+	// A clock that returns the start of a session or a transaction stands
+	// still.
 	for begin, last := time.Now(), first; !last.After(first); time.Sleep(time.Millisecond) {
 		now, _, err := c.Time(s.ctx)
 		switch {

@@ -13,14 +13,14 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// testHistories lets a few goroutines read and write a few keys, and looks
-// whether what they saw can have come from one register for each key.
+// testHistories runs a few goroutines that read and write a few keys, and
+// checks whether their results are consistent with one register per key.
 func testHistories(t tb, su suite) {
 	s := su.new(t)
 	const (
 		workers = 4
 		keys    = 2
-		times   = MaxHistory / workers / 2 // calls of a worker: no key can have too many
+		times   = MaxHistory / workers / 2 // calls per worker: no key can have too many
 		most    = 20000                    // histories
 	)
 	var (
@@ -35,8 +35,8 @@ func testHistories(t tb, su suite) {
 	for round := 0; histories < most && time.Since(begin) < su.time && !t.Failed(); round++ {
 		var initial [keys]string
 		for k := range names {
-			// Sometimes a new key, so that creating is seen too; and always one
-			// after an unknown CAS, which may come into effect later.
+			// Sometimes use a new key, so that creating is covered too; and
+			// always after an unknown CAS, which may take effect later.
 			if round == 0 || r.tainted[names[k]] || rng.IntN(4) == 0 {
 				names[k] = fmt.Sprintf("history/%d/%d", k, renamed)
 				renamed++
@@ -48,7 +48,7 @@ func testHistories(t tb, su suite) {
 			initial[k] = string(value)
 		}
 		r.begin(names[:])
-		// With few values they come back, with many each is seen once only.
+		// With few values they recur, with many each occurs only once.
 		values := 3
 		if round%2 == 0 {
 			values = 1 << 30
@@ -82,7 +82,7 @@ func testHistories(t tb, su suite) {
 	}
 }
 
-// A recorder calls a store from several goroutines and writes down what it saw.
+// A recorder calls a store from several goroutines and records the results.
 type recorder struct {
 	store    grant.Store
 	moment   atomic.Int64
@@ -92,10 +92,10 @@ type recorder struct {
 
 	mu      sync.Mutex
 	history map[string][]Operation
-	tainted map[string]bool // keys of an unknown CAS
+	tainted map[string]bool // keys with an unknown CAS
 }
 
-// begin forgets what was written down.
+// begin discards the recorded operations.
 func (r *recorder) begin(keys []string) {
 	r.history = make(map[string][]Operation)
 	r.tainted = make(map[string]bool)
@@ -111,7 +111,7 @@ func (r *recorder) add(key string, op Operation) {
 }
 
 func (r *recorder) work(t tb, ctx context.Context, by string, rng *rand.Rand, keys, initial []string, times, values int) {
-	last := make([]string, len(keys)) // what the worker believes is there
+	last := make([]string, len(keys)) // what the worker believes to be stored
 	copy(last, initial)
 	for range times {
 		k := rng.IntN(len(keys))
@@ -131,7 +131,7 @@ func (r *recorder) work(t tb, ctx context.Context, by string, rng *rand.Rand, ke
 		r.calls.Add(1)
 		op.From = r.moment.Add(1)
 		if rng.IntN(2) == 0 {
-			runtime.Gosched() // or a fast store is through before another worker begins
+			runtime.Gosched() // otherwise a fast store is done before another worker begins
 		}
 		if op.Kind == Get {
 			value, err := r.store.Get(call, keys[k])
@@ -163,7 +163,7 @@ func (r *recorder) work(t tb, ctx context.Context, by string, rng *rand.Rand, ke
 				}
 			}
 			if errors.Is(err, grant.ErrNotSent) {
-				r.notSent.Add(1) // it is no part of what happened
+				r.notSent.Add(1) // it is not part of the history
 			} else {
 				r.outcomes[op.Outcome].Add(1)
 				r.add(keys[k], op)

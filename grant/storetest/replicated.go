@@ -13,31 +13,32 @@ import (
 )
 
 // A Replicated is a grant.Store in memory whose reads return values that may be
-// lost, as those of a database with a synchronous standby. It is for tests of
-// what uses stores: a conclusion that rests on a read alone goes wrong in it.
+// lost, like those of a database with a synchronous standby. It is for testing
+// code that uses stores: a conclusion that relies on a read alone fails with
+// it.
 //
-// A CAS is visible at the primary at once. It returns true when the standby has
-// it too. While the standby is down, the CAS waits for its context, or for the
-// end of the wait, and its result is unknown: the value stays visible, and
-// Failover loses it. The Replicated itself is a client of the server that is
-// the primary; Old is one that still talks to the server that was replaced.
+// A CAS is visible on the primary at once. It returns true when the standby has
+// it too. While the standby is down, the CAS waits until its context ends or
+// the wait is canceled, and its result is unknown: the value stays visible, and
+// Failover loses it. The Replicated itself is a client of the current primary;
+// Old returns a client that still talks to the server that was replaced.
 //
 // The zero Replicated is empty, has its standby, and is ready to use. It is
-// safe for use by many goroutines and must not be copied.
+// safe for concurrent use by multiple goroutines and must not be copied.
 type Replicated struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	primary *server
 	old     *server
 	down    bool          // the standby does not follow
-	changed chan struct{} // closed when a wait may be over
+	changed chan struct{} // closed when a wait may end
 	closed  bool
 }
 
-// A server is a log of what was applied, in order. The standby has the first
+// A server is a log of applied writes, in order. The standby has the first
 // durable of its entries.
 type server struct {
 	log      []entry
-	values   map[string][]byte // of all of the log; a value is never changed
+	values   map[string][]byte // from the whole log; a value is never changed
 	durable  int
 	replaced bool // by a failover: nothing becomes durable here any more
 	gaveUp   int  // waits for entries up to here were cut short
@@ -62,10 +63,11 @@ var (
 	_ grant.Lineage     = (*Replicated)(nil)
 )
 
-// errWait is of a CAS that is applied at the primary alone, as far as is known.
+// errWait is the error of a CAS that is applied on the primary alone, as far as
+// is known.
 var errWait = errors.New("storetest: applied at the primary, and perhaps not at the standby")
 
-// init makes the first server. It is called with r.mu held.
+// init makes the first server. The caller holds r.mu.
 func (r *Replicated) init() {
 	if r.primary == nil {
 		r.primary = newServer(nil)
@@ -73,7 +75,7 @@ func (r *Replicated) init() {
 	}
 }
 
-// wake lets all waits look again. It is called with r.mu held.
+// wake makes all waits check again. The caller holds r.mu.
 func (r *Replicated) wake() {
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -88,7 +90,7 @@ func (r *Replicated) StopStandby() {
 	r.down = true
 }
 
-// StartStandby lets the standby follow again. It gets all that the primary has,
+// StartStandby makes the standby follow again. It catches up with the primary,
 // and waits end with true.
 func (r *Replicated) StartStandby() {
 	r.mu.Lock()
@@ -111,7 +113,7 @@ func (r *Replicated) CancelWaits() {
 
 // Failover makes the standby the primary: what it lacks is lost, and waits end
 // with an unknown result. The new primary has a standby of its own. The server
-// that was replaced continues by itself, see Old.
+// that was replaced keeps running on its own; see Old.
 func (r *Replicated) Failover() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,9 +125,9 @@ func (r *Replicated) Failover() {
 	r.wake()
 }
 
-// Old is a client of the server that the last Failover replaced, and nil before
-// the first. It is cut off: its reads show what it had and what was written to
-// it since, and no CAS of it is ever durable.
+// Old returns a client of the server that the last Failover replaced, or nil
+// before the first. That server is cut off: reads show what it had and what was
+// written to it since, and no CAS on it is ever durable.
 func (r *Replicated) Old() grant.Store {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,8 +137,8 @@ func (r *Replicated) Old() grant.Store {
 	return &replaced{r, r.old}
 }
 
-// enter refuses what may not be done, and returns the server that a call is
-// made of: at, or the primary. It is called with r.mu held.
+// enter rejects invalid calls, and returns the server that a call uses: at, or
+// the primary. The caller holds r.mu.
 func (r *Replicated) enter(ctx context.Context, at *server, keys ...string) (*server, error) {
 	for _, key := range keys {
 		if err := grant.CheckKey(key); err != nil {
@@ -233,7 +235,7 @@ func (r *Replicated) list(ctx context.Context, at *server, prefix string, yield 
 	return nil
 }
 
-// Get returns the value of a key at the primary. It may be lost.
+// Get returns the value of a key on the primary. It may be lost.
 func (r *Replicated) Get(ctx context.Context, key string) ([]byte, error) {
 	return first(r.getMany(ctx, nil, []string{key}))
 }
@@ -243,7 +245,7 @@ func (r *Replicated) GetMany(ctx context.Context, keys []string) ([][]byte, erro
 	return r.getMany(ctx, nil, keys)
 }
 
-// CAS puts next in the place of old, and waits for the standby.
+// CAS replaces old by next, and waits for the standby.
 func (r *Replicated) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	return r.cas(ctx, nil, key, old, next)
 }
@@ -264,7 +266,7 @@ func (r *Replicated) Lineage(ctx context.Context) (identity string, revision int
 	return "replicated", int64(len(at.log)), nil
 }
 
-// Close ends the use of the store, and all waits.
+// Close closes the store and ends all waits.
 func (r *Replicated) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -296,7 +298,7 @@ func (o *replaced) List(ctx context.Context, prefix string, yield func(key strin
 	return o.r.list(ctx, o.at, prefix, yield)
 }
 
-// Close does nothing: the store is that of the Replicated.
+// Close does nothing: the store belongs to the Replicated.
 func (o *replaced) Close() error { return nil }
 
 func first(values [][]byte, err error) ([]byte, error) {

@@ -8,22 +8,21 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Options are what RunWith can be told. The zero Options and nil mean the
-// defaults.
+// Options configure RunWith. Nil and the zero Options mean the defaults.
 type Options struct {
 	// Reopen opens another Store over the data of first, which may still be
-	// open or be closed already. With it the tests see that values outlive
-	// Close, and that two Stores work on the same data at once. It is nil for a
-	// Store whose data nobody else can open.
+	// open or may be closed already. It lets the tests check that values
+	// survive Close, and that two Stores can use the same data at once. It is
+	// nil for a Store whose data cannot be opened twice.
 	Reopen func(t *testing.T, first grant.Store) grant.Store
 
-	// Time is how long concurrent histories are made and checked.
-	// Zero means one second, and not more than 20,000 histories.
+	// Time is how long concurrent histories are made and checked. Zero means
+	// one second. There are never more than 20,000 histories.
 	Time time.Duration
 }
 
-// Run tests the stores that open returns. Each call of open must return a Store
-// that is empty, and that shares its data with no other.
+// Run tests the stores that open returns. Each call of open must return an
+// empty Store that shares its data with no other.
 func Run(t *testing.T, open func(t *testing.T) grant.Store) {
 	t.Helper()
 	RunWith(t, open, nil)
@@ -57,7 +56,7 @@ type testCase struct {
 	run  func(t tb, su suite)
 }
 
-// cases returns all tests of the suite. TestBrokenStores shows of each that
+// cases returns all tests of the suite. TestBrokenStores shows for each that
 // some broken store fails it.
 func cases() []testCase {
 	return []testCase{
@@ -109,19 +108,19 @@ type tb interface {
 	Failed() bool
 }
 
-// A suite is what a test is told of the store.
+// A suite holds the store and the settings for a test.
 type suite struct {
 	open   func(t tb) grant.Store
 	reopen func(t tb, first grant.Store) grant.Store // or nil
 	time   time.Duration                             // as in Options
 	busy   time.Duration                             // how long other tests keep the store busy
 
-	// soon is how long a call may take after its context is done, or its store
-	// is closed. It is long, so that a machine that is busy fails no test.
+	// soon is how long a call may take after its context is done or its store
+	// is closed. It is long, so that a busy machine fails no test.
 	soon time.Duration
 }
 
-// new opens an empty store, and closes it when the test is over.
+// new opens an empty store, and closes it at the end of the test.
 func (su suite) new(t tb) *subject {
 	t.Helper()
 	return su.subject(t, su.open(t))

@@ -11,12 +11,12 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// A subject is a store under test, with calls that fail the test where the
-// store does not do what is wanted.
+// A subject is a store under test, with calls that fail the test if the store
+// does not do what is wanted.
 type subject struct {
 	t tb
 	grant.Store
-	ctx context.Context // of calls that are not about the context
+	ctx context.Context // of calls for which the context does not matter
 }
 
 // want fails the test unless the key has the value; "" means absent.
@@ -33,8 +33,8 @@ func (s *subject) want(key, value string) {
 	}
 }
 
-// cas fails the test unless CAS is applied, or refused. An old value of ""
-// means absent.
+// cas fails the test unless CAS is applied, or refused, as wanted. An old value
+// of "" means absent.
 func (s *subject) cas(key, old, next string, want bool) {
 	s.t.Helper()
 	var from []byte
@@ -47,7 +47,7 @@ func (s *subject) cas(key, old, next string, want bool) {
 	}
 }
 
-// list returns all that List yields.
+// list returns everything that List yields.
 func (s *subject) list(prefix string) (keys []string, values map[string]string) {
 	s.t.Helper()
 	values = make(map[string]string)
@@ -70,18 +70,18 @@ func (s *subject) wantEmpty() {
 	}
 }
 
-// notSent fails the test unless err is grant.ErrNotSent, and cause too where
-// there is one.
+// notSent fails the test unless err matches grant.ErrNotSent and, unless it is
+// nil, cause.
 func notSent(t tb, what string, err, cause error) {
 	t.Helper()
 	if !errors.Is(err, grant.ErrNotSent) {
-		t.Errorf("%s = %v, want an error that is grant.ErrNotSent", what, err)
+		t.Errorf("%s = %v, want an error that matches grant.ErrNotSent", what, err)
 	} else if cause != nil && !errors.Is(err, cause) {
-		t.Errorf("%s = %v, want an error that is also %q", what, err, cause)
+		t.Errorf("%s = %v, want an error that also matches %q", what, err, cause)
 	}
 }
 
-// quote prints a value so that a person can read it.
+// quote formats a value for people to read.
 func quote(value []byte) string {
 	switch {
 	case value == nil:
@@ -92,7 +92,7 @@ func quote(value []byte) string {
 	return fmt.Sprintf("%q", value)
 }
 
-// bytesOf is a value of n bytes whose every part differs from every other.
+// bytesOf returns a value of n bytes in which no part repeats.
 func bytesOf(n int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < n; i++ {

@@ -24,9 +24,9 @@ func testCreate(t tb, su suite) {
 	s.want("a", "1")
 	s.cas("a", "", "2", false)
 	s.want("a", "1")
-	s.cas("a", "", "1", false) // not even the value that is there
+	s.cas("a", "", "1", false) // not even with the value that is there
 	s.want("a", "1")
-	// An old value of no bytes is an absent one.
+	// An empty old value means absent.
 	if ok, err := s.CAS(s.ctx, "b", []byte{}, []byte("1")); !ok || err != nil {
 		t.Errorf(`CAS("b", []byte{}, "1") = %v, %v, want true: an old value of no bytes means absent`, ok, err)
 	}
@@ -66,9 +66,9 @@ func testRefused(t tb, su suite) {
 	s.cas("a", "2", "3", false)
 	s.want("a", "1")
 	s.cas("a", "1", "2", true)
-	s.cas("a", "1", "3", false) // the one before
+	s.cas("a", "1", "3", false) // the previous value
 	s.want("a", "2")
-	// What was refused once is not applied later either.
+	// A refused CAS is not applied later either.
 	s.cas("a", "2", "1", true)
 	s.want("a", "1")
 	// An old value that no key can have.
@@ -78,7 +78,7 @@ func testRefused(t tb, su suite) {
 	s.want("a", "1")
 }
 
-// near returns values that differ from value by little.
+// near returns values that differ slightly from value.
 func near(value string) []string {
 	all := []string{
 		value + "x", value + "\x00", value + " ", value + "\n", " " + value, "\x00" + value,
@@ -112,7 +112,7 @@ func testCompareValue(t tb, su suite) {
 	s.cas("a", "", "A", true)
 	s.cas("a", "A", "B", true)
 	s.cas("a", "B", "A", true)
-	s.cas("a", "A", "C", true) // whoever read the first A
+	s.cas("a", "A", "C", true) // as a client would that read the first A
 	s.want("a", "C")
 }
 
@@ -189,7 +189,7 @@ func testArguments(t tb, su suite) {
 		}
 		old, next = []byte(nextWas), fmt.Appendf(nil, "value %d", i)
 	}
-	// A refused CAS has the same duties.
+	// A refused CAS must not change them either.
 	old, next = []byte("other"), []byte("new")
 	s.cas("a", "value 3", "now", true)
 	if ok, err := s.CAS(s.ctx, "a", old, next); ok || err != nil {
@@ -198,7 +198,7 @@ func testArguments(t tb, su suite) {
 	scribble(old)
 	scribble(next)
 	s.want("a", "now")
-	// A slice with room behind it is none of the store's business.
+	// A store must not use the capacity beyond a slice.
 	long := []byte("abcdef")
 	if ok, err := s.CAS(s.ctx, "b", nil, long[:3]); !ok || err != nil {
 		t.Fatalf("CAS = %v, %v, want true", ok, err)
@@ -228,7 +228,7 @@ func testResults(t tb, su suite) {
 	s.want("b", "second")
 	s.cas("a", "first", "third", true)
 	if string(mine) != "!!!!!" {
-		t.Errorf("a value that Get returned has become %q: it is the caller's, and nobody else may change it", mine)
+		t.Errorf("a value that Get returned has become %q: it belongs to the caller, and nothing else may change it", mine)
 	}
 	err = s.List(s.ctx, "", func(_ string, value []byte) bool {
 		scribbled(value)

@@ -139,7 +139,7 @@ var imports = []importLine{
 			".", "grant", "sequencer", "server/auth", "server/console", "server/forwarding", "server/httpapi", "server/listen", "server/members",
 			"server/metrics", "server/respapi", "server/rpcapi", "server/service", "server/stores", "server/tlsconf", "server/tracing",
 		},
-		tests: []string{"grant/memstore", "server/rpcapi/firnv1", "server/nettest"},
+		tests: []string{"client", "grant/memstore", "server/rpcapi/firnv1", "server/nettest"},
 	},
 	{
 		pattern: "server/e2e",
@@ -268,8 +268,8 @@ func repository(t *testing.T) *repo {
 	return r
 }
 
-// rootDir finds the repository's root: the nearest directory above with a
-// go.work, or else the nearest with a go.mod, as in a copy of the module alone.
+// rootDir returns the repository's root: the nearest parent directory with a
+// go.work or, in a copy of only the module, with a go.mod.
 func rootDir() (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {

@@ -1,10 +1,11 @@
-// Package arch holds the rules of the house as tests: which package may import
-// which, that the library needs nothing but the standard library, and how
+// Package arch contains the rules of the repository as tests: which package may
+// import which, that the library needs only the standard library, and how
 // packages are named and documented. It exports nothing.
 //
-// The table of imports and the exceptions are in arch_test.go, the rules in
-// rules_test.go, and bite_test.go shows on small trees that each rule bites.
+// The table of imports and the exceptions are in arch_test.go, and the rules in
+// rules_test.go. bite_test.go shows with small trees that each rule detects
+// violations.
 //
-// The rules are about this repository only. They do not replace go vet or
-// staticcheck, which make test runs beside them.
+// The rules apply only to this repository. They do not replace go vet and
+// staticcheck, which make test runs as well.
 package arch

@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 )
 
-// TestLinks holds the links of pages to the files and headings that they name.
+// TestLinks checks that links of pages lead to existing files and headings.
 func TestLinks(t *testing.T) { report(t, checkLinks(repository(t))) }
 
 var (
@@ -20,29 +20,34 @@ var (
 	unsaid   = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 )
 
-// checkLinks finds links between pages that lead nowhere.
+// checkLinks finds broken links between pages.
 func checkLinks(r *repo) (findings []string) {
-	pages := make(map[string]string)
+	pages, headings := make(map[string]string), make(map[string][]string)
+	exists := make(map[string]bool)
 	for _, f := range r.texts {
+		for name := f.name; name != "."; name = path.Dir(name) {
+			exists[name] = true
+		}
 		if strings.HasSuffix(f.name, ".md") && !inTestdata(f.name) {
 			pages[f.name] = fenced.ReplaceAllString(f.text, "")
+			headings[f.name] = anchors(pages[f.name])
 		}
 	}
 	for name, text := range pages {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
-			if strings.Contains(target, ":") { // of another site
+			if strings.Contains(target, ":") { // external
 				continue
 			}
 			file := name
 			if target != "" {
 				file = path.Join(path.Dir(name), target)
 			}
-			page, isPage := pages[file]
+			all, isPage := headings[file]
 			switch {
-			case !slices.ContainsFunc(r.texts, func(f textFile) bool { return f.name == file || strings.HasPrefix(f.name, file+"/") }):
+			case !exists[file]:
 				findings = append(findings, fmt.Sprintf("%s: link to %s, which does not exist", name, m[1]))
-			case anchor != "" && isPage && !slices.Contains(anchors(page), anchor):
+			case anchor != "" && isPage && !slices.Contains(all, anchor):
 				findings = append(findings, fmt.Sprintf("%s: link to %s: %s has no heading for that anchor", name, m[1], file))
 			}
 		}
@@ -51,7 +56,7 @@ func checkLinks(r *repo) (findings []string) {
 	return findings
 }
 
-// anchors returns the anchors of a page's headings, as GitHub makes them.
+// anchors returns the anchors of a page's headings, in GitHub's form.
 func anchors(page string) (all []string) {
 	for _, m := range heading.FindAllStringSubmatch(page, -1) {
 		text := linkText.ReplaceAllString(strings.TrimSpace(m[1]), "$1")

@@ -407,10 +407,10 @@ func checkPackageComments(r *repo) (findings []string) {
 	return findings
 }
 
-// looseComment finds a comment that was meant as a part of the package comment
+// looseComment finds a comment that was intended as part of the package comment
 // but is not attached to the package clause: any comment above the clause in
 // doc.go, and in other files one that reads like a package comment. Build
-// constraints and other directives are no comments.
+// constraints and other directives do not count.
 func looseComment(f *goFile) (at string, ok bool) {
 	isDoc := path.Base(f.name) == "doc.go"
 	for _, group := range f.syntax.Comments {
@@ -450,9 +450,9 @@ func checkNames(r *repo) (findings []string) {
 	return findings
 }
 
-// outsidePath finds the beginning of an absolute path into somebody's machine.
+// outsidePath finds the beginning of an absolute path on a particular machine.
 // A path inside a URL or below another directory does not count. The names are
-// put together here so that this file keeps the rule itself.
+// assembled here so that this file follows the rule itself.
 var outsidePath = regexp.MustCompile(`(?:^|[^A-Za-z0-9_.~})%*/-]|//)(/(?:` + strings.Join([]string{"work", "home", "root", "Users"}, "|") + `)/)`)
 
 // outsideTexts are texts that speak of the place where the repository was, and

@@ -1,8 +1,8 @@
-// Package basen writes and reads unsigned numbers of 64 and 128 bits in any
+// Package basen formats and parses unsigned numbers of 64 and 128 bits in any
 // base from 2 to 62.
 //
-// It knows digits and widths, and nothing of names, prefixes or error texts:
-// those are in firn's encoding.go. For numbers of another size, or with a
+// It handles digits and widths, but not names, prefixes or error texts: those
+// are in encoding.go of package firn. For numbers of other sizes, or with a
 // sign, use strconv or math/big.
 package basen
 
@@ -12,13 +12,13 @@ import (
 	"slices"
 )
 
-// The lowest and the highest base there is.
+// The lowest and the highest base.
 const (
 	Min = 2
 	Max = 62
 )
 
-// A Base is a number base with its digits. Make one with Boundary, Hex,
+// A Base is a number base with its digits. It must be made by Boundary, Hex,
 // Crockford or Bitcoin; the zero Base is not valid.
 type Base struct {
 	radix  *radix
@@ -26,12 +26,12 @@ type Base struct {
 	values *[256]uint8
 }
 
-// Boundary returns base n with the alphabet 0-9A-Za-z, as Boundary's flake
-// has it. Up to base 36 it reads letters of either case. It panics if n is not
-// in Min..Max.
+// Boundary returns base n with the alphabet 0-9A-Za-z, like Boundary's flake.
+// Up to base 36 it accepts letters of either case. It panics if n is not in
+// Min..Max.
 func Boundary(n int) Base {
 	if n < Min || n > Max {
-		panic("basen: there is no such base")
+		panic("basen: unknown base")
 	}
 	values := &values62
 	if n <= 36 {
@@ -40,14 +40,14 @@ func Boundary(n int) Base {
 	return Base{&radices[n], &digits62, values}
 }
 
-// Hex returns base 16 with lower-case letters. It reads either case.
+// Hex returns base 16 with lower-case letters. It accepts either case.
 func Hex() Base { return Base{&radices[16], &digitsLower, &valuesFold} }
 
-// Crockford returns Crockford's base 32. It reads letters of either case, and
-// does not take I and L for 1, or O for 0.
+// Crockford returns Crockford's base 32. It accepts letters of either case, but
+// not I and L for 1, or O for 0.
 func Crockford() Base { return Base{&radices[32], &digitsCrockford, &valuesCrockford} }
 
-// Bitcoin returns base 58 with Bitcoin's alphabet. It reads its case only.
+// Bitcoin returns base 58 with Bitcoin's alphabet. It is case-sensitive.
 func Bitcoin() Base { return Base{&radices[58], &digitsBitcoin, &valuesBitcoin} }
 
 // N returns the base as a number.
@@ -56,17 +56,17 @@ func (x Base) N() int { return int(x.radix.n) }
 // Alphabet returns the digits that x writes, in order.
 func (x Base) Alphabet() string { return string(x.digits[:x.radix.n]) }
 
-// Has reports whether x reads c as a digit.
+// Has reports whether x accepts c as a digit.
 func (x Base) Has(c byte) bool { return uint64(x.values[c]) < x.radix.n }
 
-// Width64 returns the number of digits that every 64-bit number fits in.
+// Width64 returns the number of digits of the greatest 64-bit number.
 func (x Base) Width64() int { return int(x.radix.w64) }
 
-// Width128 returns the number of digits that every 128-bit number fits in.
+// Width128 returns the number of digits of the greatest 128-bit number.
 func (x Base) Width128() int { return int(x.radix.w128) }
 
-// Append64 appends the digits of v to b: Width64 of them if pad is set, else
-// as many as v needs, and at least one.
+// Append64 appends the digits of v to b: Width64 of them if pad is set, and
+// otherwise as many as v needs, but at least one.
 func (x Base) Append64(b []byte, v uint64, pad bool) []byte {
 	w := x.Width64()
 	if pad {
@@ -75,8 +75,8 @@ func (x Base) Append64(b []byte, v uint64, pad bool) []byte {
 		x.write64(b[n:], v)
 		return b
 	}
-	// Not in the spare room of b: like append, this must not touch what lies
-	// beyond the bytes it returns.
+	// Not in the spare capacity of b: like append, this must not touch anything
+	// beyond the bytes that it returns.
 	var buf [64]byte
 	d := buf[:w]
 	x.write64(d, v)
@@ -155,7 +155,8 @@ func (x Base) writeShift(d []byte, hi, lo uint64) {
 	}
 }
 
-// writeSmall fills d with the digits of v, one division for each but the first.
+// writeSmall fills d with the digits of v, with one division for each but the
+// first.
 func (x Base) writeSmall(d []byte, v uint64) {
 	n := uint32(x.radix.n)
 	w := uint32(v)
@@ -166,13 +167,14 @@ func (x Base) writeSmall(d []byte, v uint64) {
 	d[0] = x.digits[w&63]
 }
 
-// writePair fills d, which has two chunks of k digits, with the digits of
-// v < pair.
+// writePair fills d, which has two chunks of k digits, with the digits of v <
+// pair.
 //
-// A chunk c is made a fraction c/n^k of 2^64, rounded up; each multiplication
-// by n then pushes the next digit out at the top. The rounding is less than
-// c <= n^k units and grows by n with each of the k digits; it stays under the
-// n^-k of 2^64 that would change a digit, because n^k*n^k <= 2^64.
+// A chunk c is converted to a fraction c/n^k of 2^64, rounded up; each
+// multiplication by n then pushes the next digit out at the top. The rounding
+// error is less than c <= n^k units and grows by n with each of the k digits.
+// It stays below the n^-k of 2^64 that would change a digit, because n^k*n^k <=
+// 2^64.
 func (x Base) writePair(d []byte, v uint64) {
 	r := x.radix
 	h, _ := bits.Mul64(v, r.frac-1) // the quotient or one less, as in write64
@@ -195,9 +197,9 @@ func (x Base) writePair(d []byte, v uint64) {
 	}
 }
 
-// Parse64 reads a number of 1 to Width64 digits. It reports false if there are
-// none or more, if s has another character, or if the number needs more than
-// 64 bits.
+// Parse64 parses a number of 1 to Width64 digits. It reports false if s is
+// empty, longer, or contains another character, or if the number needs more
+// than 64 bits.
 func (x Base) Parse64(s []byte) (v uint64, ok bool) {
 	r := x.radix
 	if len(s) == 0 || len(s) > int(r.w64) {
@@ -217,7 +219,7 @@ func (x Base) Parse64(s []byte) (v uint64, ok bool) {
 		return v, true
 	}
 	for {
-		// The digits of a chunk do not depend on the chunk before it.
+		// The digits of a chunk do not depend on the previous chunk.
 		m := (len(s)-1)%int(r.k) + 1
 		c := uint64(0)
 		for _, ch := range s[:m] {
@@ -239,7 +241,7 @@ func (x Base) Parse64(s []byte) (v uint64, ok bool) {
 	}
 }
 
-// Parse128 reads a number of 1 to Width128 digits, as Parse64 does.
+// Parse128 parses a number of 1 to Width128 digits, as Parse64 does.
 func (x Base) Parse128(s []byte) (hi, lo uint64, ok bool) {
 	r := x.radix
 	if len(s) == 0 || len(s) > int(r.w128) {
@@ -278,12 +280,12 @@ func AppendHex64(b []byte, v uint64) []byte {
 // hexDigits returns the eight lower-case hexadecimal digits of v as the bytes
 // of a number, the first on top.
 func hexDigits(v uint32) uint64 {
-	// One nibble to a byte.
+	// One nibble per byte.
 	x := uint64(v)
 	x = (x | x<<16) & 0x0000ffff_0000ffff
 	x = (x | x<<8) & 0x00ff00ff_00ff00ff
 	x = (x | x<<4) & 0x0f0f0f0f_0f0f0f0f
-	// 10 + 6 is the first that carries into the next four bits.
+	// 10 + 6 is the first value that carries into the next four bits.
 	letters := (x + 0x06060606_06060606) >> 4 & 0x01010101_01010101
 	return x + 0x30303030_30303030 + letters*('a'-'0'-10)
 }
@@ -318,8 +320,8 @@ func AppendCrockford64(b []byte, v uint64) []byte {
 		a[v>>25&31], a[v>>20&31], a[v>>15&31], a[v>>10&31], a[v>>5&31], a[v&31])
 }
 
-// ParseCrockford64 reads 13 digits in Crockford's base 32, as Parse64 does, but
-// takes no other number of digits.
+// ParseCrockford64 parses 13 digits in Crockford's base 32, as Parse64 does,
+// but rejects any other number of digits.
 func ParseCrockford64(s []byte) (v uint64, ok bool) {
 	if len(s) != 13 {
 		return 0, false
@@ -327,7 +329,7 @@ func ParseCrockford64(s []byte) (v uint64, ok bool) {
 	a := &valuesCrockford
 	d0, d1, d2, d3, d4, d5, d6 := a[s[0]], a[s[1]], a[s[2]], a[s[3]], a[s[4]], a[s[5]], a[s[6]]
 	d7, d8, d9, d10, d11, d12 := a[s[7]], a[s[8]], a[s[9]], a[s[10]], a[s[11]], a[s[12]]
-	// The first digit has four bits; what is no digit has all eight.
+	// The first digit has four bits; invalid characters have all eight set.
 	if d0 > 15 || (d1|d2|d3|d4|d5|d6|d7|d8|d9|d10|d11|d12) > 31 {
 		return 0, false
 	}
@@ -337,7 +339,7 @@ func ParseCrockford64(s []byte) (v uint64, ok bool) {
 }
 
 // AppendCrockford128 appends the 26 digits of hi<<64 | lo in Crockford's base
-// 32 to b, as a ULID is written.
+// 32 to b, like a ULID.
 func AppendCrockford128(b []byte, hi, lo uint64) []byte {
 	a := &digitsCrockford
 	return append(b,

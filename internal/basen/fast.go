@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// This file has the texts that are written and read most, eight digits at a
-// time: a digit is a byte of a 64-bit number. What does not fit goes the
-// general way, and gives the same; TestQuickWays compares the two.
+// This file handles the most common texts, eight digits at a time: a digit is a
+// byte of a 64-bit number. Other texts take the general path, which gives the
+// same results; TestQuickWays compares the two.
 
 // ones times n has n in each byte.
 const ones = 0x01010101_01010101
@@ -48,8 +48,8 @@ func AppendDec(b []byte, v uint64) []byte {
 // dec8 returns the eight decimal digits of v < 10^8, the first in the lowest
 // byte.
 func dec8(v uint64) uint64 {
-	// Four digits to a half, two to a quarter, one to a byte. The reciprocals are
-	// exact for what they divide.
+	// Four digits per half, two per quarter, one per byte. The reciprocals are
+	// exact for the numbers that they divide.
 	h := v / 10000
 	x := h | (v-h*10000)<<32
 	q := x * 10486 >> 20 & 0x7f_0000007f
@@ -59,7 +59,7 @@ func dec8(v uint64) uint64 {
 	return x + '0'*ones
 }
 
-// ParseDec reads a decimal number of 1 to 20 digits, as Base.Parse64 does.
+// ParseDec parses a decimal number of 1 to 20 digits, as Base.Parse64 does.
 func ParseDec(s []byte) (v uint64, ok bool) {
 	if len(s) < 16 || len(s) > 20 {
 		return Boundary(10).Parse64(s)
@@ -81,11 +81,11 @@ func ParseDec(s []byte) (v uint64, ok bool) {
 	return v, true
 }
 
-// parseDec8 reads eight decimal digits, the first in the lowest byte.
+// parseDec8 parses eight decimal digits, the first in the lowest byte.
 func parseDec8(x uint64) (v uint64, ok bool) {
 	d := x ^ '0'*ones
-	// A digit is 0 to 9 now, whatever else there was more: then 6 more is more
-	// than 15, or its upper half was set at once.
+	// A valid digit is 0 to 9 now. Anything else exceeds 15 after adding 6, or
+	// already had its upper half set.
 	if (d+6*ones|d)&(0xf0*ones) != 0 {
 		return 0, false
 	}
@@ -95,7 +95,7 @@ func parseDec8(x uint64) (v uint64, ok bool) {
 }
 
 // AppendBase62 appends v in Boundary's base 62 to b: eleven digits if pad is
-// set, else as many as it needs.
+// set, and otherwise as many as it needs.
 func AppendBase62(b []byte, v uint64, pad bool) []byte {
 	const n2, n4, n8 = 62 * 62, 62 * 62 * 62 * 62, 62 * 62 * 62 * 62 * 62 * 62 * 62 * 62
 	top := v / n8 // up to three digits
@@ -103,12 +103,12 @@ func AppendBase62(b []byte, v uint64, pad bool) []byte {
 		return Boundary(62).Append64(b, v, false)
 	}
 	low := v - top*n8
-	// Four digits each, then two, then two times two in the halves of a number.
+	// Four digits each, then two, then two pairs in the halves of a number.
 	h := low / n4
 	h0, h1 := halves62(uint32(h))
 	l0, l1 := halves62(uint32(low - h*n4))
 	x, y := split62(h0|h1<<32), split62(l0|l1<<32)
-	// One digit to a byte, the first in the lowest.
+	// One digit per byte, the first in the lowest.
 	d := (x|x>>16)&0xffffffff | (y|y>>16)<<32
 
 	w, rest := ascii62(d), uint32(top)
@@ -136,29 +136,30 @@ func AppendBase62(b []byte, v uint64, pad bool) []byte {
 	return b
 }
 
-// halves62 parts v < 62^4 into two numbers below 62^2.
+// halves62 splits v < 62^4 into two numbers below 62^2.
 func halves62(v uint32) (h, l uint64) {
 	q := v / (62 * 62)
 	return uint64(q), uint64(v - q*(62*62))
 }
 
-// split62 parts the numbers below 62^2 in both halves of x into two bytes.
+// split62 splits the numbers below 62^2 in both halves of x into two bytes
+// each.
 func split62(x uint64) uint64 {
 	q := x * 16913 >> 20 & 0x3f_0000003f // x/62, exact below 62^2
 	return q | (x-q*62)<<8
 }
 
-// ascii62 turns digits into characters, eight at a time: behind 9 there are
-// seven others before A, and behind Z six before a.
+// ascii62 turns digits into characters, eight at a time: after 9 there are
+// seven other characters before A, and after Z six before a.
 func ascii62(d uint64) uint64 {
 	letters := (d + (128-10)*ones) >> 7 & ones
 	lower := (d + (128-36)*ones) >> 7 & ones
 	return d + '0'*ones + letters*7 + lower*6
 }
 
-// parse10 reads ten digits of a base of 57 to 62. What is no digit of the base
-// has a value of 255; in base 57 to 61 a value may be too large though it is
-// less.
+// parse10 parses ten digits of a base from 57 to 62. A character that is not a
+// digit has the value 255; in bases 57 to 61, a smaller value may also be too
+// large.
 func (x Base) parse10(s *[10]byte) (v uint64, ok bool) {
 	a, n := x.values, x.radix.n
 	d0, d1, d2, d3, d4 := a[s[0]], a[s[1]], a[s[2]], a[s[3]], a[s[4]]
@@ -175,8 +176,8 @@ func (x Base) parse10(s *[10]byte) (v uint64, ok bool) {
 	return (p0*n4+p1*n2+p2)*n4 + p3*n2 + p4, true
 }
 
-// ParseBase62 reads a number in Boundary's base 62, as Base.Parse64 does, if it
-// has 10 or 11 digits: all others are the business of Parse64.
+// ParseBase62 parses a number in Boundary's base 62, as Base.Parse64 does, if
+// it has 10 or 11 digits. For any other length, it reports false.
 func ParseBase62(s []byte) (v uint64, ok bool) {
 	const n2, n4 = 62 * 62, 62 * 62 * 62 * 62
 	const n10 = n4 * n4 * n2
@@ -185,7 +186,7 @@ func ParseBase62(s []byte) (v uint64, ok bool) {
 	switch len(s) {
 	case 10:
 	case 11:
-		if top = uint64(a[s[0]]); top > 21 { // 22 * 62^10 is more than 64 bits
+		if top = uint64(a[s[0]]); top > 21 { // 22 * 62^10 needs more than 64 bits
 			return 0, false
 		}
 		s = s[1:]
@@ -195,7 +196,7 @@ func ParseBase62(s []byte) (v uint64, ok bool) {
 	d := (*[10]byte)(s)
 	d0, d1, d2, d3, d4 := a[d[0]], a[d[1]], a[d[2]], a[d[3]], a[d[4]]
 	d5, d6, d7, d8, d9 := a[d[5]], a[d[6]], a[d[7]], a[d[8]], a[d[9]]
-	if d0|d1|d2|d3|d4|d5|d6|d7|d8|d9 > 63 { // what is no digit has all eight bits
+	if d0|d1|d2|d3|d4|d5|d6|d7|d8|d9 > 63 { // invalid characters have all eight bits set
 		return 0, false
 	}
 	p0, p1 := uint64(d0)*62+uint64(d1), uint64(d2)*62+uint64(d3)
@@ -205,7 +206,7 @@ func ParseBase62(s []byte) (v uint64, ok bool) {
 	return v, carry == 0
 }
 
-// ParseHex64 reads exactly 16 hexadecimal digits of either case.
+// ParseHex64 parses exactly 16 hexadecimal digits of either case.
 func ParseHex64(s []byte) (v uint64, ok bool) {
 	if len(s) != 16 {
 		return 0, false
@@ -215,7 +216,7 @@ func ParseHex64(s []byte) (v uint64, ok bool) {
 	return hi<<32 | lo, ok1 && ok2
 }
 
-// ParseUUID reads the form 8-4-4-4-12, with letters of either case. It reports
+// ParseUUID parses the form 8-4-4-4-12, with letters of either case. It reports
 // false for any other form.
 func ParseUUID(s []byte) (hi, lo uint64, ok bool) {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
@@ -232,12 +233,13 @@ func ParseUUID(s []byte) (hi, lo uint64, ok bool) {
 	return a<<32 | b, c<<32 | d, true
 }
 
-// parseHex8 reads eight hexadecimal digits, the first in the topmost byte.
+// parseHex8 parses eight hexadecimal digits, the first in the topmost byte.
 func parseHex8(x uint64) (v uint64, ok bool) {
-	// Letters have the bit 64, and their lowest four bits are 1 to 6.
+	// Letters have the bit 64 set, and their lowest four bits are 1 to 6.
 	letters := x >> 6 & ones
 	v = x&(0x0f*ones) + letters*9
-	// It is right if writing it gives the same, up to the case of letters.
+	// The digits are valid if formatting the result gives the same text, up to
+	// the case of letters.
 	above9 := (v + 6*ones) >> 4 & ones
 	if v&(0xf0*ones) != 0 || v+'0'*ones+above9*('a'-'0'-10) != x|letters<<5 {
 		return 0, false
@@ -247,14 +249,14 @@ func parseHex8(x uint64) (v uint64, ok bool) {
 	return (v | v>>16) & 0xffffffff, true
 }
 
-// ParseCrockford128 reads 26 digits in Crockford's base 32, as Parse128 does,
-// but takes no other number of digits.
+// ParseCrockford128 parses 26 digits in Crockford's base 32, as Parse128 does,
+// but rejects any other number of digits.
 func ParseCrockford128(s []byte) (hi, lo uint64, ok bool) {
 	if len(s) != 26 {
 		return 0, 0, false
 	}
 	a := &valuesCrockford
-	top := a[s[0]] // of three bits
+	top := a[s[0]] // three bits
 	h, ok1 := parse12((*[12]byte)(s[1:]))
 	mid := a[s[13]]
 	l, ok2 := parse12((*[12]byte)(s[14:]))
@@ -264,12 +266,12 @@ func ParseCrockford128(s []byte) (hi, lo uint64, ok bool) {
 	return uint64(top)<<61 | h<<1 | uint64(mid)>>4, uint64(mid)<<60 | l, true
 }
 
-// parse12 reads 12 digits in Crockford's base 32.
+// parse12 parses 12 digits in Crockford's base 32.
 func parse12(s *[12]byte) (v uint64, ok bool) {
 	a := &valuesCrockford
 	d0, d1, d2, d3, d4, d5 := a[s[0]], a[s[1]], a[s[2]], a[s[3]], a[s[4]], a[s[5]]
 	d6, d7, d8, d9, d10, d11 := a[s[6]], a[s[7]], a[s[8]], a[s[9]], a[s[10]], a[s[11]]
-	if d0|d1|d2|d3|d4|d5|d6|d7|d8|d9|d10|d11 > 31 { // what is no digit has all eight bits
+	if d0|d1|d2|d3|d4|d5|d6|d7|d8|d9|d10|d11 > 31 { // invalid characters have all eight bits set
 		return 0, false
 	}
 	return uint64(d0)<<55 | uint64(d1)<<50 | uint64(d2)<<45 | uint64(d3)<<40 | uint64(d4)<<35 |

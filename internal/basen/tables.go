@@ -1,22 +1,22 @@
 package basen
 
-// This file is data. TestTables computes all of it again.
+// This file contains data. TestTables computes all of it again.
 
-// A radix is what arithmetic needs to know about a base.
+// A radix holds the constants for arithmetic in a base.
 type radix struct {
 	n     uint64 // the base itself
-	shift uint8  // log2(n) where n is a power of two, else 0
-	k     uint8  // digits in a chunk: the most that keep n^k <= 2^32
+	shift uint8  // log2(n) if n is a power of two, otherwise 0
+	k     uint8  // digits in a chunk: the maximum with n^k <= 2^32
 	w64   uint8  // digits of 2^64-1
 	w128  uint8  // digits of 2^128-1
 	chunk uint64 // n^k
 	frac  uint64 // ceil(2^64 / chunk)
-	pair  uint64 // chunk^2, where n is not a power of two
-	recip uint64 // floor(2^64 / pair), where n is not a power of two
+	pair  uint64 // chunk^2 if n is not a power of two
+	recip uint64 // floor(2^64 / pair) if n is not a power of two
 }
 
-// radices has the row of base n at index n. Base 0 and base 1 do not exist;
-// the table ends at a power of two so that an index can be masked.
+// radices has the row of base n at index n. Bases 0 and 1 do not exist. The
+// length of the table is a power of two, so that an index can be masked.
 var radices = [64]radix{
 	2:  {2, 1, 32, 64, 128, 4294967296, 4294967296, 0, 0},
 	3:  {3, 0, 20, 41, 81, 3486784401, 5290474533, 12157665459056928801, 1},
@@ -83,8 +83,8 @@ var radices = [64]radix{
 
 const no = 0xff // not a digit
 
-// digits62 is the alphabet of Boundary's flake. It is in ASCII order, as the
-// others are.
+// digits62 is the alphabet of Boundary's flake. Like all the others, it is in
+// ASCII order.
 var digits62 = [64]byte{
 	'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F',
 	'G', 'H', 'I', 'J', 'K', 'L', 'M', 'N', 'O', 'P', 'Q', 'R', 'S', 'T', 'U', 'V',
@@ -92,7 +92,7 @@ var digits62 = [64]byte{
 	'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
 }
 
-// digitsLower is that of base 16 in lower case.
+// digitsLower is the alphabet of base 16 in lower case.
 var digitsLower = [64]byte{
 	'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
 }
@@ -112,7 +112,7 @@ var digitsBitcoin = [64]byte{
 	'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z',
 }
 
-// values62 reads digits62 with its case, for bases above 36.
+// values62 maps digits62 to values, case-sensitively, for bases above 36.
 var values62 = [256]uint8{
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
@@ -132,7 +132,8 @@ var values62 = [256]uint8{
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
 }
 
-// valuesFold reads digits62 and digitsLower in either case, for bases up to 36.
+// valuesFold maps digits62 and digitsLower to values, in either case, for bases
+// up to 36.
 var valuesFold = [256]uint8{
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
@@ -152,7 +153,7 @@ var valuesFold = [256]uint8{
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
 }
 
-// valuesCrockford reads digitsCrockford in either case.
+// valuesCrockford maps digitsCrockford to values, in either case.
 var valuesCrockford = [256]uint8{
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
@@ -172,7 +173,7 @@ var valuesCrockford = [256]uint8{
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
 }
 
-// valuesBitcoin reads digitsBitcoin with its case.
+// valuesBitcoin maps digitsBitcoin to values, case-sensitively.
 var valuesBitcoin = [256]uint8{
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
 	no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,

@@ -2,7 +2,8 @@
 
 package freshness
 
-// Cycles is the virtual counter, which the architecture keeps at one rate.
+// Cycles returns the virtual counter, which has a constant rate by the
+// architecture.
 func Cycles() uint64
 
 func hasCycles() bool { return true }

@@ -2,7 +2,7 @@
 
 package freshness
 
-// Cycles is elapsed where no counter of the processor is read.
+// Cycles returns elapsed, because no counter of the processor is used here.
 func Cycles() uint64 { return elapsed() }
 
 func hasCycles() bool { return true }

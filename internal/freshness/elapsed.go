@@ -2,8 +2,8 @@ package freshness
 
 import "time"
 
-// start is when the counter of elapsed began.
+// start is the time from which elapsed counts.
 var start = time.Now()
 
-// elapsed counts the nanoseconds of the runtime's monotonic clock.
+// elapsed returns nanoseconds of the runtime's monotonic clock.
 func elapsed() uint64 { return uint64(time.Since(start)) }

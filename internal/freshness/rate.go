@@ -8,25 +8,25 @@ import (
 )
 
 // A sample is the counter just before and just after a reading of the clock,
-// and that reading's monotonic part.
+// and the monotonic part of that reading.
 type sample struct {
 	lo, hi uint64
 	at     time.Duration
 }
 
-// rate learns how fast a counter counts, from samples, and notices when that
-// changes. It is believed when two intervals have agreed on it, since a counter
-// that jumps looks like a fast one in one of them.
+// A rate learns the rate of a counter from samples, and detects when it
+// changes. It is trusted when two intervals have agreed on it, because in a
+// single interval a counter that jumps looks like a fast one.
 type rate struct {
 	begun bool
-	from  sample // what the next one is compared with
-	span  uint64 // by the last interval; 0: there was none
-	sure  bool   // and the one before
+	from  sample // the start of the next interval
+	span  uint64 // by the last interval; 0 if unknown
+	sure  bool   // the previous interval agreed
 }
 
-// interval is the shortest time between two samples that says something: long
-// against the cost of a reading, and against the steps of the monotonic clock,
-// which are half a millisecond and more on Windows.
+// interval returns the shortest useful time between two samples: long compared
+// with the cost of a reading, and with the resolution of the monotonic clock,
+// which is half a millisecond and more on Windows.
 func interval() time.Duration {
 	if runtime.GOOS == "windows" {
 		return 50 * time.Millisecond
@@ -34,11 +34,11 @@ func interval() time.Duration {
 	return 20 * time.Microsecond
 }
 
-// fastest is more counts in a nanosecond than any processor's counter makes.
+// fastest exceeds the counts per nanosecond of any processor's counter.
 const fastest = 16
 
-// observe takes a sample and returns how much the counter counts at least in
-// the given time, or 0 if that is not known.
+// observe takes a sample and returns the minimum that the counter counts in the
+// given time, or 0 if that is unknown.
 func (r *rate) observe(s sample, span time.Duration) uint64 {
 	if mutant.On(mutant.RateBelieved) && r.sure {
 		return r.span
@@ -58,10 +58,10 @@ func (r *rate) observe(s sample, span time.Duration) uint64 {
 	return r.span
 }
 
-// compare compares a sample with the one before. What the counter says times
-// scale is what it counts in a span.
+// compare compares a sample with the previous one. The counter's difference
+// times scale is what it counts in a span.
 func (r *rate) compare(s sample, scale float64) {
-	// What it counted between the two readings lies between these.
+	// The counts between the two readings lie between these.
 	low, high := float64(s.lo-r.from.hi)*scale, float64(s.hi-r.from.lo)*scale
 	was := float64(r.span)
 	agrees := low <= was*1.25 && high >= was*0.75
@@ -71,8 +71,9 @@ func (r *rate) compare(s sample, scale float64) {
 	case high-low <= low/8:
 		*r = rate{begun: true, from: s, span: uint64(min(low, 1<<62)), sure: agrees}
 	case !agrees:
-		// Something came between the clock and the counter, but not only that.
+		// The readings were interrupted, but that does not explain everything.
 		*r = rate{begun: true, from: s}
 	}
-	// Otherwise the longer the interval gets, the less what came between matters.
+	// Otherwise, the longer the interval gets, the less an interruption
+	// matters.
 }

@@ -43,7 +43,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestCycles: the counter of the machine the test runs on goes on.
+// TestCycles: the counter of the machine that runs the test advances.
 func TestCycles(t *testing.T) {
 	if !hasCycles() {
 		t.Skip("this processor's counter is not invariant")

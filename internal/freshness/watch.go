@@ -7,33 +7,34 @@ import (
 	"github.com/firnid/firn/internal/mutant"
 )
 
-// Span is how long a reading is fresh, unless the caller wants it shorter.
+// Span is how long a reading is fresh by default.
 const Span = 50 * time.Microsecond
 
-// Most is how many IDs a window gives at most.
+// Most is the maximum number of IDs from a window.
 const Most = 8192
 
-// least is the shortest span worth a window: what a look at the clock costs, a
-// few times over.
+// least is the shortest span worth a window: a few times the cost of reading
+// the clock.
 const least = 200 * time.Nanosecond
 
 // A Watch opens windows for the readings of one clock. Its zero value opens
-// none. Many goroutines may use one at the same time, as soon as Init is done.
+// none. It is safe for concurrent use by multiple goroutines once Init has
+// returned.
 type Watch struct {
 	on      bool
 	counter func() uint64 // nil: Cycles
 	span    time.Duration
-	base    time.Time // samples count from here
+	base    time.Time // samples count from this time
 
-	// gen is odd while somebody opens a window. Who does must have found it as it
-	// was before their own look at the clock, so windows are opened in the order
-	// of the looks they come from, and nobody waits.
+	// gen is odd while a goroutine opens a window. To do so, gen must be
+	// unchanged since before that goroutine read the clock. So windows are
+	// opened in the order of their readings, and no goroutine waits.
 	gen  atomic.Uint64
-	rate rate // of whoever made gen odd
+	rate rate // owned by the goroutine that made gen odd
 }
 
-// Init makes the watch open windows of at most this span. A span that is too
-// short to be worth it leaves it as it is.
+// Init makes the watch open windows of at most this span. If the span is too
+// short to be useful, Init does nothing.
 func (w *Watch) Init(span time.Duration) {
 	if span < least {
 		return
@@ -44,8 +45,8 @@ func (w *Watch) Init(span time.Duration) {
 	}
 }
 
-// InitCounter is Init with a counter of the caller's, which may say what it
-// likes.
+// InitCounter is Init with a counter of the caller's, which may return
+// anything.
 func (w *Watch) InitCounter(span time.Duration, base time.Time, counter func() uint64) {
 	w.on, w.span, w.base, w.counter = true, span, base, counter
 }
@@ -60,7 +61,7 @@ func (w *Watch) count() uint64 {
 	return Cycles()
 }
 
-// A Look is a look at the clock. The zero value opens no window.
+// A Look is one reading of the clock. The zero value opens no window.
 type Look struct {
 	gen uint64
 	sample
@@ -80,9 +81,9 @@ func (w *Watch) End(l Look, now time.Time) Look {
 	return l
 }
 
-// Open opens the window for what lies below end, which the look at the clock
-// has allowed. The word that counts must have reached that clock already. It
-// opens none if another was opened since the look began.
+// Open opens the window for everything below end, as allowed by a reading of
+// the clock that the word with the next slot has already reached. It does
+// nothing if another window was opened since the reading began.
 func (w *Watch) Open(v *Window, l Look, end uint64) {
 	if l.gen&1 != 0 || !w.gen.CompareAndSwap(l.gen, l.gen+1) {
 		return
@@ -93,40 +94,41 @@ func (w *Watch) Open(v *Window, l Look, end uint64) {
 	o := v.opening(w)
 	span := w.rate.observe(l.sample, w.span)
 	if span != o.span.Load() {
-		o.span.Store(0) // so that no span is taken for another stamp's
+		o.span.Store(0) // so that no span is combined with another stamp
 	}
-	// Before the stamp: whoever sees the stamp sees this end, or a later one.
+	// Before the stamp: a reader that sees the stamp sees this end or a later
+	// one.
 	o.end.Store(end)
 	o.stamp.Store(l.lo)
 	o.span.Store(span)
 	w.gen.Store(l.gen + 2)
 }
 
-// A Window says what may be used while a reading is fresh. Its zero value is
-// shut. It is opened by a Watch, of which it must always be the same.
+// A Window is the range that may be used while a reading is fresh. Its zero
+// value is closed. Only one Watch may open it.
 type Window struct {
 	cycles, other opening // by the processor's counter, or by the watch's own
 }
 
 // An opening is a window for one kind of counter.
 type opening struct {
-	span  atomic.Uint64 // in the counter's unit; 0: shut
+	span  atomic.Uint64 // in the counter's unit; 0: closed
 	stamp atomic.Uint64 // the counter just before the reading
 	end   atomic.Uint64 // exclusive
 }
 
-// End is the exclusive end of what may be used when Cycles says c, or 0 if the
-// reading is not fresh. It becomes part of its caller: Cycles cannot, and a
-// call of a call is noticed here.
+// End returns the exclusive end of the range that may be used when Cycles
+// returns c, or 0 if the reading is not fresh. It is inlined into its callers.
+// Cycles cannot be, and one more nested call would be noticeable here.
 func (v *Window) End(c uint64) uint64 {
-	// The stamp before the others, see Open.
+	// The stamp before the others; see Open.
 	if fresh(c, v.cycles.stamp.Load(), v.cycles.span.Load()) {
 		return v.cycles.end.Load()
 	}
 	return 0
 }
 
-// EndBy is End by the counter of the watch, where it has one of its own.
+// EndBy is End by the watch's own counter, if it has one.
 func (v *Window) EndBy(w *Watch) uint64 {
 	if w.counter == nil {
 		return 0
@@ -135,8 +137,8 @@ func (v *Window) EndBy(w *Watch) uint64 {
 	return end
 }
 
-// Read is End by the counter of the watch, whichever it is, and the reading
-// that the window is of.
+// Read returns the reading of the window, and its End by the counter of the
+// watch, whichever that is.
 func (v *Window) Read(w *Watch) (Reading, uint64) {
 	if !w.on {
 		return Reading{}, 0
@@ -161,23 +163,23 @@ func (v *Window) opening(w *Watch) *opening {
 	return &v.cycles
 }
 
-// A Reading is one of the clock, to see whether it is still fresh. The zero
-// value never is. It is plain data.
+// A Reading is a reading of the clock, to check later whether it is still
+// fresh. The zero value never is. It is plain data.
 type Reading struct {
 	stamp         uint64 // the counter just before it
 	cycles, other uint64 // the span by Cycles, or by the watch's own counter
 }
 
-// Fresh reports whether the reading is fresh when Cycles says c, if it is by
-// that.
+// Fresh reports whether the reading is fresh when Cycles returns c, if Cycles
+// is its counter.
 func (r *Reading) Fresh(c uint64) bool { return fresh(c, r.stamp, r.cycles) }
 
-// FreshBy is Fresh by the counter of the watch, where it has one of its own.
+// FreshBy is Fresh by the watch's own counter, if it has one.
 func (r *Reading) FreshBy(w *Watch) bool {
 	return r.other > 0 && fresh(w.count(), r.stamp, r.other)
 }
 
-// fresh is the test: see the package's comment.
+// fresh is the test; see the package documentation.
 func fresh(c, stamp, span uint64) bool {
 	if mutant.Enabled {
 		return mistaken(c, stamp, span)
@@ -185,11 +187,11 @@ func fresh(c, stamp, span uint64) bool {
 	return c-stamp-1 < span
 }
 
-// mistaken is fresh with the mistakes.
+// mistaken is fresh with deliberate mistakes.
 func mistaken(c, stamp, span uint64) bool {
 	passed := c - stamp
 	switch {
-	case span == 0: // shut
+	case span == 0: // closed
 		return false
 	case mutant.On(mutant.AlwaysFresh):
 		return true

@@ -1,8 +1,8 @@
 // Package mutant names deliberate mistakes in the coordination protocol and in
-// internal/freshness. They exist to show that the proofs notice them: the tests
-// of grant/sim and of the generator are built with the tag firnmutant and
-// switch on one mistake at a time. Without the tag On is false for every
-// mistake and the compiler removes what it guards.
+// internal/freshness. They show that the tests and the simulator detect such
+// mistakes: the tests of grant/sim and of the generator are built with the tag
+// firnmutant and enable one mistake at a time. Without the tag, On is false for
+// every mistake, and the compiler removes the code that it guards.
 package mutant
 
 // A Mutant is one deliberate mistake.
@@ -11,28 +11,28 @@ type Mutant int32
 // The mistakes.
 const (
 	None             Mutant = iota
-	StartAtClock            // a grant begins at the clock, whatever the mark says
+	StartAtClock            // a grant begins at the clock, whatever the mark
 	SealLate                // the mark of a release is read before the generator is sealed
 	TimeoutIsSuccess        // an unknown result is taken for success
-	BlindRenewal            // a renewal overwrites whatever the record has
-	StaleMemory             // a number that is acquired again goes on in its old window
-	CompareRevision         // the store compares revisions and not values
+	BlindRenewal            // a renewal overwrites the record, whatever it holds
+	StaleMemory             // a node ID that is acquired again is used in its old window
+	CompareRevision         // the store compares revisions instead of values
 	NoFence                 // nothing is done after a restore
 	FloorOnly               // a fence raises the floor and rewrites no record
 	TickAtUntil             // a window's exclusive end is used
 	CursorBack              // a renewal moves the next slot back to the clock
 	NoConfigReread          // the configuration is not read again after an acquire
-	ReleaseForeign          // a release overwrites a record that is not one's own
-	SlotAcrossTerms         // a slot taken under one term is used with the node of the next
-	TakeoverHeld            // a held number is taken over and begins at the clock
-	RangeIgnored            // a member takes numbers outside its range
+	ReleaseForeign          // a release overwrites a record of another member
+	SlotAcrossTerms         // a slot taken under one term is used with the node ID of the next
+	TakeoverHeld            // a held node ID is taken over and begins at the clock
+	RangeIgnored            // a member takes node IDs outside its range
 	AdoptOnRead             // an attempt that a read shows is adopted without another write
 	MarkUncapped            // a renewal raises the mark however far ahead of the clock
 	FenceShortWindow        // a fence knows only the window of the configuration it finds
 	FenceLowersMark         // a fence lowers a mark that is above its floor
-	ZeroIsNoTime            // Unix time 0 is taken for "no time"
+	ZeroIsNoTime            // Unix time 0 stands for the absence of a time
 	DropToClock             // a claim that is dropped returns to the clock, not to its from
-	RoundDown               // times finer than a millisecond are rounded down
+	RoundDown               // times with a fraction of a millisecond are rounded down
 	RecheckState            // the check after a claim compares the state, not the bytes
 	ShrunkRecord            // a record that shrank does not freeze its member
 	SealAsync               // the Keeper answers before the generator is sealed
@@ -43,13 +43,13 @@ const (
 	FenceUnheard            // a window that ends above the floor of a fence is used on
 	TargetUnchecked         // a server answers a hop meant for another member or store
 	RevisionOnRead          // a store's revision that a read has shown must never fall
-	ofProtocol              // those above
+	ofProtocol              // the mistakes above are in the protocol
 
 	AlwaysFresh  // a reading of the clock is never too old
-	EndForgotten // what is fresh has no end
-	StillIsFresh // a counter that stands still says that no time has passed
-	BackIsFresh  // and one that went back says so too
-	RateBelieved // the rate of a counter is measured once
+	EndForgotten // a fresh window has no end
+	StillIsFresh // a counter that stands still means that no time has passed
+	BackIsFresh  // a counter that went back means that no time has passed
+	RateBelieved // the rate of a counter is measured only once
 	count
 )
 
@@ -58,14 +58,14 @@ var names = [count]string{
 	"stale memory", "compare revision", "no fence", "floor only", "tick at until",
 	"cursor back", "no config re-read", "release foreign", "slot across terms",
 	"takeover held", "range ignored",
-	"adopt on read", "mark uncapped", "fence short window", "fence lowers mark", "zero is no time",
+	"adopt on read", "mark uncapped", "fence short window", "fence lowers mark", "zero means no time",
 	"drop to clock", "round down", "recheck state", "shrunk record", "seal async",
 	"gap crossed", "lineage ignored", "claim ahead", "cursor keeps block", "fence unheard", "target unchecked",
 	"revision on read",
 	"", "always fresh", "end forgotten", "still is fresh", "back is fresh", "rate believed",
 }
 
-// String is the mistake in words.
+// String returns the mistake in words.
 func (m Mutant) String() string {
 	if m < 0 || m >= count {
 		return "unknown"

@@ -2,12 +2,12 @@
 
 package mutant
 
-// Enabled reports whether mistakes can be switched on in this build.
+// Enabled reports whether mistakes can be enabled in this build.
 const Enabled = false
 
-// On reports whether a mistake is switched on: never, in this build.
+// On reports whether a mistake is enabled: never, in this build.
 func On(Mutant) bool { return false }
 
-// Set switches on one mistake, and all others off. It does nothing in this
+// Set enables one mistake and disables all others. It does nothing in this
 // build.
 func Set(Mutant) {}

@@ -4,14 +4,14 @@ package mutant
 
 import "sync/atomic"
 
-// Enabled reports whether mistakes can be switched on in this build.
+// Enabled reports whether mistakes can be enabled in this build.
 const Enabled = true
 
-// current is the mistake that is switched on.
+// current is the mistake that is enabled.
 var current atomic.Int32
 
-// On reports whether a mistake is switched on.
+// On reports whether a mistake is enabled.
 func On(m Mutant) bool { return Mutant(current.Load()) == m }
 
-// Set switches on one mistake, and all others off.
+// Set enables one mistake and disables all others.
 func Set(m Mutant) { current.Store(int32(m)) }

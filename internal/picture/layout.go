@@ -69,7 +69,7 @@ func layoutPicture() ([]byte, error) {
 	return c.end(), nil
 }
 
-// unit writes a tick's length as it is said.
+// unit formats the length of a tick.
 func unit(d time.Duration) string {
 	if d == time.Millisecond {
 		return "millisecond"
@@ -77,7 +77,7 @@ func unit(d time.Duration) string {
 	return d.String()
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// pictures returns the pictures by the names of their files.
+// pictures returns the pictures by file name.
 func pictures() (map[string][]byte, error) {
 	layout, err := layoutPicture()
 	if err != nil {
@@ -51,7 +51,7 @@ func write(dir string) error {
 // A canvas collects the elements of a picture.
 type canvas struct{ strings.Builder }
 
-// colours are those of the reader's system, light or dark.
+// colours follow the reader's system setting, light or dark.
 const colours = `<style>
 text { font: 13px system-ui, sans-serif; fill: #1f2328; text-anchor: middle; }
 .title { font-weight: 600; }
@@ -80,8 +80,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328; text-anchor: middle; }
 <defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path class="head" d="M0 0 8 4 0 8z"/></marker></defs>
 `
 
-// begin starts a picture with what it shows in words, for readers who do not
-// see it.
+// begin starts a picture with a description for screen readers.
 func begin(width, height int, title, description string) *canvas {
 	c := new(canvas)
 	fmt.Fprintf(c, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="t d">`+"\n", width, height, width, height)
@@ -101,6 +100,6 @@ func (c *canvas) box(class string, x, y, width, height int) {
 
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a Builder does not fail
+	_ = xml.EscapeText(&b, []byte(s)) // writing to a Builder cannot fail
 	return b.String()
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestPictures holds the committed pictures to the program.
+// TestPictures checks that the committed pictures match the program.
 func TestPictures(t *testing.T) {
 	all, err := pictures()
 	if err != nil {

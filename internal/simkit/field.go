@@ -2,9 +2,9 @@ package simkit
 
 import "bytes"
 
-// Field is what a record of the protocol has after a name, up to the next
-// comma. A record is of the protocol's own making, so there is none in a value,
-// nor is a name.
+// Field returns the text after a name in a record of the protocol, up to the
+// next comma. The protocol writes these records itself, so values contain no
+// commas and no names.
 func Field(value []byte, name string) string {
 	i := bytes.Index(value, []byte(name))
 	if i < 0 {

@@ -1,9 +1,9 @@
-// Package simkit is the kernel of simulations: events one after the other in
-// virtual time, chance from a seed, and a hash of all that happened. A seed is
-// a run: the same seed does the same again, to the byte. There is no goroutine
-// and no real time in it. Field reads a record.
+// Package simkit is the kernel of simulations: events in sequence in virtual
+// time, randomness from a seed, and a hash of everything that happened. A seed
+// determines a run: the same seed repeats it, to the byte. There are no
+// goroutines and there is no real time in a run. Field reads a record.
 //
-// Packages grant/sim and grant/fleet are made with it. It is for tests.
+// Packages grant/sim and grant/fleet are built on it. It is for tests.
 package simkit
 
 import (
@@ -15,28 +15,28 @@ import (
 // A World is a run. It must be made by NewWorld, and is used by one goroutine.
 type World struct {
 	Now       int64      // the true time, in µs
-	Rand      *rand.Rand // all that happens by chance
-	Hash      uint64     // of what Trace was given
-	Violation string     // the first of what must not be; "" while all holds
+	Rand      *rand.Rand // the source of all randomness
+	Hash      uint64     // of the values passed to Trace
+	Violation string     // the first violated condition; "" if there is no violation
 
 	queue queue
-	last  int // token given out
+	last  int // last token
 }
 
-// NewWorld returns a World that begins at a time. The stream tells simulations
-// with the same seed apart.
+// NewWorld returns a World that begins at a time. The stream distinguishes
+// simulations with the same seed.
 func NewWorld(seed, stream uint64, now int64) World {
 	return World{Now: now, Rand: rand.New(rand.NewPCG(seed, stream))}
 }
 
-// Token returns a number above all before.
+// Token returns a number greater than all previous ones.
 func (w *World) Token() int {
 	w.last++
 	return w.last
 }
 
-// At has something done at a time, or now if that has passed. What is due at
-// the same time is done in the order of the calls.
+// At schedules do for a time, or for now if that has passed. Events at the same
+// time happen in the order of the calls.
 func (w *World) At(at int64, do func()) {
 	heap.Push(&w.queue, event{max(at, w.Now), w.Token(), do})
 }
@@ -44,8 +44,8 @@ func (w *World) At(at int64, do func()) {
 // After is At, d µs from now.
 func (w *World) After(d int64, do func()) { w.At(w.Now+d, do) }
 
-// Next does what is due next, unless that is after end. It reports whether
-// there was something.
+// Next runs the next event, unless it is after end. It reports whether there
+// was one.
 func (w *World) Next(end int64) bool {
 	if len(w.queue) == 0 || w.queue[0].at > end {
 		return false
@@ -56,17 +56,17 @@ func (w *World) Next(end int64) bool {
 	return true
 }
 
-// Chance is true with the probability p.
+// Chance returns true with the probability p.
 func (w *World) Chance(p float64) bool { return w.Rand.Float64() < p }
 
-// Fail notes what must not be, if nothing was before.
+// Fail records a violated condition, if it is the first.
 func (w *World) Fail(format string, a ...any) {
 	if w.Violation == "" {
 		w.Violation = fmt.Sprintf(format, a...)
 	}
 }
 
-// Trace adds what happened to the Hash.
+// Trace adds values to the Hash.
 func (w *World) Trace(values ...int64) {
 	for _, v := range values {
 		w.Hash = (w.Hash ^ uint64(v)) * 0x100000001b3

@@ -1,11 +1,11 @@
 //go:build unix
 
 // Package kubetest starts a real Kubernetes API server with its etcd for tests,
-// on loopback, in a directory of its own, and does to them what happens to
-// control planes.
+// on loopback, in its own directory, and subjects them to the faults of control
+// planes.
 //
-// It is not a cluster: no kubelet, no controller and no scheduler run, so there
-// are no pods, and nothing that is deleted with its namespace goes away.
+// It is not a cluster: no kubelet, controller or scheduler runs. So there are
+// no pods, and objects are not deleted with their namespace.
 package kubetest
 
 import (
@@ -31,11 +31,11 @@ import (
 	"time"
 )
 
-// patience is for what must happen some time; it is no measure of how long that
-// takes.
+// patience is how long to wait for something that must happen eventually. It
+// does not measure how long that takes.
 const patience = 2 * time.Minute
 
-// AdminToken is the token of a user who may do everything.
+// AdminToken is the token of a user with all permissions.
 const AdminToken = "admin-of-the-tests"
 
 // A Cluster is an API server and its etcd. Its methods are for one goroutine.
@@ -50,8 +50,8 @@ type Cluster struct {
 	client *http.Client
 }
 
-// For is the Cluster for another test, which fails in place of the one that
-// started it. The Cluster ends with the test that did.
+// For returns the Cluster for another test, which fails in place of the one
+// that started it. The Cluster ends with the test that started it.
 func (c *Cluster) For(t testing.TB) *Cluster {
 	again := *c
 	again.t = t
@@ -64,10 +64,10 @@ type process struct {
 	args  []string
 	cmd   *exec.Cmd
 	ended chan struct{}
-	log   bytes.Buffer // to be read once it has ended
+	log   bytes.Buffer // may be read once the process has ended
 }
 
-// script runs one of the repository's, which prints the path of a binary.
+// script runs a script of the repository that prints the path of a binary.
 func script(name string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -94,7 +94,7 @@ func asExit(err error, to **exec.ExitError) (ok bool) {
 	return ok
 }
 
-// binaries are built once, if they can be.
+// binaries builds the servers once, if possible.
 var binaries = sync.OnceValues(func() ([2]string, error) {
 	apiserver, err := script("kube.sh")
 	if err != nil {
@@ -104,11 +104,11 @@ var binaries = sync.OnceValues(func() ([2]string, error) {
 	return [2]string{apiserver, etcd}, err
 })
 
-// Start starts a Cluster that ends with the test. The test is skipped where the
-// servers cannot be built, and among short tests.
+// Start starts a Cluster that ends with the test. The test is skipped if the
+// servers cannot be built, and in short mode.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is no test
+	if flag.Lookup("test.short") != nil && testing.Short() { // bench/ is not a test
 		t.Skip("it starts an API server")
 	}
 	paths, err := binaries()
@@ -117,7 +117,7 @@ func Start(t testing.TB) *Cluster {
 	}
 	c := &Cluster{t: t, dir: t.TempDir(), client: new(http.Client)}
 	c.keys()
-	for range 5 { // another process may take a port between
+	for range 5 { // another process may take a port in the meantime
 		c.Address = freeAddress(t)
 		client, peer := "http://"+freeAddress(t), "http://"+freeAddress(t)
 		_, port, _ := net.SplitHostPort(c.Address)
@@ -148,8 +148,8 @@ func Start(t testing.TB) *Cluster {
 	return nil
 }
 
-// keys writes what the API server signs tokens with, and who its administrator
-// is.
+// keys writes the keys with which the API server signs tokens, and the token of
+// its administrator.
 func (c *Cluster) keys() {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -216,31 +216,32 @@ func (c *Cluster) end() {
 	c.etcd.kill()
 }
 
-// KillAPI kills the API server, and KillEtcd its etcd, with SIGKILL.
+// KillAPI kills the API server with SIGKILL.
 func (c *Cluster) KillAPI() { c.api.kill() }
 
-// KillEtcd kills the etcd, with SIGKILL.
+// KillEtcd kills the etcd with SIGKILL.
 func (c *Cluster) KillEtcd() { c.etcd.kill() }
 
 // StartAPI starts the API server, which answers some seconds later.
 func (c *Cluster) StartAPI() { c.api.start(c.t) }
 
-// StartEtcd starts the etcd with the data it had.
+// StartEtcd starts the etcd with its existing data.
 func (c *Cluster) StartEtcd() { c.etcd.start(c.t) }
 
-// StopAPI stops the API server as SIGSTOP does, and ContinueAPI continues it.
+// StopAPI suspends the API server with SIGSTOP. ContinueAPI resumes it.
 func (c *Cluster) StopAPI() { c.api.signal(syscall.SIGSTOP) }
 
-// ContinueAPI continues an API server that was stopped.
+// ContinueAPI resumes a suspended API server.
 func (c *Cluster) ContinueAPI() { c.api.signal(syscall.SIGCONT) }
 
-// StopEtcd stops the etcd as SIGSTOP does.
+// StopEtcd suspends the etcd with SIGSTOP.
 func (c *Cluster) StopEtcd() { c.etcd.signal(syscall.SIGSTOP) }
 
-// ContinueEtcd continues an etcd that was stopped.
+// ContinueEtcd resumes a suspended etcd.
 func (c *Cluster) ContinueEtcd() { c.etcd.signal(syscall.SIGCONT) }
 
-// Backup copies what etcd has, while it does not run, and returns the copy.
+// Backup copies the data of the etcd, which must not be running, and returns
+// the copy.
 func (c *Cluster) Backup() (copied string) {
 	c.t.Helper()
 	copied = filepath.Join(c.t.TempDir(), "etcd")
@@ -250,7 +251,7 @@ func (c *Cluster) Backup() (copied string) {
 	return copied
 }
 
-// Restore puts a copy in the place of what etcd has, while it does not run.
+// Restore replaces the data of the etcd, which must not be running, by a copy.
 func (c *Cluster) Restore(copied string) {
 	c.t.Helper()
 	data := filepath.Join(c.dir, "etcd")
@@ -294,7 +295,7 @@ func (c *Cluster) ready() bool {
 	return false
 }
 
-// CA is the file with the certificate of the API server.
+// CA returns the file with the certificate of the API server.
 func (c *Cluster) CA() string { return filepath.Join(c.dir, "certs", "apiserver.crt") }
 
 func (c *Cluster) pool() *x509.CertPool {
@@ -336,8 +337,8 @@ func (c *Cluster) try(method, path, kind string, body []byte, as ...string) (int
 	return answer.StatusCode, text
 }
 
-// Do makes a request with a JSON body as the administrator, or as a user and
-// groups of his, and returns the status code and the answer.
+// Do makes a request with a JSON body as the administrator, or as a user with
+// groups, and returns the status code and the answer.
 func (c *Cluster) Do(method, path, body string, as ...string) (int, []byte) {
 	return c.try(method, path, "application/json", []byte(body), as...)
 }
@@ -347,7 +348,7 @@ func (c *Cluster) Patch(path, body string, as ...string) (int, []byte) {
 	return c.try("PATCH", path, "application/merge-patch+json", []byte(body), as...)
 }
 
-// Must is Do that fails the test without success.
+// Must is Do that fails the test unless the request succeeds.
 func (c *Cluster) Must(method, path, body string) []byte {
 	c.t.Helper()
 	code, text := c.Do(method, path, body)
@@ -363,7 +364,7 @@ func (c *Cluster) Namespace(name string) {
 	c.Must("POST", "/api/v1/namespaces", `{"metadata":{"name":"`+name+`"}}`)
 }
 
-// resources are the paths of what Apply applies, by kind.
+// resources are the paths of the objects that Apply supports, by kind.
 var resources = map[string]string{
 	"Namespace":                        "/api/v1/namespaces/",
 	"ServiceAccount":                   "/api/v1/namespaces/NS/serviceaccounts/",
@@ -373,8 +374,8 @@ var resources = map[string]string{
 	"ValidatingAdmissionPolicyBinding": "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/",
 }
 
-// Apply applies a manifest on the server's side, as kubectl apply --server-side
-// -n NAMESPACE does.
+// Apply applies a manifest on the server, like kubectl apply --server-side -n
+// NAMESPACE.
 func (c *Cluster) Apply(namespace, manifest string) {
 	c.t.Helper()
 	text, err := os.ReadFile(manifest)
@@ -399,8 +400,8 @@ func (c *Cluster) Apply(namespace, manifest string) {
 	}
 }
 
-// Token returns a token of a service account by the TokenRequest API, as pods
-// get theirs.
+// Token returns a token of a service account from the TokenRequest API, where
+// pods get theirs.
 func (c *Cluster) Token(namespace, account string) string {
 	c.t.Helper()
 	answer := c.Must("POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token", `{"spec":{"expirationSeconds":3600}}`)
@@ -412,7 +413,7 @@ func (c *Cluster) Token(namespace, account string) string {
 }
 
 // Kubeconfig writes a kubeconfig for a namespace, and returns its path. An
-// empty token is the administrator's; an empty server is the API server's
+// empty token means the administrator's; an empty server means the API server's
 // address.
 func (c *Cluster) Kubeconfig(server, namespace, token string) string {
 	c.t.Helper()

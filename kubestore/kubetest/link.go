@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A Link is a way to an API server that can be cut. Its methods are safe for
-// use by many goroutines at once.
+// A Link is a connection to an API server that can be cut. Its methods are safe
+// for concurrent use by multiple goroutines.
 type Link struct {
 	// Address is where it listens, as HOST:PORT.
 	Address string
@@ -23,7 +23,7 @@ type Link struct {
 	conns map[net.Conn]bool
 }
 
-// NewLink makes a Link to the API server, which ends with the test.
+// NewLink makes a Link to the API server that ends with the test.
 func (c *Cluster) NewLink(t testing.TB) *Link {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -49,7 +49,7 @@ func (c *Cluster) NewLink(t testing.TB) *Link {
 	return l
 }
 
-// Cut closes all connections, and those to come as long as it is cut.
+// Cut closes all connections and, while it is set, new ones too.
 func (l *Link) Cut(cut bool) {
 	l.isCut.Store(cut)
 	if !cut {
@@ -62,8 +62,9 @@ func (l *Link) Cut(cut bool) {
 	}
 }
 
-// CutAnswers loses all that the API server says, as long as it is set. What was
-// lost does not come later: its connections are closed when it is unset.
+// CutAnswers discards everything that the API server sends, while it is set.
+// Discarded data does not arrive later: the connections are closed when it is
+// unset.
 func (l *Link) CutAnswers(cut bool) {
 	l.isDeaf.Store(cut)
 	if !cut {
@@ -88,7 +89,7 @@ func (l *Link) pass(client net.Conn, passing *sync.WaitGroup) {
 	l.mu.Lock()
 	l.conns[client], l.conns[server] = true, true
 	l.mu.Unlock()
-	if l.isCut.Load() { // since
+	if l.isCut.Load() { // it was cut in the meantime
 		_, _ = client.Close(), server.Close()
 	}
 	passing.Go(func() { l.copy(server, client, nil) })

@@ -16,6 +16,8 @@ const (
 	Anything Action = iota // what every known client may do
 	Take                   // IDs of the named sequencer
 	Create                 // the named sequencer, by using it; Allow counts it
+	Look                   // for the named sequencer, in the store
+	Missed                 // nothing: the named sequencer did not exist; Allow counts it
 	Inspect                // an ID
 	See                    // the fleet, or the named sequencer
 	SeeAll                 // the fleet, with every sequencer
@@ -33,7 +35,7 @@ var (
 type Authorizer interface {
 	// Allow returns nil if a client with these credentials may perform an action
 	// on the named sequencer; "" names no sequencer. Otherwise the error matches
-	// ErrUnauthorized or ErrForbidden, or is a *PaceError for Create.
+	// ErrUnauthorized or ErrForbidden, or is a *PaceError for Create and Look.
 	Allow(c *Credentials, do Action, sequencer string) error
 }
 
@@ -118,6 +120,7 @@ type Guard struct {
 	trusted func(*x509.Certificate) bool
 	now     func() time.Time
 	created creations
+	missed  misses
 }
 
 // NewGuard makes a Guard. set returns the current principals; nil gives the
@@ -161,6 +164,10 @@ func (g *Guard) allow(p *Principal, do Action, sequencer string) error {
 		return ErrForbidden
 	case do == Create:
 		return g.created.note(p, sequencer, g.now())
+	case do == Look:
+		return g.missed.wait(p, g.now())
+	case do == Missed:
+		g.missed.note(p, g.now())
 	}
 	return nil
 }

@@ -151,3 +151,46 @@ func TestCreate(t *testing.T) {
 		t.Errorf("one more than it may: %v", err)
 	}
 }
+
+// TestMisses: a principal that uses many unknown names is slowed down, and no
+// other one; existing names cost nothing.
+func TestMisses(t *testing.T) {
+	one, oneHash := NewToken()
+	two, twoHash := NewToken()
+	set, err := Parse([]byte("tokens:\n- {name: a, role: generate, sha256: "+oneHash+"}\n- {name: b, role: generate, sha256: "+twoHash+"}\n"), "tokens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := now
+	g := NewGuard(func() *Set { return set }, nil)
+	g.now = func() time.Time { return at }
+	look := func(token string) error { return g.Allow(&Credentials{Token: token, Given: true}, Look, "x") }
+	miss := func(token string) {
+		if err := g.Allow(&Credentials{Token: token, Given: true}, Missed, "x"); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range missBurst {
+		if err := look(one); err != nil {
+			t.Fatalf("name %d: %v", i, err)
+		}
+		miss(one)
+	}
+	var pace *PaceError
+	if err := look(one); !errors.As(err, &pace) || pace.Wait != missEvery || errors.Is(err, ErrForbidden) {
+		t.Errorf("after a burst: %v, want a wait of %v", err, missEvery)
+	}
+	for range 10 * missBurst {
+		if err := look(two); err != nil {
+			t.Fatalf("another principal: %v", err)
+		}
+	}
+	at = at.Add(missEvery)
+	if err := look(one); err != nil {
+		t.Errorf("a pace later: %v", err)
+	}
+	miss(one)
+	if err := look(one); err == nil {
+		t.Error("and directly after that: no error")
+	}
+}

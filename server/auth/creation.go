@@ -19,10 +19,18 @@ const (
 // errNoCreation is the error for a principal that may not create sequencers.
 var errNoCreation = fmt.Errorf("%w: this token cannot create sequencers by using them; create the sequencer first (firn sequencer create)", ErrForbidden)
 
-// A PaceError means that a principal creates sequencers too fast.
-type PaceError struct{ Wait time.Duration }
+// A PaceError means that a principal creates sequencers, or uses unknown names,
+// too fast.
+type PaceError struct {
+	Wait time.Duration
+
+	misses bool
+}
 
 func (e *PaceError) Error() string {
+	if e.misses {
+		return fmt.Sprintf("this token uses more than %d unknown names per second: retry in %v", time.Second/missEvery, e.Wait.Round(time.Millisecond))
+	}
 	return fmt.Sprintf("this token creates sequencers faster than one every %v: retry in %v, or create them first (firn sequencer create)", createEvery, e.Wait.Round(time.Millisecond))
 }
 
@@ -62,7 +70,7 @@ func (c *creations) note(p *Principal, sequencer string, now time.Time) error {
 		mine.next = now
 	}
 	if wait := mine.next.Sub(now) - (createBurst-1)*createEvery; wait > 0 {
-		return &PaceError{wait}
+		return &PaceError{Wait: wait}
 	}
 	mine.next = mine.next.Add(createEvery)
 	mine.names[strings.Clone(sequencer)] = struct{}{}

@@ -195,16 +195,17 @@ func (p *parser) sequencers(n *yaml.Node) {
 		p.fault(n, "sequencers: expected NAME: or a pattern with one *, followed by its keys")
 		return
 	}
+	seen := make(map[string]int)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		t := Template{Pattern: k.Value, Line: k.Line, lines: make(map[string]int)}
 		if !IsPattern(k.Value) {
 			p.fault(k, "sequencers: %q is neither a sequencer name nor a pattern with one *", k.Value)
 		}
-		for _, other := range p.f.Templates {
-			if other.Pattern == t.Pattern {
-				p.fault(k, "sequencers: %q is already on line %d", t.Pattern, other.Line)
-			}
+		if line, ok := seen[t.Pattern]; ok {
+			p.fault(k, "sequencers: %q is already on line %d", t.Pattern, line)
+		} else {
+			seen[t.Pattern] = t.Line
 		}
 		p.template(&t, v)
 		p.f.Templates = append(p.f.Templates, t)

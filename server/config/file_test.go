@@ -174,3 +174,38 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// bombs are small files that expand to a lot of data.
+var bombs = map[string]string{
+	"aliases":       "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nlisten: *g\n",
+	"merges":        "a: &a {x: 1}\nb: &b {<<: [*a,*a,*a,*a,*a,*a,*a,*a]}\nc: &c {<<: [*b,*b,*b,*b,*b,*b,*b,*b]}\nd: &d {<<: [*c,*c,*c,*c,*c,*c,*c,*c]}\nsequencers: {<<: *d}\nhazelcast: {<<: [*d,*d,*d,*d,*d,*d,*d,*d]}\n",
+	"itself":        "sequencers: &a {x: *a}\n",
+	"merges itself": "hazelcast: &a {<<: *a}\nlisten: &b [*b]\n",
+	"depth":         strings.Repeat("[", 200_000),
+	"flow depth":    strings.Repeat("{a: ", 200_000),
+	"block depth":   strings.Repeat("- ", 200_000) + "x\n",
+	"entities":      `<!DOCTYPE x [<!ENTITY a "xxxxxxxxxx"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]><hazelcast><flake-id-generator name="a"><prefetch-count>&c;</prefetch-count></flake-id-generator></hazelcast>`,
+	"external":      `<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><hazelcast><flake-id-generator name="a"><prefetch-count>&a;</prefetch-count></flake-id-generator></hazelcast>`,
+	"elements":      "<hazelcast>" + strings.Repeat("<a>", 200_000),
+	"attributes":    "<hazelcast " + strings.Repeat(`a="b" `, 100_000) + ">",
+	"comment":       "<hazelcast><!--" + strings.Repeat("-", 1<<20),
+}
+
+// TestBombs: a file that expands to much more than its size is refused, and
+// nothing outside of the file is read.
+func TestBombs(t *testing.T) {
+	for what, text := range bombs {
+		if f, err := Parse([]byte(text), "f", known); err == nil {
+			t.Errorf("firn.yaml, %s: %+v, want an error", what, f)
+		} else if len(err.Error()) > 10_000 {
+			t.Errorf("firn.yaml, %s: an error of %d bytes", what, len(err.Error()))
+		}
+		i, err := ImportHazelcast([]byte(text), "f", nil, importNow)
+		if err == nil && (len(i.YAML) > 10_000 || strings.Contains(i.YAML, "root:")) {
+			t.Errorf("import, %s: %.100s", what, i.YAML)
+		}
+		if err == nil && what != "aliases" && what != "elements" && what != "attributes" {
+			t.Errorf("import, %s: no error: %+v", what, i)
+		}
+	}
+}

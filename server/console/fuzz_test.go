@@ -23,7 +23,8 @@ func FuzzPages(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(k.Close)
-	for _, s := range []string{"117232474546765824", "1,2", "<script>alert(1)</script>", `" onload="x`, "bits=time:1", "2026-11-20T00:00", "99", "-1", "uuidv7", "\x00", "javascript:x"} {
+	for _, s := range []string{"117232474546765824", "1,2", "<script>alert(1)</script>", `" onload="x`, "bits=time:1", "2026-11-20T00:00", "99", "-1", "uuidv7", "\x00", "javascript:x",
+		"</title><svg onload=alert(1)>", "</textarea><img src=x onerror=alert(1)>", "'-alert(1)-'", "{{html .}}", "\u2028\ufeff<script>alert(1)</script>"} {
 		f.Add(s, s, s)
 	}
 	values := regexp.MustCompile(`="[^"]*"|='[^']*'`) // of attributes

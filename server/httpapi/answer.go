@@ -2,8 +2,11 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
+
+	"github.com/firnid/firn"
 )
 
 // An answer writes IDs or runs to a client, in pieces of about chunkSize. For
@@ -29,12 +32,33 @@ const chunkSize = 32 << 10
 // computed first.
 const fewTexts = chunkSize / 160
 
-// packedAtOnce is how many IDs are packed before the size is checked.
-const packedAtOnce = 256
-
 // answers pools answers for their buffers. These are slightly larger than
 // chunkSize, because IDs are appended before the size is checked.
-var answers = sync.Pool{New: func() any { return &answer{buf: make([]byte, 0, chunkSize+16*packedAtOnce)} }}
+var answers = sync.Pool{New: func() any { return &answer{buf: make([]byte, 0, chunkSize+4<<10)} }}
+
+// packedChunk is chunkSize for packed IDs: each write costs as much as packing
+// thousands of them, and wakes the client.
+const packedChunk = 128 << 10
+
+// packings pools the buffers of packed IDs.
+var packings = sync.Pool{New: func() any { return new([]byte) }}
+
+// writePacked answers with the packed IDs of a batch, of size bytes each.
+func writePacked[I firn.AnyID[I]](w http.ResponseWriter, b firn.BatchOf[I], size int) {
+	h := w.Header()
+	h["Content-Type"] = contentTypes[mediaOctets]
+	h["Content-Length"] = []string{strconv.Itoa(b.Len() * size)}
+	buf := packings.Get().(*[]byte)
+	defer packings.Put(buf)
+	for lo := 0; lo < b.Len(); {
+		hi := min(lo+packedChunk/size, b.Len())
+		*buf = b.AppendRaw(slices.Grow((*buf)[:0], (hi-lo)*size), lo, hi)
+		if _, err := w.Write(*buf); err != nil {
+			return // the client has gone
+		}
+		lo = hi
+	}
+}
 
 // Content types, as header values that need no allocation.
 var contentTypes = [...][]string{
@@ -43,8 +67,8 @@ var contentTypes = [...][]string{
 	mediaOctets: {"application/octet-stream"},
 }
 
-// newAnswer begins the answer to a request for IDs of size bytes.
-func newAnswer(w http.ResponseWriter, q *nextRequest, size int) *answer {
+// newAnswer begins the answer to a request for IDs in text or JSON.
+func newAnswer(w http.ResponseWriter, q *nextRequest) *answer {
 	a := answers.Get().(*answer)
 	*a = answer{w: w, buf: a.buf[:0]}
 	// No format has a character that JSON has to escape.
@@ -57,8 +81,6 @@ func newAnswer(w http.ResponseWriter, q *nextRequest, size int) *answer {
 		a.before, a.between, a.after, a.last = `"`, `,`, `"`, "]}\n"
 	case q.media == mediaText:
 		a.after = "\n"
-	case q.media == mediaOctets:
-		w.Header()["Content-Length"] = []string{strconv.Itoa(q.count * size)}
 	}
 	w.Header()["Content-Type"] = contentTypes[q.media]
 	return a

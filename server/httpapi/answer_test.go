@@ -127,13 +127,9 @@ func BenchmarkAnswer(b *testing.B) {
 			w := &null{header: make(http.Header)}
 			b.ReportAllocs()
 			for b.Loop() {
-				a := newAnswer(w, &q, 8)
-				for id := range batch.All() {
-					if !a.end(q.format.Append(a.begin(), id)) {
-						break
-					}
+				if err := answerWith(w, &q, firn.Default(), batch, nil, 8, q.format.Append); err != nil {
+					b.Fatal(err)
 				}
-				a.close()
 			}
 		})
 	}

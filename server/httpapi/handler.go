@@ -162,6 +162,9 @@ func NewHandler(c Config) *Handler {
 			observe, trace = nil, nil
 		}
 		h.mux.HandleFunc(r.path, func(w http.ResponseWriter, req *http.Request) {
+			if r.need != auth.Take || trace != nil { // next does so itself if necessary
+				req = named(w, req)
+			}
 			if r.path == "/{$}" && h.console != nil && h.console.Matches(req) {
 				h.console.ServeHTTP(w, req)
 				return
@@ -210,6 +213,7 @@ func NewHandler(c Config) *Handler {
 		})
 	}
 	h.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
+		req = named(w, req)
 		if h.console != nil && h.console.Matches(req) {
 			h.console.ServeHTTP(w, req)
 			return
@@ -241,10 +245,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// when it closes a connection with a request on it.
 		header["Connection"] = headerClose
 	}
-	ctx, id := requestid.Begin(r.Context(), r.Header[requestid.Header], h.newID)
-	header[requestid.Header] = id
-	r = r.WithContext(ctx)
+	header[requestid.Header] = requestid.Values(r.Header[requestid.Header], h.newID)
 	if h.log.Enabled(r.Context(), slog.LevelDebug) {
+		r = named(w, r)
 		begin, watched := time.Now(), &statusWriter{ResponseWriter: w}
 		defer func(method, path string) {
 			h.log.LogAttrs(r.Context(), slog.LevelDebug, "request", slog.String("protocol", "http"), slog.String("method", method),
@@ -263,6 +266,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.mux.ServeHTTP(w, r)
+}
+
+// named returns a request whose context has its request ID, which ServeHTTP has
+// written into the answer. Most requests for IDs need none: they wait for
+// nothing, and log nothing.
+func named(w http.ResponseWriter, r *http.Request) *http.Request {
+	if requestid.Of(r.Context()) != "" {
+		return r
+	}
+	return r.WithContext(requestid.WithID(r.Context(), w.Header()[requestid.Header][0]))
 }
 
 // A statusWriter records the status of an answer.
@@ -292,6 +305,7 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, what any) {
 		watched.status = http.StatusInternalServerError
 	}
 	if what != http.ErrAbortHandler {
+		r = named(w, r)
 		h.log.LogAttrs(r.Context(), slog.LevelError, "request panicked", slog.String("method", r.Method), slog.String("path", r.URL.Path),
 			slog.Any("panic", what), slog.String("stack", string(debug.Stack())))
 	}
@@ -310,6 +324,7 @@ func (w *statusWriter) sent() int {
 
 // fail answers with a problem.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, p *problem) {
+	r = named(w, r)
 	if p.Cause != nil {
 		h.log.LogAttrs(r.Context(), p.Level(), "request failed",
 			slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("err", p.Cause))

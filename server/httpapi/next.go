@@ -118,6 +118,17 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 		return problemf(service.UnexpectedBody, "this path reads no body: write parameters into the URL, as in %s?count=3", r.URL.EscapedPath())
 	}
 
+	// IDs that are available without waiting need neither a timer nor a request
+	// ID.
+	if s, ok := h.backend.Opened(name); ok && r.Context().Err() == nil {
+		if p := q.fit(s.Layout); p != nil {
+			return p
+		}
+		if q.answerNow(w, s) {
+			return nil
+		}
+	}
+	r = named(w, r)
 	ctx, cancel := context.WithTimeout(r.Context(), h.limit)
 	defer cancel()
 	fail := func(err error) *problem { return problemOf(err, h.limit, ctx.Err() != nil) }
@@ -134,23 +145,42 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
+// answerNow takes IDs from a sequencer that are available without waiting and
+// answers with them; otherwise it reports false and has answered nothing.
+func (q *nextRequest) answerNow(w http.ResponseWriter, s service.Sequencer) bool {
+	switch {
+	case s.Try128 != nil:
+		b, err := s.Try128.TryNextBatch(q.count)
+		return answerWith(w, q, s.Layout, b, err, 16, q.format.Append128) == nil
+	case s.Try != nil:
+		b, err := s.Try.TryNextBatch(q.count)
+		return answerWith(w, q, s.Layout, b, err, 8, q.format.Append) == nil
+	}
+	return false
+}
+
 // answer takes IDs from a sequencer and answers with them. After an error it
 // has answered nothing.
 func (q *nextRequest) answer(ctx context.Context, w http.ResponseWriter, s service.Sequencer) error {
 	if s.Source128 != nil {
-		return answerFrom(ctx, w, q, s.Layout, s.Source128, 16, q.format.Append128)
+		b, err := s.Source128.NextBatch(ctx, q.count)
+		return answerWith(w, q, s.Layout, b, err, 16, q.format.Append128)
 	}
-	return answerFrom(ctx, w, q, s.Layout, s.Source, 8, q.format.Append)
+	b, err := s.Source.NextBatch(ctx, q.count)
+	return answerWith(w, q, s.Layout, b, err, 8, q.format.Append)
 }
 
-// answerFrom is answer for one ID size: size is the number of bytes of a packed
-// ID, and appendID writes its text.
-func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *nextRequest, l firn.Layout, source firn.SourceOf[I], size int, appendID func([]byte, I) []byte) error {
-	b, err := source.NextBatch(ctx, q.count)
+// answerWith answers with the IDs of a batch: size is the number of bytes of a
+// packed ID, and appendID writes its text.
+func answerWith[I firn.AnyID[I]](w http.ResponseWriter, q *nextRequest, l firn.Layout, b firn.BatchOf[I], err error, size int, appendID func([]byte, I) []byte) error {
 	if err = service.CheckLen(b.Len(), q.count, err); err != nil {
 		return err
 	}
-	a := newAnswer(w, q, size)
+	if q.media == mediaOctets {
+		writePacked(w, b, size)
+		return nil
+	}
+	a := newAnswer(w, q)
 	defer a.close()
 	if q.runs {
 		runs := b.Runs()
@@ -163,14 +193,6 @@ func answerFrom[I firn.AnyID[I]](ctx context.Context, w http.ResponseWriter, q *
 		}
 		for _, r := range runs {
 			if !a.end(appendRun(appendID(a.begin(), r.First), r.Step, r.Count)) {
-				break
-			}
-		}
-		return nil
-	}
-	if q.media == mediaOctets {
-		for lo := 0; lo < q.count; lo += packedAtOnce {
-			if !a.end(b.AppendRaw(a.begin(), lo, min(lo+packedAtOnce, q.count))) {
 				break
 			}
 		}

@@ -85,6 +85,7 @@ type number struct {
 	about    string   // what the text looks like, if that matters
 	padded   bool     // see isPadded
 	loose    bool     // the encoding fits many texts that are not IDs
+	digits   bool     // the text has only decimal digits, whatever the encoding
 }
 
 func (n *number) raw() []byte { return n.bytes[:n.size/8] }
@@ -112,6 +113,23 @@ func (n *number) id64() firn.ID { return firn.ID(binary.BigEndian.Uint64(n.bytes
 
 func (n *number) id128() firn.ID128 { return firn.ID128(n.raw()) }
 
+// isPlainDecimal reports whether a text has so many characters, all of them
+// digits, that it is a decimal number.
+func isPlainDecimal(text string, size int) bool {
+	return len(text) > 16 && text[0] != '0' && size != 128 && isDigits(text)
+}
+
+// parseDecimal parses a decimal number of 64 bits.
+func (n *number) parseDecimal(text string) bool {
+	id, err := firn.Decimal.Parse(text)
+	if err != nil {
+		return false
+	}
+	*n = number{encoding: As(firn.Decimal), size: 64}
+	binary.BigEndian.PutUint64(n.bytes[:], uint64(id))
+	return true
+}
+
 // guess reads text in every encoding that it fits. size is the size of the
 // layout's IDs, or 0 if the layout is unknown. tried has the names of the
 // encodings.
@@ -121,13 +139,12 @@ func guess(text string, size int) (found []*number, tried []string) {
 			tried = append(tried, name)
 		}
 		if n != nil && (size == 0 || n.size == size) {
-			n.padded = isPadded(text)
+			n.padded, n.digits = isPadded(text), isDigits(text)
 			found = append(found, n)
 		}
 	}
-	if len(text) > 16 && text[0] != '0' && isDigits(text) && size != 128 {
-		// This many characters that are all digits are a decimal number.
-		if n := in64(firn.Decimal, text); n != nil {
+	if isPlainDecimal(text, size) {
+		if n := new(number); n.parseDecimal(text) {
 			return []*number{n}, []string{"dec"}
 		}
 	}

@@ -55,7 +55,7 @@ func appendTime(b []byte, t time.Time, unit time.Duration) []byte {
 		return append(b, "null"...)
 	}
 	b = append(b, '"')
-	return append(append(b, Stamp(t, unit)...), '"')
+	return append(appendStamp(b, t, unit), '"')
 }
 
 // AppendJSON appends the result as a JSON object: the likeliest reading, and

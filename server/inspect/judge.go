@@ -24,9 +24,14 @@ type judge struct {
 	n     *number
 	r     *Reading
 	quiet bool // only weigh, without reasons
+	mass  float64
 }
 
 func (j *judge) weigh(w float64) { j.r.weight += w }
+
+// scale is weigh for a probability. Judging spends most of its time on
+// logarithms, so one is taken of all probabilities together.
+func (j *judge) scale(p float64) { j.mass *= p }
 
 func (j *judge) pro(format string, a ...any) {
 	if !j.quiet {
@@ -59,10 +64,10 @@ func habitOf(preset string) habit {
 		// Clients take a hundred IDs at a time, more than a tick has.
 		return habit{prior: -0.5, born: time.Date(2018, 3, 1, 0, 0, 0, 0, time.UTC), anySeq: true}
 	case "twitter":
-		return habit{prior: 2, anyNode: true}
+		// bwmarrin/snowflake has the same bits, and most programs use small nodes.
+		return habit{prior: 1}
 	case "discord":
-		// No other IDs of this kind are copied and pasted as often.
-		return habit{prior: 5.5, fewParts: true, anySeq: true}
+		return habit{prior: 0.5, fewParts: true}
 	case "instagram":
 		return habit{prior: -1, anyNode: true, anySeq: true}
 	case "sonyflake":
@@ -85,15 +90,31 @@ func habitOf(preset string) habit {
 	return habit{}
 }
 
+// others are default layouts of libraries that have no name in Firn.
+var others = [...]struct {
+	layout string
+	format firn.Format
+	habit  habit
+}{
+	// Version 2 of sonyflake has another epoch.
+	{"sonyflake,epoch=2025-01-01T00:00:00Z", firn.Decimal, habit{prior: 1, anyNode: true}},
+	// TSIDs of hypersistence and tsid-creator, as numbers or in base32; their
+	// counter begins with a random number.
+	{"bits=time:42.node:10.seq:12,epoch=2020-01-01T00:00:00Z", firn.Base32, habit{prior: 0, anyNode: true, anySeq: true}},
+}
+
 // layout weighs a reading by a layout.
 func (j *judge) layout(c *candidate) {
-	j.weigh(c.habit.prior)
+	j.mass = 1
+	j.weigh(c.habit.prior - c.random)
 	j.encoding(c.format)
 	j.time(c)
 	j.constants(c)
 	j.node(c)
 	j.sequence(c)
-	j.weigh(-c.random)
+	if j.quiet {
+		j.weigh(math.Log2(j.mass)) // otherwise the weight is known
+	}
 	if c.habit.noFields {
 		j.con("other generators of this format put random bits in place of node and sequence")
 	}
@@ -114,7 +135,9 @@ func (j *judge) encoding(own firn.Format) {
 		j.con("decimal numbers have no leading zeros")
 	}
 	switch {
-	case !ok || f == own:
+	case !ok || f == own, own == firn.Base32 && f == firn.Decimal && j.n.size == 64:
+	case f == firn.Hex && own == firn.Decimal && j.n.digits:
+		j.weigh(-14) // most likely a number of so many digits
 	case own == firn.UUID && f == firn.Base62 && j.n.size == 128:
 		j.weigh(-1) // Boundary's own
 	case own == firn.UUID && f == firn.Base32:
@@ -127,7 +150,7 @@ func (j *judge) encoding(own firn.Format) {
 			j.con("the format does not write its IDs like this, and a word can look the same")
 		}
 	}
-	if !j.quiet && f == firn.Hex && ok && strings.Trim(j.r.Hex(), "0123456789") == "" && len(j.r.Bytes) == 8 {
+	if !j.quiet && f == firn.Hex && ok && j.n.digits && len(j.r.Bytes) == 8 {
 		j.con("it could also be a decimal number: write 0x for hexadecimal if in doubt")
 	}
 }
@@ -166,8 +189,8 @@ func (j *judge) time(c *candidate) {
 	default:
 		density = 1e-6 / (1e6 * Year)
 	}
-	j.weigh(math.Log2(density * c.unit.Seconds()))
-	early := t.Before(c.habit.born)
+	j.scale(density * c.seconds)
+	early := c.early && t.Before(c.habit.born)
 	if early {
 		j.weigh(-6)
 	}
@@ -190,7 +213,8 @@ func (j *judge) time(c *candidate) {
 	}
 	// IDs were hardly ever made on the very day of the epoch. Above all, a small
 	// number of any other kind looks like such an ID.
-	if first := t.Sub(c.epoch); first < 24*time.Hour && age > 86400 && c.epoch.Year() > 1970 {
+	if age > 86400 && c.chosen && t.Sub(c.epoch) < 24*time.Hour {
+		first := t.Sub(c.epoch)
 		j.weigh(-10)
 		j.r.Plausible = false
 		j.con("the time is only %s after the layout's epoch: the number is too small for an ID", Span(first.Seconds()))
@@ -219,43 +243,55 @@ func (j *judge) constants(c *candidate) {
 // from 0 up. The others are spread over all values.
 const small = 0.75
 
-func fieldWeight(bits int, v uint64, alike bool) float64 {
-	if bits == 0 || alike {
-		return -float64(bits)
-	}
-	return math.Log2(small/((float64(v)+1)*(float64(bits)*math.Ln2+0.6)) + (1-small)*math.Ldexp(1, -bits))
+// A field is what is known about the numbers in some bits.
+type field struct {
+	width int
+	mask  uint64
+	alike bool    // all numbers are equally probable
+	few   bool    // it is 0 in most IDs, and 1 in most of the rest
+	scale float64 // probability scale of small numbers
+	each  float64 // probability of any number
 }
 
-// fewWeight is fieldWeight for a field that is 0 in most IDs and 1 in most of
-// the rest.
-func fewWeight(bits int, v uint64) float64 {
+func newField(width int, alike, few bool) field {
+	f := field{width: width, mask: 1<<width - 1, alike: alike || width == 0, few: few, each: math.Ldexp(1, -width)}
+	switch {
+	case f.alike:
+	case few:
+		f.scale, f.each = small*6/(math.Pi*math.Pi), (1-small)*f.each
+	default:
+		f.scale, f.each = small/(float64(width)*math.Ln2+0.6), (1-small)*f.each
+	}
+	return f
+}
+
+// mass returns the probability of a number in the field.
+func (f *field) mass(v uint64) float64 {
 	n := float64(v) + 1
-	return math.Log2(small*6/(math.Pi*math.Pi)/(n*n) + (1-small)*math.Ldexp(1, -bits))
+	switch {
+	case f.alike:
+		return f.each
+	case f.few:
+		return f.scale/(n*n) + f.each
+	}
+	return f.scale/n + f.each
 }
 
-// nodeWeight weighs each piece of a node on its own: worker 1 of process 0 is
-// two small numbers, not the number 32.
-func nodeWeight(c *candidate, node uint64) float64 {
-	if len(c.parts) < 2 {
-		return fieldWeight(c.nodeBits, node, c.habit.anyNode)
+// nodeMass weighs each piece of a node on its own: worker 1 of process 0 is two
+// small numbers, not the number 32.
+func (c *candidate) nodeMass(node uint64) float64 {
+	p := 1.0
+	for i := len(c.nodes) - 1; i >= 0; i-- {
+		f := &c.nodes[i]
+		p *= f.mass(node & f.mask)
+		node >>= f.width
 	}
-	w := 0.0
-	for i := len(c.parts) - 1; i >= 0; i-- {
-		width := c.parts[i]
-		v := node & (1<<width - 1)
-		node >>= width
-		if c.habit.fewParts {
-			w += fewWeight(width, v)
-		} else {
-			w += fieldWeight(width, v, c.habit.anyNode)
-		}
-	}
-	return w
+	return p
 }
 
 func (j *judge) node(c *candidate) {
 	node, width := j.r.Node, c.nodeBits
-	j.weigh(nodeWeight(c, node))
+	j.scale(c.nodeMass(node))
 	switch {
 	case width == 0:
 	case c.preset == "boundary" && node>>40&1 == 1:
@@ -276,7 +312,7 @@ func (j *judge) node(c *candidate) {
 
 func (j *judge) sequence(c *candidate) {
 	seq, bits := j.r.Seq, c.seqBits
-	j.weigh(fieldWeight(bits, seq, c.habit.anySeq))
+	j.scale(c.seqs.mass(seq))
 	switch {
 	case j.quiet || bits == 0 || c.habit.anySeq:
 	case seq < 4:

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,7 +65,7 @@ func (l Likelihood) String() string {
 // The smallest scores of a likely and of a possible reading. TestRanking shows
 // how often the layout that made an ID is likely.
 const (
-	likelyShare   = 0.25
+	likelyShare   = 0.2
 	possibleShare = 0.01
 )
 
@@ -164,7 +163,14 @@ func Read(text string, o Options) (Result, error) { return NewScanner(o).read(te
 type Scanner struct {
 	o     Options
 	asked []*candidate // that of Options.Layout, if any
-	found []weighed
+
+	// Reused for every ID.
+	found    []weighed
+	order    []*weighed
+	readings []Reading
+	number   number
+	numbers  []*number
+	none     unknownWeight
 }
 
 // NewScanner makes a Scanner. Options.Now is not used.
@@ -177,7 +183,8 @@ func NewScanner(o Options) *Scanner {
 }
 
 // Scan is Read with the current time now. It leaves out unlikely readings,
-// except the best one, and what Explain adds.
+// except the best one, and what Explain adds. The Result is valid until the
+// next call.
 func (s *Scanner) Scan(text string, now time.Time) (Result, error) { return s.read(text, now, true) }
 
 // Explain adds the bits, and the reasons for and against, to the readings of
@@ -218,7 +225,10 @@ func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
 
 	var numbers []*number
 	var tried []string
-	if o.From.IsAuto() {
+	if o.From.IsAuto() && isPlainDecimal(text, size) && s.number.parseDecimal(text) {
+		numbers = append(s.numbers[:0], &s.number)
+		s.numbers = numbers
+	} else if o.From.IsAuto() {
 		if numbers, tried = guess(text, size); len(numbers) == 0 {
 			return Result{}, notRead(text, size, tried)
 		}
@@ -262,11 +272,15 @@ func (s *Scanner) read(text string, now time.Time, quiet bool) (Result, error) {
 		if size != 0 {
 			return Result{}, refused
 		}
+		if tried == nil {
+			tried = []string{"dec"}
+		}
 		return Result{}, &Error{text, "would be an ID from a time before or after all IDs", tried}
 	}
 	result := Result{Text: text, Unknown: math.Inf(-1), asked: size != 0}
 	if size == 0 {
-		result.Unknown, result.Other = unknown(numbers, now, quiet)
+		s.none = unknown(numbers, now, quiet)
+		result.Unknown, result.Other = s.none.weight, s.none.other
 	}
 	s.rank(&result, quiet)
 	if !quiet {
@@ -328,11 +342,15 @@ type candidate struct {
 	habit    habit
 	format   firn.Format
 	unit     time.Duration
+	seconds  float64 // the unit
 	epoch    time.Time
+	chosen   bool // the epoch is later than that of Unix
+	early    bool // habit.born is not the zero time
 	nodeBits int
 	seqBits  int
 	random   float64 // bits
-	parts    []int   // widths of the named pieces of the node
+	nodes    []field // the named pieces of the node, or the node
+	seqs     field
 	pieces   []firn.Piece
 
 	fixed, fixedTo uint64 // bits that are the same in all 64-bit IDs, and their values
@@ -340,12 +358,11 @@ type candidate struct {
 
 func newCandidate(l firn.Layout) *candidate {
 	c := &candidate{
-		layout: l, name: l.String(), preset: l.Preset(), habit: habitOf(l.Preset()), format: l.Format(), unit: l.Unit(),
+		layout: l, name: l.String(), preset: l.Preset(), format: l.Format(), unit: l.Unit(),
 		epoch: l.Epoch(), nodeBits: l.NodeBits(), seqBits: l.SeqBits(), random: float64(l.RandomBits()), pieces: l.Pieces(),
 	}
-	for _, p := range l.NodeParts(l.MaxNode()) {
-		c.parts = append(c.parts, bits.Len64(p.Value))
-	}
+	c.seconds, c.chosen = c.unit.Seconds(), c.epoch.Year() > 1970
+	c.setHabit(habitOf(c.preset))
 	for _, p := range c.pieces {
 		if (p.Field == "zero" || p.Field == "const") && l.Bits() == 64 {
 			c.fixed |= (1<<p.Width - 1) << p.Pos
@@ -355,11 +372,31 @@ func newCandidate(l firn.Layout) *candidate {
 	return c
 }
 
-// presets are the named layouts, by size.
+// setHabit sets what is known about the layout's IDs apart from their bits.
+func (c *candidate) setHabit(h habit) {
+	c.habit, c.early = h, !h.born.IsZero()
+	c.seqs = newField(c.seqBits, h.anySeq, false)
+	c.nodes = nil
+	for _, p := range c.layout.NodeParts(c.layout.MaxNode()) {
+		c.nodes = append(c.nodes, newField(bits.Len64(p.Value), h.anyNode, h.fewParts))
+	}
+	if len(c.nodes) < 2 {
+		c.nodes = []field{newField(c.nodeBits, h.anyNode, false)}
+	}
+}
+
+// presets has the named layouts, and default layouts of other libraries, by
+// size.
 var presets = sync.OnceValue(func() map[int][]*candidate {
 	bySize := make(map[int][]*candidate)
 	for p := range firn.Presets() {
 		bySize[p.Layout.Bits()] = append(bySize[p.Layout.Bits()], newCandidate(p.Layout))
+	}
+	for _, x := range others {
+		c := newCandidate(firn.MustParseLayout(x.layout))
+		c.setHabit(x.habit)
+		c.format = x.format
+		bySize[64] = append(bySize[64], c)
 	}
 	return bySize
 })
@@ -442,7 +479,7 @@ func (s *Scanner) rank(result *Result, short bool) {
 	if isPadded(result.Text) {
 		first = firn.Hex
 	}
-	order := make([]*weighed, 0, 16)
+	order := s.order[:0]
 	top := result.Unknown
 	for i := range s.found {
 		w := &s.found[i]
@@ -452,33 +489,44 @@ func (s *Scanner) rank(result *Result, short bool) {
 		top = max(top, w.r.weight)
 		order = append(order, w)
 	}
-	slices.SortStableFunc(order, func(a, b *weighed) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.r.weight, a.r.weight))
-	})
-	result.Unknown = math.Exp2(result.Unknown - top)
+	s.order = order
+	for i := range order {
+		for ; i > 0 && order[i].before(order[i-1]); i-- {
+			order[i], order[i-1] = order[i-1], order[i]
+		}
+	}
+	result.Unknown = exp2(result.Unknown - top)
 	sum := result.Unknown
 	for _, w := range order {
-		w.r.Score = math.Exp2(w.r.weight - top)
+		w.r.Score = exp2(w.r.weight - top)
 		sum += w.r.Score
 	}
 	result.Unknown /= sum
-	kept := 0
+	s.readings = s.readings[:0]
 	for i, w := range order {
 		w.r.Score /= sum
-		if i == 0 || !short || w.r.Likelihood() > Unlikely {
-			kept = i + 1
-		}
-	}
-	result.Readings = make([]Reading, 0, kept)
-	for i, w := range order[:kept] {
 		if i > 0 && short && w.r.Likelihood() == Unlikely {
 			continue
 		}
-		x := w.r
+		s.readings = append(s.readings, w.r)
+		x := &s.readings[len(s.readings)-1]
 		x.n, x.c = w.n, w.c
 		if w.c != nil {
 			x.Name, x.Layout = w.c.name, w.c.layout
 		}
-		result.Readings = append(result.Readings, x)
 	}
+	result.Readings = s.readings
+}
+
+// before reports whether a reading ranks before another one.
+func (w *weighed) before(other *weighed) bool {
+	return w.rank < other.rank || w.rank == other.rank && w.r.weight > other.r.weight
+}
+
+// exp2 is math.Exp2 of a weight relative to the highest weight.
+func exp2(w float64) float64 {
+	if w < -64 {
+		return 0 // compared with the highest, which is 1
+	}
+	return math.Exp2(w)
 }

@@ -15,7 +15,7 @@ type Summary struct {
 	scanner *Scanner
 	now     time.Time
 	by      map[string]*tallyOf
-	unknown float64 // sum of the logarithms of shares
+	unknown float64 // sum of how well IDs fit no layout
 	report  Report
 	last    string  // the previous ID
 	chance  float64 // expected number of IDs that look rounded by chance
@@ -25,15 +25,31 @@ type Summary struct {
 type tallyOf struct {
 	name   string
 	layout firn.Layout
-	weight float64 // sum of the logarithms of shares, relative to leastShare
-	ids    int
-	timed  bool // its IDs contain a time
-	first  time.Time
-	latest time.Time
-	prev   time.Time
-	late   int
-	future int
-	nodes  map[uint64]struct{}
+	prior  float64 // how common its IDs are
+	node   float64 // part of the weight that comes from nodes
+	each   float64 // the same, once per node
+
+	plausible int     // number of IDs that these cover
+	weight    float64 // sum of how well IDs fit it
+	ids       int
+	timed     bool // its IDs contain a time
+	first     time.Time
+	latest    time.Time
+	prev      time.Time
+	late      int
+	future    int
+	nodes     map[uint64]struct{}
+}
+
+// total weighs the layout for the column. If its IDs have few different nodes,
+// it counts the cost of each node once, and for each ID only which of these
+// nodes it has.
+func (t *tallyOf) total() float64 {
+	few := t.each
+	if len(t.nodes) > 0 {
+		few -= float64(t.plausible) * math.Log2(float64(len(t.nodes)))
+	}
+	return t.weight + t.prior + max(0, few-t.node)
 }
 
 // A Report is the result of a Summary.
@@ -58,8 +74,8 @@ type Report struct {
 // maxNodes bounds the number of node IDs that are counted.
 const maxNodes = 1 << 13
 
-// leastShare is the base-2 logarithm of the share of a layout that an ID does
-// not fit.
+// leastShare is how well an ID fits a layout that it cannot have, compared with
+// its best layout, as a base-2 logarithm.
 const leastShare = -30
 
 // NewSummary makes a Summary that judges IDs by the time now.
@@ -85,28 +101,68 @@ func (s *Summary) Add(text string) error {
 	if chance > 0 {
 		s.chance += 1 / chance
 	}
-	s.unknown += math.Max(math.Log2(result.Unknown), leastShare) - leastShare
+	// Count how common a layout is once for the column, not for each ID.
+	none := s.scanner.none.fit
+	top := none
 	for i := range s.scanner.found {
-		s.add(&s.scanner.found[i])
+		w := &s.scanner.found[i]
+		top = max(top, w.r.weight-w.prior())
+	}
+	s.unknown += fit(none, top)
+	for i := range s.scanner.found {
+		if w := &s.scanner.found[i]; s.isBest(w) {
+			s.add(w, top)
+		}
 	}
 	return nil
 }
 
-func (s *Summary) add(w *weighed) {
+// isBest reports whether no other encoding of the text reads better by the
+// layout of a reading.
+func (s *Summary) isBest(w *weighed) bool {
+	for i := range s.scanner.found {
+		other := &s.scanner.found[i]
+		if other.n != w.n && other.c == w.c && w.c != nil && other.r.weight > w.r.weight {
+			return false
+		}
+	}
+	return true
+}
+
+// prior returns how common the IDs of a reading's layout are.
+func (w *weighed) prior() float64 {
+	if w.c == nil {
+		return 0
+	}
+	return w.c.habit.prior
+}
+
+// fit returns how well an ID fits a layout, compared with its best layout: 0 if
+// it cannot have this layout.
+func fit(weight, best float64) float64 { return max(weight-best, leastShare) - leastShare }
+
+func (s *Summary) add(w *weighed, top float64) {
 	name := w.r.Name
 	if w.c != nil {
 		name = w.c.name
 	}
 	t := s.by[name]
 	if t == nil {
-		t = &tallyOf{name: name, first: w.r.Time, latest: w.r.Time, prev: w.r.Time, timed: w.r.HasParts, nodes: make(map[uint64]struct{})}
+		t = &tallyOf{name: name, first: w.r.Time, latest: w.r.Time, prev: w.r.Time, timed: w.r.HasParts, prior: w.prior(), nodes: make(map[uint64]struct{})}
 		if w.c != nil {
 			t.layout = w.c.layout
 		}
 		s.by[name] = t
 	}
 	t.ids++
-	t.weight += math.Max(math.Log2(w.r.Score), leastShare) - leastShare
+	t.weight += fit(w.r.weight-t.prior, top)
+	if w.c != nil && w.r.Plausible {
+		node := math.Log2(w.c.nodeMass(w.r.Node))
+		t.plausible, t.node = t.plausible+1, t.node+node
+		if _, known := t.nodes[w.r.Node]; !known {
+			t.each += node
+		}
+	}
 	at := w.r.Time
 	switch {
 	case at.Before(t.first):
@@ -134,11 +190,11 @@ func (s *Summary) Report() Report {
 	}
 	var best *tallyOf
 	for _, t := range s.by {
-		if best == nil || t.weight > best.weight || t.weight == best.weight && t.name < best.name {
+		if best == nil || t.total() > best.total() || t.total() == best.total() && t.name < best.name {
 			best = t
 		}
 	}
-	if best == nil || s.scanner.asked == nil && s.unknown > best.weight {
+	if best == nil || s.scanner.asked == nil && s.unknown+randomPrior > best.total() {
 		return r
 	}
 	r.Known, r.Name, r.Layout, r.Fits = true, best.name, best.layout, best.ids

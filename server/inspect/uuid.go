@@ -3,6 +3,7 @@ package inspect
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -98,8 +99,9 @@ func readUUID(n *number, now time.Time, quiet bool) (Reading, bool) {
 			{"node", 0, 48, lo & (1<<48 - 1)},
 		}
 	}
-	j.time(&candidate{unit: l.Unit(), epoch: l.Epoch()})
-	j.weigh(-14 - 48)
+	j.mass = 1
+	j.time(&candidate{unit: l.Unit(), seconds: l.Unit().Seconds(), epoch: l.Epoch()})
+	j.weigh(math.Log2(j.mass) - 14 - 48)
 	if quiet {
 		return r, true
 	}

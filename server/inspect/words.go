@@ -10,10 +10,25 @@ import (
 // Stamp formats a time in UTC as RFC 3339, with as many decimals as ticks of
 // unit need, at least three. Years beyond 9999 have more than four digits.
 func Stamp(t time.Time, unit time.Duration) string {
+	return string(appendStamp(make([]byte, 0, 40), t, unit))
+}
+
+// appendStamp appends Stamp. Package time is fast with a layout without
+// decimals.
+func appendStamp(b []byte, t time.Time, unit time.Duration) []byte {
+	b = t.UTC().AppendFormat(b, time.RFC3339)
+	b[len(b)-1] = '.' // replaces the Z
+	digits, rest := 9, t.Nanosecond()
 	if unit%time.Millisecond == 0 {
-		return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+		digits, rest = 3, rest/1e6
 	}
-	return t.UTC().Format("2006-01-02T15:04:05.000000000Z07:00")
+	end := len(b) + digits
+	b = append(b, "000000000Z"[9-digits:]...)
+	for i := end - 1; rest > 0; i-- {
+		b[i] = '0' + byte(rest%10)
+		rest /= 10
+	}
+	return b
 }
 
 // Age returns how long before now t is, in seconds; negative for the future. A

@@ -37,7 +37,7 @@ type transfer struct {
 
 // directMost is how many bytes one system call reads or writes: the runtime
 // cannot stop a thread during it.
-const directMost = 64 << 10
+const directMost = 128 << 10
 
 // newDirect returns a connection that makes its own system calls, or conn if
 // that is not a TCP connection.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -319,5 +320,99 @@ func TestRapidReset(t *testing.T) {
 	}()
 	if !r.closedWithin(20 * time.Second) {
 		t.Error("the connection is open")
+	}
+}
+
+// TestFloods: connections that send as fast as they can what has to be answered
+// or remembered, and read nothing, cost little and do not affect other clients.
+// TestHogs in cmd/firn does the same for a process, for longer.
+func TestFloods(t *testing.T) {
+	const conns, most, bytes = 10, 64 << 20, 1 << 20
+	// A header of 4,000 bytes for the table of the connection, and then one byte
+	// for each time that it is repeated.
+	header := append([]byte{0x40, 1, 'x', 0x7f, 0xa1, 0x1e}, make([]byte, 4000)...)
+	for i := range header[6:] {
+		header[6+i] = 'y'
+	}
+	block := func(r *raw) []byte {
+		var block []byte
+		for _, text := range []string{":method", "POST", ":scheme", "http", ":path", "/firn.v1.IDs/Next", ":authority", "localhost", "content-type", "application/grpc", "te", "trailers"} {
+			if strings.HasPrefix(text, ":") || text == "content-type" || text == "te" {
+				block = append(block, 0)
+			}
+			block = append(append(block, byte(len(text))), text...)
+		}
+		return block
+	}
+	floods := map[string]func(r *raw) (first, then []byte){
+		"pings":      func(*raw) (first, then []byte) { return nil, frameOf(6, 0, 0, []byte("firnfirn")) },
+		"settings":   func(*raw) (first, then []byte) { return nil, frameOf(4, 0, 0, []byte{0, 4, 0, 0, 0, 1}) },
+		"windows":    func(*raw) (first, then []byte) { return nil, frameOf(8, 0, 0, []byte{0, 0, 0, 1}) },
+		"priorities": func(*raw) (first, then []byte) { return nil, frameOf(2, 0, 1, []byte{0, 0, 0, 0, 1}) },
+		"unknown":    func(*raw) (first, then []byte) { return nil, frameOf(0xbe, 0, 0, make([]byte, 1000)) },
+		"empty data": func(r *raw) (first, then []byte) {
+			return frameOf(frameHeaders, 4, 1, block(r)), frameOf(frameData, 0, 1, nil)
+		},
+		"continuations": func(r *raw) (first, then []byte) {
+			return frameOf(frameHeaders, 0, 1, block(r)), frameOf(9, 0, 1, append([]byte{0, 1, 'x', 100}, make([]byte, 100)...))
+		},
+		"empty continuations": func(r *raw) (first, then []byte) {
+			return frameOf(frameHeaders, 0, 1, block(r)), frameOf(9, 0, 1, nil)
+		},
+		"headers from the table": func(r *raw) (first, then []byte) {
+			all := append(append([]byte{}, block(r)...), header...)
+			for range 4000 {
+				all = append(all, 0x80|62) // the first entry of the table
+			}
+			return frameOf(frameHeaders, 4|1, 1, all), nil
+		},
+		"streams": func(*raw) (first, then []byte) { return nil, nil },
+	}
+	for what, flood := range floods {
+		t.Run(what, func(t *testing.T) {
+			l := listening(t, Config{Backend: static(t, "default"), Limits: service.Limits{Write: time.Second}})
+			before, used := heap(), uint64(0)
+			var all sync.WaitGroup
+			for range conns {
+				r := dialRaw(t, l)
+				all.Go(func() {
+					_ = r.conn.SetWriteDeadline(time.Now().Add(time.Second))
+					first, then := flood(r)
+					if _, err := r.conn.Write(first); err != nil {
+						return
+					}
+					for sent := 0; sent < bytes && what != "headers from the table"; {
+						out := slices.Repeat(then, 1+(64<<10)/(1+len(then)))
+						if what == "streams" {
+							out = nil
+							for range 500 {
+								out = append(out, frameOf(frameHeaders, 4, r.next, block(r))...)
+								r.next += 2
+							}
+						}
+						n, err := r.conn.Write(out)
+						if sent += n; err != nil {
+							return // the server stopped reading, or closed the connection
+						}
+					}
+				})
+			}
+			all.Wait()
+			if now := heap(); now > before {
+				used = now - before
+			}
+			conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := firnv1.NewIDsClient(conn).Next(t.Context(), new(firnv1.NextRequest)); err != nil {
+				t.Errorf("another client: %v", err)
+			}
+			if used > most {
+				t.Errorf("%d connections cost %d MiB, want %d at most", conns, used>>20, most>>20)
+			}
+			t.Logf("%d KiB", used>>10)
+		})
 	}
 }

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -39,7 +38,6 @@ func Find(ctx context.Context, b Backend, name string, a auth.Authorizer, c func
 type CreateError struct {
 	Name  string
 	Cause error
-	Wait  time.Duration // until the client may create it; 0 if it may not
 }
 
 func (e *CreateError) Error() string {
@@ -60,12 +58,29 @@ func mayCreate(ctx context.Context, name string) error {
 	if err == nil {
 		return nil
 	}
-	e := &CreateError{Name: name, Cause: err}
-	var pace *auth.PaceError
-	if errors.As(err, &pace) {
-		e.Wait = pace.Wait
+	return &CreateError{Name: name, Cause: err}
+}
+
+// mayLook returns nil if the client of a call may look in the store for a
+// sequencer that is not open.
+func mayLook(ctx context.Context, name string) error {
+	k, ok := ctx.Value(callerKey{}).(*caller)
+	if !ok {
+		return nil
 	}
-	return e
+	mine := k.c
+	if err := k.a.Allow(&mine, auth.Look, name); err != nil {
+		return fmt.Errorf("sequencer %s was not looked up: %w", name, err)
+	}
+	return nil
+}
+
+// missed counts a use of a sequencer that the store does not have.
+func missed(ctx context.Context, name string) {
+	if k, ok := ctx.Value(callerKey{}).(*caller); ok {
+		mine := k.c
+		_ = k.a.Allow(&mine, auth.Missed, name) // counted whatever the result
+	}
 }
 
 // mayTake reports whether the client of a call may learn of another sequencer.

@@ -2,11 +2,16 @@ package service
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 )
 
@@ -42,6 +47,73 @@ func TestCloseWhileOpening(t *testing.T) {
 				return err == nil
 			})
 			time.Sleep(time.Minute) // let calls in progress end
+		})
+	}
+}
+
+// A single store writes one value at a time.
+type single struct {
+	memstore.Store
+	turn chan struct{}
+	each time.Duration
+
+	at, most atomic.Int64 // concurrent writes
+}
+
+func (s *single) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
+	if at := s.at.Add(1); at > s.most.Load() {
+		s.most.Store(at)
+	}
+	defer s.at.Add(-1)
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	time.Sleep(s.each)
+	return s.Store.CAS(ctx, key, old, next)
+}
+
+// TestCloseMany: a server with the maximum number of open sequencers gives all
+// node IDs back, even to a store that takes longer for that than for any
+// request. It does not wait for a store that accepts none.
+func TestCloseMany(t *testing.T) {
+	names := 1000
+	if os.Getenv("FIRN_SOAK") != "" {
+		names = DefaultMaxNames
+	}
+	for _, stalls := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(27 * 365 * 24 * time.Hour)
+			store := &single{turn: make(chan struct{}, 1)}
+			c := NewCluster(ClusterConfig{Fleet: NewFleet(store, nil)})
+			var opening sync.WaitGroup
+			for i := range names {
+				opening.Go(func() { takeOne(t, c, fmt.Sprintf("n%d", i)) })
+			}
+			opening.Wait()
+			store.each = 10 * time.Millisecond
+			store.most.Store(0)
+			if stalls {
+				store.turn <- struct{}{}
+			}
+			begin := time.Now()
+			err := c.Close(t.Context())
+			took := time.Since(begin)
+			switch {
+			case stalls && (err == nil || took > 2*closingStalls):
+				t.Errorf("%v after %v, want an error after %v", err, took, closingStalls)
+			case !stalls && err != nil:
+				t.Errorf("%d sequencers, after %v: %v", names, took, err)
+			}
+			if most := store.most.Load(); most > closingAtOnce && !stalls {
+				t.Errorf("%d writes at the same time, want %d at most: what waits too long is given up", most, closingAtOnce)
+			}
+			if stalls {
+				<-store.turn
+			}
+			t.Logf("report: %d sequencers closed in %v, on a store that %s", names, took, map[bool]string{false: "writes 100 values a second", true: "writes none"}[stalls])
 		})
 	}
 }

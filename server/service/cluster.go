@@ -333,6 +333,9 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 			open.Nodes = t.Nodes
 		}
 	}
+	if err := mayLook(ctx, name); err != nil {
+		return err
+	}
 	info, err := grant.Lookup(ctx, c.store, name)
 	switch {
 	case err == nil:
@@ -342,9 +345,11 @@ func (c *Cluster) open(ctx context.Context, name string, o *opening) error {
 	case !errors.Is(err, grant.ErrNotFound):
 		return storeError(ctx, err)
 	case existing:
+		missed(ctx, name)
 		return c.noSequencer(ctx, name)
 	default:
 		if err := mayCreate(ctx, name); err != nil {
+			missed(ctx, name)
 			return err
 		}
 		c.created(name)
@@ -623,23 +628,51 @@ func (c *Cluster) Close(ctx context.Context) error {
 	c.openings.Wait()
 	stop()
 	c.endOpens()
-	errs := make([]error, len(open))
-	var closing sync.WaitGroup
-	for i, o := range open {
-		closing.Go(func() { errs[i] = o.close(ctx) })
-	}
-	closing.Wait()
+	failed, first := giveBack(ctx, open)
 	c.retiring.Wait()
-	failed, first := 0, error(nil)
-	for _, err := range errs {
-		if err != nil {
-			if failed++; failed == 1 {
-				first = err
-			}
-		}
-	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %d node IDs were not given back: %w", failed, len(open), first)
 	}
 	return nil
+}
+
+// Node IDs are given back closingAtOnce at a time: if all were given back at
+// once, each would wait until its timeout. If the store accepts none for
+// closingStalls, no more are tried.
+const (
+	closingAtOnce = 64
+	closingStalls = 5 * time.Second
+)
+
+// giveBack closes sequencers until ctx is done. It returns how many of their
+// node IDs were not given back, and the first error.
+func giveBack(ctx context.Context, open []*opening) (failed int, first error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	stalled := time.AfterFunc(closingStalls, stop)
+	defer stalled.Stop()
+	var mu sync.Mutex // guards failed and first
+	turns := make(chan struct{}, closingAtOnce)
+	var closing sync.WaitGroup
+	for _, o := range open {
+		closing.Go(func() {
+			select {
+			case turns <- struct{}{}:
+				defer func() { <-turns }()
+			case <-ctx.Done(): // stop using the store
+			}
+			err := o.close(ctx)
+			if err == nil {
+				stalled.Reset(closingStalls)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if failed++; failed == 1 {
+				first = err
+			}
+		})
+	}
+	closing.Wait()
+	return failed, first
 }

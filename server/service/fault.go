@@ -78,13 +78,14 @@ func knownKind(err error) (Kind, bool) {
 		peer  *PeerError
 		clock *firn.ClockError
 		made  *CreateError
+		pace  *auth.PaceError
 	)
 	switch {
-	case errors.As(err, &made) && made.Wait > 0:
+	case errors.As(err, &pace):
 		return Busy, true
-	case errors.As(err, &made) && errors.Is(err, auth.ErrUnauthorized):
+	case errors.Is(err, auth.ErrUnauthorized):
 		return Unauthorized, true
-	case errors.As(err, &made):
+	case errors.As(err, &made), errors.Is(err, auth.ErrForbidden):
 		return Forbidden, true
 	case errors.Is(err, context.Canceled):
 		return Cancelled, true
@@ -139,10 +140,10 @@ func FaultOf(err error, limit time.Duration, late bool) Fault {
 		ahead *grant.ClockAheadError
 		peer  *PeerError
 	)
-	var made *CreateError
+	var pace *auth.PaceError
 	switch {
-	case errors.As(err, &made):
-		f.Retry = made.Wait
+	case errors.As(err, &pace):
+		f.Retry = pace.Wait
 	case errors.As(err, &peer) && f.Kind != Internal:
 		f.Retry = peer.Retry
 	case f.Kind == NotYet && errors.As(err, &none):

@@ -127,11 +127,16 @@ func TestNamesOfOthers(t *testing.T) {
 	})
 }
 
-// creators allows creation to clients with a token for it.
-type creators struct{ asked atomic.Int64 }
+// creators allows creation to clients with a token for it, and counts uses of
+// unknown names.
+type creators struct{ asked, missed atomic.Int64 }
 
 func (a *creators) Allow(c *auth.Credentials, do auth.Action, name string) error {
 	switch {
+	case do == auth.Look && c.Token == "hasty":
+		return &auth.PaceError{Wait: 2 * time.Second}
+	case do == auth.Missed:
+		a.missed.Add(1)
 	case do == auth.Create:
 		a.asked.Add(1)
 		if c.Token == "slow" {
@@ -167,8 +172,16 @@ func TestCreateIsARight(t *testing.T) {
 			if f := FaultOf(find("slow", "a-1"), time.Second, false); f.Kind != Busy || f.Retry != time.Second {
 				t.Errorf("%s: %+v, want busy for a second", what, f)
 			}
-			if err := find("create", "a-1"); err != nil {
-				t.Errorf("%s: %v", what, err)
+			if what == "cluster" {
+				if f := FaultOf(find("hasty", "a-1"), time.Second, false); f.Kind != Busy || f.Retry != 2*time.Second || a.asked.Load() != 2 {
+					t.Errorf("%s: %+v, want busy for two seconds, before the store is asked", what, f)
+				}
+				if n := a.missed.Load(); n != 2 {
+					t.Errorf("%s: %d names that do not exist were counted, want 2", what, n)
+				}
+			}
+			if err := find("create", "a-1"); err != nil || a.missed.Load() > 2 {
+				t.Errorf("%s: %v, %d counted", what, err, a.missed.Load())
 			}
 			asked := a.asked.Load()
 			if err := find("x", "a-1"); err != nil || a.asked.Load() != asked {

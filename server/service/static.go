@@ -80,6 +80,9 @@ func (s *Static) Sequencer(ctx context.Context, name string) (Sequencer, error) 
 	if q, ok := s.Opened(name); ok {
 		return q, nil
 	}
+	if err := s.room(name); err != nil { // before counting a creation of the client
+		return Sequencer{}, err
+	}
 	if err := mayCreate(ctx, name); err != nil {
 		return Sequencer{}, err
 	}
@@ -88,8 +91,8 @@ func (s *Static) Sequencer(ctx context.Context, name string) (Sequencer, error) 
 	if q, ok := s.byName[name]; ok {
 		return q, nil
 	}
-	if len(s.byName) >= s.c.MaxNames {
-		return Sequencer{}, fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
+	if err := s.roomLocked(name); err != nil {
+		return Sequencer{}, err
 	}
 	q, err := s.make()
 	if err != nil {
@@ -97,6 +100,23 @@ func (s *Static) Sequencer(ctx context.Context, name string) (Sequencer, error) 
 	}
 	s.byName[strings.Clone(name)] = q
 	return q, nil
+}
+
+// room returns an error if there is no room for another name.
+func (s *Static) room(name string) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.roomLocked(name)
+}
+
+// roomLocked is room for a caller that holds s.mu. No name is ever forgotten to
+// make room: if it came back it would begin anew, and repeat IDs if the clock
+// was set back meanwhile.
+func (s *Static) roomLocked(name string) error {
+	if len(s.byName) >= s.c.MaxNames {
+		return fmt.Errorf("%w: this server already keeps its limit of %d names, and %s is not one of them", ErrTooManyNames, s.c.MaxNames, name)
+	}
+	return nil
 }
 
 // Opened returns the sequencer of a name that was used before.

@@ -48,6 +48,9 @@ func (a *Answers) Observe(ctx context.Context, what grant.Request, _ string) (co
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		s.pending--
+		if errors.Is(err, grant.ErrDamaged) {
+			err = nil // a Store that finds a record damaged has answered
+		}
 		if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 			return
 		}

@@ -142,6 +142,6 @@ func (e *dirError) Unwrap() error { return e.err }
 var dirWords = strings.NewReplacer(
 	"Create it (Options.Create) if no store was there before", "If no store was there before, ?create=true creates it",
 	"set AllowVolatile", "add ?volatile=true where that does not matter",
-	" (AnyFileSystem is for who knows better)", "",
+	" (AnyFileSystem overrides this check)", "",
 	": every process that uses the store must be able to read and write its directory and all files in it; run them as one user, or give the directory to a group they share, with mode 2770", "", // the hint has it
 )

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/firnid/firn/grant"
+	"github.com/firnid/firn/grant/sqlstore"
 	"github.com/firnid/firn/server/stores"
 	"github.com/firnid/firn/server/stores/sqltest"
 )
@@ -407,6 +408,7 @@ func TestSemiSync(t *testing.T) {
 	if h.heard("did not wait") || h.heard("has stopped waiting") {
 		t.Errorf("warned of %q, and the replica is there", h.all)
 	}
+	hasTable(t, replica)
 	eventually(t, "the replica has applied what it got", func() bool {
 		return replica.Query("SELECT COUNT(*) FROM ids.firn_grants WHERE k = 'a';") == "1"
 	})
@@ -424,5 +426,72 @@ func TestSemiSync(t *testing.T) {
 	value, err := open(t, replica.URL()).Get(t.Context(), "a")
 	if string(value) != "1" || err != nil {
 		t.Errorf("the promoted replica has %q, %v, want 1: it is what the warning is about", value, err)
+	}
+}
+
+// TestLogicalReplica: a table that a subscription copies from another server is
+// refused until that ends, although the server is not in recovery.
+func TestLogicalReplica(t *testing.T) {
+	t.Parallel()
+	server := sqltest.PostgreSQL(t, "wal_level=logical")
+	s := open(t, server.URL("create=true"))
+	if ok, err := s.CAS(t.Context(), "a", nil, []byte("1")); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	_, port, _ := strings.Cut(server.Address(), ":")
+	server.Exec(`CREATE DATABASE copy OWNER firn;
+\c ids
+CREATE PUBLICATION p FOR TABLE firn_grants;
+SELECT pg_create_logical_replication_slot('s', 'pgoutput');
+CREATE ROLE feed SUPERUSER LOGIN PASSWORD 'feed';
+\c copy
+CREATE TABLE firn_grants (k varchar(256) COLLATE "C" PRIMARY KEY, v bytea NOT NULL, n bigint NOT NULL);
+ALTER TABLE firn_grants OWNER TO firn;
+CREATE SUBSCRIPTION s CONNECTION 'host=127.0.0.1 port=` + port + ` user=feed password=feed dbname=ids' PUBLICATION p WITH (create_slot = false);
+`)
+	url := strings.Replace(server.URL(), "/"+sqltest.Database, "/copy", 1)
+	eventually(t, "the copy has the table", func() bool {
+		_, err := stores.Open(t.Context(), url, stores.Options{})
+		return errors.Is(err, sqlstore.ErrReplica) && strings.Contains(err.Error(), "ALTER SUBSCRIPTION s DISABLE")
+	})
+	server.Exec(`\c copy
+ALTER SUBSCRIPTION s DISABLE;
+`)
+	eventually(t, "the copy can be used", func() bool {
+		s, err := stores.Open(t.Context(), url, stores.Options{})
+		if err != nil {
+			return false
+		}
+		_ = s.Close()
+		return true
+	})
+	server.Exec(`\c copy
+ALTER SUBSCRIPTION s SET (slot_name = NONE);
+DROP SUBSCRIPTION s;
+`)
+}
+
+// hasTable waits until a replica has the table: it may have received a row and
+// applied nothing yet.
+func hasTable(t *testing.T, replica *sqltest.Server) {
+	t.Helper()
+	eventually(t, "the replica has the table", func() bool {
+		return replica.Query("SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'ids' AND table_name = 'firn_grants';") == "1"
+	})
+}
+
+// TestWritableReplica: a MariaDB that replicates and accepts writes causes a
+// warning.
+func TestWritableReplica(t *testing.T) {
+	t.Parallel()
+	primary := sqltest.MariaDB(t, sqltest.ReplicationMariaDB(500)...)
+	replica := primary.Standby()
+	open(t, primary.URL("create=true"))
+	hasTable(t, replica)
+	replica.Exec("SET GLOBAL read_only = 0;")
+	h := new(hearer)
+	h.open(t, replica.URL())
+	if !h.heard("this MariaDB replicates from another server, and takes writes") {
+		t.Errorf("warned of %q, want that it is a replica that takes writes", h.all)
 	}
 }

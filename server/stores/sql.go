@@ -1,3 +1,5 @@
+//go:build !firn_local
+
 package stores
 
 import (

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firnid/firn/etcdstore"
 	"github.com/firnid/firn/grant"
 )
 
@@ -89,19 +88,7 @@ func Open(ctx context.Context, text string, o Options) (grant.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeout(ctx, u.timeout)
-	defer cancel()
-	var s grant.Store
-	switch u.scheme {
-	case "etcd": // has its own timeout, after which it looks for the cause
-		s, err = openEtcd(ctx, u, o)
-	case "kubernetes": // has its own timeout too
-		s, err = openKubernetes(ctx, u, o)
-	case "mysql":
-		s, err = openMySQL(within, u, o.Warn)
-	default:
-		s, err = openPostgreSQL(within, u, o.Warn)
-	}
+	s, err := openRemote(ctx, u, o)
 	if err == nil {
 		return s, nil
 	}
@@ -119,20 +106,10 @@ func Check(text string) error {
 	if err != nil {
 		return err
 	}
-	switch u.scheme {
-	case "etcd":
-		_, err = etcdOptions(u)
-	case "kubernetes":
-		_, err = kubernetesOptions(u)
-	case "mysql":
-		_, _, err = configMySQL(u)
-	default:
-		_, _, err = configPostgreSQL(u)
+	if err := checkRemote(u); err != nil {
+		return u.hide(err)
 	}
-	if err == nil {
-		return nil
-	}
-	return u.hide(err)
+	return nil
 }
 
 // hide makes err an *Error that does not contain the password.
@@ -390,41 +367,4 @@ func redactQuery(query string) string {
 		}
 	}
 	return strings.Join(parts, "&")
-}
-
-// etcdOptions converts a URL to the options of etcd.
-func etcdOptions(u *parsed) (o etcdstore.Options, err error) {
-	c, err := u.tls()
-	if err != nil {
-		return o, err
-	}
-	if err := u.nothingElse("tls, ca, cert, key, password-file and timeout"); err != nil {
-		return o, err
-	}
-	endpoints, err := u.addresses("2379")
-	if err != nil {
-		return o, err
-	}
-	return etcdstore.Options{
-		Endpoints: endpoints, Prefix: u.path, TLS: c,
-		Username: u.user, Password: u.password,
-		DialTimeout: u.timeout,
-	}, nil
-}
-
-// openEtcd opens an etcd.
-func openEtcd(ctx context.Context, u *parsed, o Options) (grant.Store, error) {
-	c, err := etcdOptions(u)
-	if err != nil {
-		return nil, err
-	}
-	c.Warn = o.Warn
-	s, err := etcdstore.Open(ctx, c)
-	switch {
-	case err == nil:
-		return s, nil
-	case errors.Is(err, etcdstore.ErrOptions):
-		return nil, &Error{Err: err, URL: true}
-	}
-	return nil, &Error{Err: err, Unreachable: errors.Is(err, etcdstore.ErrUnreachable) && !errors.Is(err, etcdstore.ErrTLS)}
 }

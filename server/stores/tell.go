@@ -54,7 +54,7 @@ func (t *teller) observe(ctx context.Context, what grant.Request, key string) (c
 		end(applied, err)
 		now := time.Now()
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(err, grant.ErrDamaged):
 			t.answered(now, what)
 		case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && now.Sub(begin) < littleOf:
 		default:

@@ -18,7 +18,7 @@ import (
 // A cutStore does not answer while it is cut.
 type cutStore struct {
 	memstore.Store
-	cut, hangs, full atomic.Bool
+	cut, hangs, full, damaged atomic.Bool
 }
 
 func (c *cutStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
@@ -35,6 +35,8 @@ func (c *cutStore) Get(ctx context.Context, key string) ([]byte, error) {
 		return nil, ctx.Err()
 	case c.cut.Load():
 		return nil, errors.New("no such directory")
+	case c.damaged.Load():
+		return nil, grant.ErrDamaged
 	}
 	return c.Store.Get(ctx, key)
 }
@@ -105,6 +107,15 @@ func TestTell(t *testing.T) {
 		again := `level=INFO msg="store answers again" after=1s failed=1`
 		want("it comes and goes", gone, again, gone, again, gone, again)
 		time.Sleep(time.Minute)
+
+		// One record is damaged.
+		inner.damaged.Store(true)
+		get(3)
+		inner.damaged.Store(false)
+		want("a record is damaged")
+		if up, known := answers.Up(); !up || !known {
+			t.Error("a store that finds a record damaged is down")
+		}
 
 		// It keeps reading, but does not write.
 		inner.full.Store(true)

@@ -1,3 +1,3 @@
-// Package deploy tests what deploy/ has for Kubernetes, compose and Prometheus,
-// with the libraries and tools that read it. It is not for import.
+// Package deploy tests the files in deploy/ for Kubernetes, Compose and
+// Prometheus with the libraries and tools that read them. It is not for import.
 package deploy

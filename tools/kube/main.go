@@ -1,7 +1,7 @@
-// Command kube is Kubernetes' API server, kube-apiserver, for the tests of
-// package kubestore: k8s.io/kubernetes publishes it as a module, whose own
-// command cannot be built from outside, as the replacements in its go.mod apply
-// to nobody else.
+// Command kube is the API server of Kubernetes, kube-apiserver, for the tests
+// of package kubestore. k8s.io/kubernetes publishes it as a module, but its own
+// command cannot be built from outside, because the replacements in its go.mod
+// apply only within it.
 package main
 
 import (

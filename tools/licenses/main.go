@@ -1,6 +1,6 @@
-// Command licenses collects the licenses of all that ships in a program into a
+// Command licenses collects the licenses of everything in a program into a
 // file: of the modules that its packages come from, on each system that it is
-// built for, of Go itself, and of files that are embedded beside a license of
+// built for, of Go itself, and of embedded files that come with a license of
 // their own.
 //
 //	go run ./licenses -module ../server -package ./cmd/firn -out ../server/cmd/firn/licenses.txt
@@ -18,11 +18,11 @@ import (
 	"strings"
 )
 
-// systems are those that the program is built for.
+// systems are those for which the program is built.
 var systems = [...]string{"linux", "darwin", "windows"}
 
-// isLicense reports whether a file of a module's directory says under what
-// license it is.
+// isLicense reports whether a file in a module's directory contains its
+// license.
 func isLicense(name string) bool {
 	name = strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".txt"))
 	switch name {
@@ -36,7 +36,7 @@ func main() {
 	module := flag.String("module", "../server", "`DIRECTORY` of the program's module")
 	pkg := flag.String("package", "./cmd/firn", "`PACKAGE` of the program")
 	out := flag.String("out", "../server/cmd/firn/licenses.txt", "`FILE` to write")
-	check := flag.Bool("check", false, "write nothing, and fail if the file is not as it would be")
+	check := flag.Bool("check", false, "write nothing, and fail if the file is not up to date")
 	flag.Parse()
 	text, err := collect(*module, *pkg)
 	if err == nil && *check {
@@ -53,13 +53,14 @@ func main() {
 	}
 }
 
-// collect returns the text of the file: each license with those that it is of.
+// collect returns the text of the file: each license after the names of the
+// modules that it applies to.
 func collect(module, pkg string) ([]byte, error) {
 	dirs, err := modules(module, pkg)
 	if err != nil {
 		return nil, err
 	}
-	of := make(map[string][]string) // what has a license, by its text
+	of := make(map[string][]string) // names of modules by the text of their license
 	note := func(name, file string) error {
 		text, err := os.ReadFile(file)
 		key := strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n"))
@@ -97,8 +98,8 @@ func collect(module, pkg string) ([]byte, error) {
 	return []byte("The licenses of what firn is made of. Each follows the names of what it is of.\n" + line + "\n" + strings.Join(all, line+"\n")), nil
 }
 
-// modules are the directories of the modules that a program is made of, by path
-// and version, and that of Go.
+// modules returns the directories of the modules that a program consists of, by
+// path and version, and that of Go.
 func modules(dir, pkg string) (map[string]string, error) {
 	all := make(map[string]string)
 	for _, system := range systems {
@@ -123,8 +124,7 @@ func modules(dir, pkg string) (map[string]string, error) {
 	return all, nil
 }
 
-// embedded notes files that are not modules: the console has some of other
-// projects.
+// embedded finds embedded files of other projects: the console has some.
 func embedded(module string, note func(name, file string) error) error {
 	root := filepath.Join(module, "console", "static")
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

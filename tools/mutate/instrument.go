@@ -20,10 +20,10 @@ import (
 )
 
 // A mutant is one small change of the code. All mutants are compiled into the
-// same programs, and one is switched on by its number.
+// same programs, and one is enabled by its number.
 type mutant struct {
 	ID   int
-	Key  string // the same as long as the code it changes is
+	Key  string // stable as long as the code it changes is
 	Line int
 }
 
@@ -31,7 +31,8 @@ type mutant struct {
 var runtimeText string
 
 // instrument writes the Go files of some packages with all their mutants to
-// dir, and returns the mutants and what the overlay of go build replaces.
+// dir, and returns the mutants and the replacements for the overlay of go
+// build.
 func instrument(root, dir string, patterns []string) ([]mutant, map[string]string, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Dir: root,
@@ -45,7 +46,7 @@ func instrument(root, dir string, patterns []string) ([]mutant, map[string]strin
 	replace := make(map[string]string)
 	known := make(map[string]int)
 	write := func(name string, content []byte) error {
-		copied := filepath.Join(dir, strconv.Itoa(len(replace))+".go.txt") // no Go file to other tools
+		copied := filepath.Join(dir, strconv.Itoa(len(replace))+".go.txt") // not a Go file for other tools
 		replace[name] = copied
 		return os.WriteFile(copied, content, 0o644)
 	}
@@ -72,10 +73,11 @@ func instrument(root, dir string, patterns []string) ([]mutant, map[string]strin
 			}
 			in.run()
 			all = append(all, in.mutants...)
-			file.Comments = nil // those of code that has moved would end up anywhere
+			file.Comments = nil // comments of moved code would end up anywhere
 			var out bytes.Buffer
-			// Without positions, which are others in every run, the same code is
-			// written the same way, and what is known of its programs holds.
+			// Without positions, which differ in every run, the same code is
+			// written in the same way, so that results about its programs
+			// remain valid.
 			if err := format.Node(&out, token.NewFileSet(), file); err != nil {
 				return nil, nil, fmt.Errorf("%s with its mutants: %w", name, err)
 			}
@@ -102,12 +104,12 @@ type instrumenter struct {
 	source     []byte
 	name       string
 	fn         string             // the function that is being changed
-	signatures []*types.Signature // of it and of the function literals around
+	signatures []*types.Signature // of it and of the enclosing function literals
 	text       map[ast.Node]string
 	line       map[ast.Node]int
-	deliberate map[ast.Expr]bool // constants that stand for mutant.On
-	removed    map[ast.Stmt]bool // statements that have a mutant without them
-	known      map[string]int    // how often each key was given out
+	deliberate map[ast.Expr]bool // constants that replace mutant.On
+	removed    map[ast.Stmt]bool // statements with a mutant that removes them
+	known      map[string]int    // how often each key was used
 	first      int
 	mutants    []mutant
 }
@@ -128,14 +130,14 @@ func (in *instrumenter) run() {
 	}
 }
 
-// isText reports whether a function is the method that makes a text for people
-// of an error or of a value: what it says is not what a mutant is for. That an
-// error is returned, and what it has in its fields, is.
+// isText reports whether a function is the method that returns the text of an
+// error or a value. Such texts have no mutants. That an error is returned, and
+// the contents of its fields, do have some.
 func isText(f *ast.FuncDecl) bool {
 	return f.Recv != nil && (f.Name.Name == "Error" || f.Name.Name == "String")
 }
 
-// add makes a mutant of what stands at a node and returns its number.
+// add adds a mutant of the code at a node and returns its number.
 func (in *instrumenter) add(at ast.Node, what, text string) ast.Expr {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > 60 {
@@ -151,7 +153,7 @@ func (in *instrumenter) add(at ast.Node, what, text string) ast.Expr {
 }
 
 // fold removes the mistakes of package internal/mutant: they are off unless a
-// test switches them on, and code that is never reached has no mutants.
+// test enables them, and unreachable code has no mutants.
 func (in *instrumenter) fold(body *ast.BlockStmt) {
 	is := func(e ast.Expr, value string) bool {
 		id, ok := e.(*ast.Ident)
@@ -215,7 +217,7 @@ func (in *instrumenter) fold(body *ast.BlockStmt) {
 	}
 }
 
-// remember keeps the text of a node before anything in it is changed.
+// remember keeps the text of a node before it is changed.
 func (in *instrumenter) remember(n ast.Node) {
 	if n == nil {
 		return
@@ -244,8 +246,7 @@ func (in *instrumenter) pre(c *astutil.Cursor) bool {
 	return true
 }
 
-// isLog reports whether a call writes a log line. What such lines say is not
-// what a mutant is for.
+// isLog reports whether a call writes a log line. Log lines have no mutants.
 func (in *instrumenter) isLog(n *ast.CallExpr) bool {
 	s, ok := n.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -255,11 +256,11 @@ func (in *instrumenter) isLog(n *ast.CallExpr) bool {
 	return t != nil && t.String() == "*log/slog.Logger"
 }
 
-// frees reports whether a call only gives back, at the end of a function, what
-// would be given back a little later anyway: a context or a timer.
+// frees reports whether a call only releases, at the end of a function, what
+// would be released a little later anyway: a context or a timer.
 func (in *instrumenter) frees(n *ast.CallExpr) bool {
 	if t := in.p.TypesInfo.TypeOf(n.Fun); t != nil && t.String() == "context.CancelFunc" {
-		return true // go vet sees that it is there
+		return true // go vet requires it
 	}
 	s, ok := n.Fun.(*ast.SelectorExpr)
 	if !ok || s.Sel.Name != "Stop" {
@@ -296,7 +297,7 @@ func (in *instrumenter) post(c *astutil.Cursor) bool {
 	case *ast.IfStmt:
 		in.branch(n)
 	case *ast.ForStmt:
-		if n.Cond != nil { // true would be a loop without end
+		if n.Cond != nil { // true would be an endless loop
 			n.Cond = call("mutWhile", in.add(n.Cond, "false", in.text[n.Cond]), n.Cond)
 		}
 	case *ast.SwitchStmt:
@@ -317,14 +318,14 @@ func (in *instrumenter) post(c *astutil.Cursor) bool {
 	return true
 }
 
-// replaced notes that an expression stands in the place of another now.
+// replaced records that an expression has replaced another.
 func (in *instrumenter) replaced(old, by ast.Expr) ast.Expr {
 	in.text[by], in.line[by], in.p.TypesInfo.Types[by] = in.text[old], in.line[old], in.p.TypesInfo.Types[old]
 	return by
 }
 
-// condition makes a condition true, and false. Where sides of && or || are left
-// out, one of the two would show nothing more.
+// condition makes a condition true and false. If operands of && or || are also
+// omitted, one of the two would show nothing more.
 func (in *instrumenter) condition(e ast.Expr, what string) ast.Expr {
 	op, text, by := token.ILLEGAL, in.text[e], e
 	if b, ok := ast.Unparen(e).(*ast.BinaryExpr); ok {
@@ -339,8 +340,8 @@ func (in *instrumenter) condition(e ast.Expr, what string) ast.Expr {
 	return in.replaced(e, by)
 }
 
-// branch changes the condition of an if. Where all that it does was removed
-// already, the condition need not be false too.
+// branch changes the condition of an if. If everything that it does has already
+// been removed, the condition need not become false as well.
 func (in *instrumenter) branch(n *ast.IfStmt) {
 	if len(n.Body.List) == 1 && n.Else == nil && in.removed[n.Body.List[0]] {
 		n.Cond = or(n.Cond, call("mut", in.add(n.Cond, "true", in.text[n.Cond])))
@@ -349,10 +350,10 @@ func (in *instrumenter) branch(n *ast.IfStmt) {
 	n.Cond = in.condition(n.Cond, "")
 }
 
-// removable makes a mutant without a statement of a list.
+// removable adds a mutant that removes a statement of a list.
 func (in *instrumenter) removable(c *astutil.Cursor, n ast.Stmt) {
 	if c.Index() < 0 {
-		return // the statement before a condition, or after a loop's body
+		return // the statement before a condition or after a loop's body
 	}
 	by := &ast.IfStmt{
 		Cond: &ast.UnaryExpr{Op: token.NOT, X: call("mut", in.add(n, "remove", in.text[n]))},
@@ -362,7 +363,7 @@ func (in *instrumenter) removable(c *astutil.Cursor, n ast.Stmt) {
 	c.Replace(by)
 }
 
-// assignment removes an assignment, or each part of one that has several.
+// assignment removes an assignment, or each part of a multiple assignment.
 func (in *instrumenter) assignment(c *astutil.Cursor, n *ast.AssignStmt) {
 	if n.Tok == token.DEFINE || c.Index() < 0 {
 		return
@@ -381,8 +382,9 @@ func (in *instrumenter) assignment(c *astutil.Cursor, n *ast.AssignStmt) {
 	}
 }
 
-// returns changes what a function returns: true to false and back, anything
-// that is not zero to zero. A return without results is removed.
+// returns changes what a function returns: true becomes false and vice versa,
+// and any other nonzero value becomes zero. A return without results is
+// removed.
 func (in *instrumenter) returns(c *astutil.Cursor, n *ast.ReturnStmt) {
 	results := in.signatures[len(in.signatures)-1].Results()
 	if results.Len() == 0 {
@@ -390,12 +392,12 @@ func (in *instrumenter) returns(c *astutil.Cursor, n *ast.ReturnStmt) {
 		return
 	}
 	if len(n.Results) != results.Len() {
-		return // results that have names, or one call with all of them
+		return // named results, or one call with all of them
 	}
 	last := results.Len() - 1
 	if t := results.At(last).Type().String(); t == "error" && !in.p.TypesInfo.Types[n.Results[last]].IsNil() {
-		// What stands beside an error says nothing; and that an error which
-		// was found is returned is what the condition in front is for.
+		// Values returned beside an error do not matter. That an error is
+		// returned at all is covered by the mutants of the condition before it.
 		if in.text[n.Results[last]] != "err" {
 			n.Results[last] = in.zeroed(n.Results[last], results.At(last).Type(), "return ")
 		}
@@ -406,7 +408,7 @@ func (in *instrumenter) returns(c *astutil.Cursor, n *ast.ReturnStmt) {
 	}
 }
 
-// field leaves a field out of a struct.
+// field omits a field of a struct literal.
 func (in *instrumenter) field(c *astutil.Cursor, n *ast.KeyValueExpr) {
 	lit, ok := c.Parent().(*ast.CompositeLit)
 	if !ok {
@@ -420,7 +422,7 @@ func (in *instrumenter) field(c *astutil.Cursor, n *ast.KeyValueExpr) {
 	}
 }
 
-// zeroed is e, or the zero value of type t in its place.
+// zeroed returns e, or the zero value of type t in its place.
 func (in *instrumenter) zeroed(e ast.Expr, t types.Type, what string) ast.Expr {
 	tv, text := in.p.TypesInfo.Types[e], in.text[e]
 	if isKind(t, types.IsBoolean) {
@@ -456,17 +458,17 @@ func (in *instrumenter) constant(c *astutil.Cursor, e ast.Expr, tv types.TypeAnd
 	switch t.String() {
 	case "int", "int64", "uint64", "time.Duration":
 	default:
-		return // a name for one of several, or a byte
+		return // a name for one of several values, or a byte
 	}
 	if !exact || v < 0 || v > 1<<40 {
 		return
 	}
 	switch parent := c.Parent().(type) {
 	case *ast.KeyValueExpr, *ast.CaseClause, *ast.ReturnStmt:
-		return // an index, what a switch compares, or what is made zero
+		return // an index, a case of a switch, or the argument of make
 	case *ast.CallExpr:
 		if strings.HasPrefix(in.text[parent.Fun], "fmt.") || v == 0 {
-			return // text for people, or nothing at all
+			return // text for people, or unused
 		}
 	case *ast.BinaryExpr:
 		_, compares := comparisons[parent.Op]
@@ -475,7 +477,7 @@ func (in *instrumenter) constant(c *astutil.Cursor, e ast.Expr, tv types.TypeAnd
 		}
 	}
 	if parent, ok := c.Parent().(ast.Expr); ok && in.p.TypesInfo.Types[parent].Value != nil {
-		return // a part of a greater one
+		return // part of a greater one
 	}
 	of, text, by := in.typeExpr(t), in.text[e], ast.Expr(e)
 	number := func(n int64) ast.Expr { return lit(strconv.FormatInt(n, 10)) }
@@ -550,10 +552,10 @@ func (in *instrumenter) expression(c *astutil.Cursor, e ast.Expr) {
 	}
 }
 
-// operand leaves one side out of what && or || joins.
+// operand omits one operand of && or ||.
 func (in *instrumenter) operand(n *ast.BinaryExpr, e ast.Expr) ast.Expr {
 	if b, ok := e.(*ast.BinaryExpr); ok && b.Op == n.Op {
-		return e // its own operands are left out
+		return e // its own operands are omitted
 	}
 	id := in.add(e, "without", in.text[e]+" in "+in.text[n])
 	if n.Op == token.LOR {
@@ -562,7 +564,7 @@ func (in *instrumenter) operand(n *ast.BinaryExpr, e ast.Expr) ast.Expr {
 	return in.replaced(e, or(e, call("mut", id)))
 }
 
-// typeExpr is a type as it is written in this file, or nil if it cannot be.
+// typeExpr returns a type in its form for this file, or nil if it has none.
 func (in *instrumenter) typeExpr(t types.Type) ast.Expr {
 	if t == nil {
 		return nil
@@ -590,7 +592,7 @@ func (in *instrumenter) typeExpr(t types.Type) ast.Expr {
 	return e
 }
 
-// or joins x, which is computed first, and y.
+// or returns x || y, where x is evaluated first.
 func or(x, y ast.Expr) ast.Expr {
 	return &ast.ParenExpr{X: &ast.BinaryExpr{X: &ast.ParenExpr{X: x}, Op: token.LOR, Y: y}}
 }

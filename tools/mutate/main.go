@@ -1,19 +1,19 @@
 // Command mutate changes the code in many small ways, one at a time, and runs
-// the tests that reach the change: a mutant. A test must fail for each. A
-// mutant that survives shows what no test notices, or it is equivalent to the
-// code as it stands; a file explains those, and an explanation that is missing
-// is a failure.
+// the tests that reach the change. Such a change is a mutant, and a test must
+// fail for each. A mutant that survives either shows a gap in the tests or is
+// equivalent to the original code. A file explains the survivors, and a missing
+// explanation is a failure.
 //
 //	mutate [flags] package...
 //
 // All mutants are compiled into the test programs at once, through an overlay,
-// so the source tree is never edited, and an environment variable switches one
-// on. A first run of each test by itself, without mutants, measures which
+// so the source tree is never edited, and an environment variable enables one
+// of them. A first run of each test by itself, without mutants, measures which
 // mutants it reaches and how long it takes.
 //
-// The order of the mutants is fixed and as good as random, so that any part of
-// them is a fair sample. With -time, the next run continues after the last
-// mutant of this one.
+// The order of the mutants is fixed but pseudorandom, so that any part of them
+// is a fair sample. With -time, the next run continues after the last mutant of
+// this one.
 package main
 
 import (
@@ -40,14 +40,14 @@ import (
 func main() {
 	o := options{}
 	flag.StringVar(&o.tests, "tests", "", "packages whose tests are run, separated by spaces; the changed ones if empty")
-	flag.StringVar(&o.skip, "skip", "", "tests that are not run, as a regular expression")
+	flag.StringVar(&o.skip, "skip", "", "skip tests that match a regular expression")
 	flag.StringVar(&o.survivors, "survivors", "", "file that explains the mutants which survive")
 	flag.StringVar(&o.dir, "dir", "build/mutate", "directory for everything that is written")
 	flag.StringVar(&o.only, "only", "", "test only the mutants that match a regular expression")
-	flag.BoolVar(&o.again, "again", false, "leave out the mutants that a test has caught before")
-	flag.BoolVar(&o.list, "list", false, "list the mutants, and test none")
-	flag.DurationVar(&o.time, "time", 0, "start no mutant after this time; the next run continues there")
-	flag.IntVar(&o.parallel, "parallel", max(1, runtime.NumCPU()/2), "how many mutants are tested at the same time")
+	flag.BoolVar(&o.again, "again", false, "skip mutants that a test has already caught")
+	flag.BoolVar(&o.list, "list", false, "list the mutants without testing them")
+	flag.DurationVar(&o.time, "time", 0, "start no more mutants after this time; the next run continues there")
+	flag.IntVar(&o.parallel, "parallel", max(1, runtime.NumCPU()/2), "number of mutants tested at the same time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -64,7 +64,7 @@ type options struct {
 	parallel                          int
 }
 
-// An outcome is what the tests made of a mutant.
+// An outcome is the result of testing a mutant.
 type outcome struct {
 	Mutant  string
 	Line    int
@@ -126,8 +126,8 @@ func (o options) run(ctx context.Context, patterns []string) error {
 	return report(os.Stdout, o.survivors, mutants, outcomes, explained)
 }
 
-// order is the place of a mutant among all: the same in every run, also after
-// other code has changed.
+// order returns the position of a mutant among all: it is the same in every
+// run, even after other code has changed.
 func order(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:8])
@@ -147,10 +147,10 @@ func (o options) choose(mutants []mutant) ([]mutant, error) {
 			err = json.Unmarshal(b, &last)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("what was caught before: %w", err)
+			return nil, fmt.Errorf("read earlier results: %w", err)
 		}
 		for _, out := range last {
-			done[out.Mutant] = out.Result == "caught" // and not by the time limit: the machine may have been busy
+			done[out.Mutant] = out.Result == "caught" // not if the time limit caught it: the machine may have been busy
 		}
 	}
 	var chosen []mutant
@@ -172,8 +172,8 @@ func (o options) choose(mutants []mutant) ([]mutant, error) {
 
 func (o options) file(name string) string { return filepath.Join(o.dir, name) }
 
-// testAll tests mutants in order until the time has passed. It notes the last
-// of them for the next run.
+// testAll tests mutants in order until the time has passed. It records the last
+// one for the next run.
 func (o options) testAll(ctx context.Context, s *suite, mutants []mutant, explained explanations) []outcome {
 	outcomes := make([]outcome, len(mutants))
 	began := time.Now()
@@ -203,11 +203,11 @@ func (o options) testAll(ctx context.Context, s *suite, mutants []mutant, explai
 	return slices.DeleteFunc(outcomes, func(out outcome) bool { return out.Result == "" })
 }
 
-// save adds outcomes to those that are known.
+// save adds outcomes to those recorded earlier.
 func (o options) save(outcomes []outcome) error {
 	var all []outcome
 	if b, err := os.ReadFile(o.file("results.json")); err == nil && (o.again || o.only != "" || o.time > 0) {
-		_ = json.Unmarshal(b, &all) // of another version: begin anew
+		_ = json.Unmarshal(b, &all) // from another version: start over
 	}
 	isNew := make(map[string]bool)
 	for _, out := range outcomes {

@@ -36,7 +36,7 @@ type suite struct {
 	reached map[int][]*test // the fastest first
 }
 
-// A batch is tests of a program that run in one process.
+// A batch is a set of tests of a program that run in one process.
 type batch struct {
 	first   *test
 	names   []string
@@ -44,7 +44,7 @@ type batch struct {
 }
 
 // In seconds of processor time: how long the tests of a batch may take
-// together, and a test that is not brief.
+// together, and the time from which a test is slow.
 const quick, slow = 1, 2
 
 // suite builds the test programs with all mutants, and measures what each test
@@ -70,9 +70,9 @@ func (o options) suite(ctx context.Context, root string, replace map[string]stri
 		return nil, err
 	}
 	s := &suite{tmp: o.file("tmp"), reached: make(map[int][]*test)}
-	known := make(map[string][]*test) // by the sum of their program
+	known := make(map[string][]*test) // by the hash of their program
 	if b, err := os.ReadFile(o.file("reached.json")); err == nil {
-		_ = json.Unmarshal(b, &known) // of another version: measure anew
+		_ = json.Unmarshal(b, &known) // from another version: measure again
 	}
 	now := make(map[string][]*test)
 	for i, dir := range strings.Fields(dirs) {
@@ -82,7 +82,7 @@ func (o options) suite(ctx context.Context, root string, replace map[string]stri
 		}
 		b, err := os.ReadFile(program)
 		if err != nil {
-			return nil, err // no test files, for one
+			return nil, err // for example, no test files
 		}
 		sum := sha256.Sum256(b)
 		key := filepath.Base(program) + " " + hex.EncodeToString(sum[:])
@@ -105,7 +105,7 @@ func (o options) suite(ctx context.Context, root string, replace map[string]stri
 				i = len(now[key]) - 1
 			}
 			t := now[key][i]
-			t.Dir, t.Program = dir, program // of another checkout, perhaps
+			t.Dir, t.Program = dir, program // the results may come from another checkout
 			s.tests = append(s.tests, t)
 		}
 	}
@@ -151,7 +151,7 @@ func (s *suite) measure(ctx context.Context, t *test) (*test, error) {
 }
 
 // batches divides the tests that reach a mutant, the fast ones first, into
-// processes. Tests of more than slow seconds are left out if brief.
+// processes. If brief is set, slow tests are omitted.
 func (s *suite) batches(m mutant, brief bool) []*batch {
 	var all []*batch
 	together := make(map[string]*batch)
@@ -170,8 +170,8 @@ func (s *suite) batches(m mutant, brief bool) []*batch {
 }
 
 // test runs the tests that reach a mutant until one fails. The result is empty
-// if the context ends before. A mutant that is explained meets brief tests
-// only: the slow ones are for those of which nothing is known.
+// if the context ends first. For a mutant that is explained, only brief tests
+// run.
 func (s *suite) test(ctx context.Context, m mutant, explained bool) outcome {
 	out := outcome{Mutant: m.Key, Line: m.Line, Result: "unreached"}
 	if len(s.reached[m.ID]) > 0 {
@@ -201,20 +201,21 @@ func (s *suite) test(ctx context.Context, m mutant, explained bool) outcome {
 	return out
 }
 
-// memory is how much address space, in KiB, a test may take where the system
-// has such a limit: a mutant may allocate without end.
+// memory is how much address space, in KiB, a test may use if the system
+// supports such a limit: a mutant may allocate without end.
 const memory = 16 << 20
 
-// What came of a process with tests.
+// A ran is the result of a process with tests.
 type ran struct {
 	passed, late bool
 	text         string
 	seconds      float64 // of processor time
 }
 
-// exec runs tests of one program, and kills all processes they have left. The
-// limit is of processor time, in seconds, as others may use the machine too;
-// what waits for ever is ended after a multiple of it.
+// exec runs tests of one program, and kills all processes that they leave
+// behind. The limit is in seconds of processor time, because other programs may
+// use the machine too; a process that waits forever is killed after a multiple
+// of it.
 func (s *suite) exec(ctx context.Context, dir, program, run string, limit float64, env string) ran {
 	tmp, err := os.MkdirTemp(s.tmp, "")
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// An explanation says why no test catches some mutants.
+// An explanation is the reason why no test catches some mutants.
 type explanation struct {
-	mutants string         // the key of one; or, after "~ ", an expression for those of several
+	mutants string         // the key of one or, after "~ ", an expression for the keys of several
 	all     *regexp.Regexp // that expression, or nil
 	reason  string
 }
@@ -21,7 +21,7 @@ func (e *explanation) explains(key string) bool {
 	return e.mutants == key || e.all != nil && e.all.MatchString(key)
 }
 
-// explanations are all of a file.
+// explanations are all explanations of a file.
 type explanations []*explanation
 
 // of returns the reason why a mutant survives, or "".
@@ -34,11 +34,11 @@ func (all explanations) of(key string) string {
 	return ""
 }
 
-// readSurvivors reads the file that explains survivors: mutants, a line each,
-// then indented lines with the reason that holds for all of them. A line that
-// begins with "~ " is a regular expression for whole keys: it stands for every
-// mutant that it matches. A reason that begins with "Open:" says that it is not
-// known yet. Lines that begin with # are comments.
+// readSurvivors reads the file that explains survivors: mutants, one per line,
+// then indented lines with the reason for all of them. A line that begins with
+// "~ " is a regular expression for whole keys and stands for every mutant that
+// it matches. A reason that begins with "Open:" is not known yet. Lines that
+// begin with # are comments.
 func readSurvivors(file string) (explanations, error) {
 	if file == "" {
 		return nil, nil
@@ -48,7 +48,7 @@ func readSurvivors(file string) (explanations, error) {
 		return nil, err
 	}
 	var all explanations
-	first := 0 // of those that have the same reason
+	first := 0 // of those with the same reason
 	known := make(map[string]bool)
 	for i, line := range strings.Split(string(b), "\n") {
 		text := strings.TrimSpace(line)
@@ -85,8 +85,9 @@ func readSurvivors(file string) (explanations, error) {
 	return all, nil
 }
 
-// report prints what came out. It fails if a survivor is not explained, if an
-// explanation is of no mutant, and if a test catches one that is explained.
+// report prints the results. It fails if a survivor is not explained, if an
+// explanation matches no mutant, and if a test catches a mutant that is
+// explained.
 func report(w io.Writer, file string, mutants []mutant, outcomes []outcome, explained explanations) error {
 	count := make(map[string]int)
 	var missing, needless, stale []string
@@ -99,7 +100,7 @@ func report(w io.Writer, file string, mutants []mutant, outcomes []outcome, expl
 			missing = append(missing, fmt.Sprintf("%s (line %d, %s)", out.Mutant, out.Line, out.Result))
 		case out.survived() && strings.HasPrefix(reason, "Open:"):
 			open++
-		case out.Result == "caught" && reason != "": // and not by the time limit: the machine may have been busy
+		case out.Result == "caught" && reason != "": // not if the time limit caught it: the machine may have been busy
 			needless = append(needless, out.Mutant+" ("+out.By+")")
 		}
 	}

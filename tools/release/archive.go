@@ -22,7 +22,8 @@ type entry struct {
 	mode int64
 }
 
-// name is firn_1.2.3_linux_amd64.
+// name returns the base name of a target's files, such as
+// firn_1.2.3_linux_amd64.
 func (r *release) name(t target) string {
 	return "firn_" + r.number() + "_" + t.os + "_" + t.arch
 }
@@ -57,7 +58,7 @@ func (r *release) makeArchives(context.Context) error {
 	return nil
 }
 
-// commonEntries are the files that all archives have.
+// commonEntries returns the files that all archives contain.
 func (r *release) commonEntries() ([]entry, error) {
 	var all []entry
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {

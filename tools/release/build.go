@@ -13,7 +13,7 @@ import (
 const program = "./cmd/firn"
 
 // makeBinaries builds firn for each target, from the tagged commit and the
-// modules of the release: what go install … makes, without symbols.
+// modules of the release: the same as go install …, without symbols.
 func (r *release) makeBinaries(ctx context.Context) error {
 	for _, t := range r.targets {
 		path, err := r.build(ctx, t)
@@ -41,13 +41,13 @@ func (r *release) build(ctx context.Context, t target) (string, error) {
 	return path, err
 }
 
-// host is the system that this runs on.
+// host returns the system on which this program runs.
 func host() target { return target{runtime.GOOS, runtime.GOARCH} }
 
-// goEnv is the environment in which the go command sees the modules of the
-// release, and nothing of the caller's settings that would change a binary. Its
-// module cache is apart: another release of the same version must not be found
-// in it, and this one not in the caller's.
+// goEnv returns the environment in which the go command uses the modules of the
+// release, and no settings of the caller that would change a binary. It has a
+// separate module cache, so that another release of the same version cannot be
+// found in it, nor this one in the caller's.
 func (r *release) goEnv(ctx context.Context) ([]string, error) {
 	out, err := command(ctx, r.src, []string{"GOWORK=off"}, "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *release) goEnv(ctx context.Context) ([]string, error) {
 	}, nil
 }
 
-// fileURL is the URL of a directory.
+// fileURL returns the URL of a directory.
 func fileURL(path string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
@@ -75,7 +75,7 @@ func fileURL(path string) string {
 	return "file://" + path
 }
 
-// hostBinary is firn for the system that this runs on.
+// hostBinary returns firn for the system on which this program runs.
 func (r *release) hostBinary(ctx context.Context) (string, error) {
 	if path, ok := r.binaries[host()]; ok {
 		return path, nil
@@ -83,13 +83,13 @@ func (r *release) hostBinary(ctx context.Context) (string, error) {
 	return r.build(ctx, host())
 }
 
-// A docs is what firn prints about itself, by the name of the file.
+// A docs holds the documentation that firn prints, by file name.
 type docs struct {
 	man         map[string][]byte // firn.1, firn-serve.1, …
 	completions map[string][]byte // by shell
 }
 
-// makeDocs has firn print its manual pages and completions.
+// makeDocs lets firn print its manual pages and completions.
 func (r *release) makeDocs(ctx context.Context) error {
 	firn, err := r.hostBinary(ctx)
 	if err != nil {

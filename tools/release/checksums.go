@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// checksumsName is a file that sha256sum -c reads.
+// checksumsName is the name of a file for sha256sum -c.
 const checksumsName = "checksums.txt"
 
 // makeChecksums writes the SHA-256 of every file that users download.
@@ -33,7 +33,7 @@ func (r *release) makeChecksums(context.Context) error {
 	return os.WriteFile(filepath.Join(r.out, checksumsName), []byte(text.String()), 0o644)
 }
 
-// sumOf is the SHA-256 of a file, in hex.
+// sumOf returns the SHA-256 of a file, in hex.
 func sumOf(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// makeDeploy writes what deploy/ has for Kubernetes and compose, with the
-// version of the release in it: the Helm chart as helm package makes it, and
-// the rest in one archive.
+// makeDeploy writes the files in deploy/ for Kubernetes and Compose, with the
+// version of the release: the Helm chart in the form of helm package, and the
+// rest in one archive.
 //
 // In the tree the version is 0.0.0, which no release has.
 func (r *release) makeDeploy(context.Context) error {
@@ -35,8 +35,8 @@ func (r *release) makeDeploy(context.Context) error {
 	return r.writeFile(name+".tar.gz", func(w io.Writer) error { return writeTarGz(w, rest, r.time) })
 }
 
-// deployEntries are the files below a directory of the repository, as entries
-// below another one.
+// deployEntries returns the files below a directory of the repository, as
+// entries below another one.
 func (r *release) deployEntries(dir, as string) (all []entry, err error) {
 	root := filepath.Join(r.src, filepath.FromSlash(dir))
 	err = filepath.WalkDir(root, func(file string, d os.DirEntry, err error) error {

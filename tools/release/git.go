@@ -19,7 +19,7 @@ func git(ctx context.Context, dir string, env []string, args ...string) (string,
 	return command(ctx, dir, env, "git", args...)
 }
 
-// command runs a program. Its error has what the program said.
+// command runs a program. Its error contains the program's output.
 func command(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -32,7 +32,7 @@ func command(ctx context.Context, dir string, env []string, name string, args ..
 	return strings.TrimSuffix(stdout.String(), "\n"), nil
 }
 
-// checkOut makes src: a repository of its own, that has what is released
+// checkOut creates src: a separate repository with the files of the release
 // checked out.
 func (r *release) checkOut(ctx context.Context) (base string, err error) {
 	if !r.worktree {
@@ -61,7 +61,7 @@ func (r *release) checkOut(ctx context.Context) (base string, err error) {
 	}
 	from := base
 	if r.worktree {
-		// The files of the working tree, by an index that is not its own.
+		// The files of the working tree, with a separate index.
 		env := []string{"GIT_DIR=" + filepath.Join(r.src, ".git"), "GIT_WORK_TREE=" + r.repo, "GIT_INDEX_FILE=" + filepath.Join(r.work, "index")}
 		if _, err := git(ctx, r.repo, env, "add", "-A"); err != nil {
 			return "", err
@@ -79,7 +79,7 @@ func (r *release) checkOut(ctx context.Context) (base string, err error) {
 }
 
 // commitTree makes a commit with the names and the time of the commit that is
-// released, so that it is the same one whenever it is made.
+// released, so that it is the same whenever it is made.
 func (r *release) commitTree(ctx context.Context, tree, parent, message string) (string, error) {
 	who, err := git(ctx, r.repo, nil, "show", "-s", "--format=%cn%n%ce", "HEAD")
 	if err != nil {

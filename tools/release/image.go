@@ -22,16 +22,16 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// imageUser is the user that the image runs as. It is given by number, which
-// Kubernetes needs to see that it is not root.
+// imageUser is the user as which the image runs. It is a number, so that
+// Kubernetes can verify that it is not root.
 const imageUser = 65532
 
 // imageName is where the image is published.
 const imageName = "ghcr.io/firnid/firn"
 
 // makeImage writes an image for all Linux targets as an OCI layout in one file:
-// the binary, the certificates of public authorities, and nothing else. There
-// is no shell in it.
+// the binary, the certificates of public authorities, and nothing else, not
+// even a shell.
 func (r *release) makeImage(context.Context) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, t := range r.targets {
@@ -63,7 +63,7 @@ func (r *release) makeImage(context.Context) error {
 	}
 	err = path.AppendIndex(annotated, layout.WithAnnotations(map[string]string{
 		"org.opencontainers.image.ref.name": r.number(),
-		"io.containerd.image.name":          imageName + ":" + r.number(), // what docker load names it
+		"io.containerd.image.name":          imageName + ":" + r.number(), // the name for docker load
 	}))
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (r *release) makeImage(context.Context) error {
 	return r.writeFile("firn_"+r.number()+"_image.tar", func(w io.Writer) error { return writeTree(w, dir, r.time) })
 }
 
-// image is the image of one system.
+// image returns the image of one system.
 func (r *release) image(t target) (v1.Image, error) {
 	binary, err := os.ReadFile(r.binaries[t])
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *release) image(t target) (v1.Image, error) {
 	return mutate.ConfigFile(image, file)
 }
 
-// directory is an entry for a directory that everybody may read.
+// directory returns an entry for a directory that all users may read.
 func directory(name string) entry { return entry{name: name + "/", mode: 0o755} }
 
 // layer makes a layer of files. Those below /var/lib/firn belong to the image's
@@ -155,10 +155,10 @@ func (r *release) layer(entries ...entry) (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer))
 }
 
-// authorities are the certificates of the public authorities that Mozilla
-// trusts, in PEM: without them the image could reach no store with a public
-// certificate. An authority that is trusted under conditions is left out, as
-// PEM cannot tell them.
+// authorities returns the certificates of the public authorities that Mozilla
+// trusts, in PEM: without them the image could not connect to a store with a
+// public certificate. Authorities that are trusted only under conditions are
+// omitted, because PEM cannot express the conditions.
 func authorities() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {

@@ -77,8 +77,8 @@ func imageOf(t *testing.T, index v1.ImageIndex, want target) (v1.Image, *v1.Conf
 	return nil, nil
 }
 
-// TestImageSystems: the image of each system has the binary of that system, and
-// says so.
+// TestImageSystems: the image of each system contains the binary of that
+// system, and is labelled accordingly.
 func TestImageSystems(t *testing.T) {
 	dir := t.TempDir()
 	r, err := newRelease(options{version: testVersion, out: dir})

@@ -2,8 +2,8 @@
 // commit: modules, binaries, archives, packages, an image and checksums. make
 // release runs it; docs/release.md is its manual.
 //
-// It publishes nothing. What it writes depends on the commit, the version and
-// the Go release only, so that anyone can make the same files again.
+// It publishes nothing. Its output depends only on the commit, the version and
+// the Go release, so anyone can reproduce the same files.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// run reads the flags and makes the release.
+// run parses the flags and makes the release.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.version, "version", "", "`VERSION` of the release, such as v1.2.3")
 	flags.StringVar(&o.repo, "repo", ".", "`DIR` of the repository")
 	flags.StringVar(&o.out, "out", "", "`DIR` to write to (default build/release/VERSION in the repository)")
-	flags.BoolVar(&o.worktree, "worktree", false, "release the files as they are, not the commit: for tests")
+	flags.BoolVar(&o.worktree, "worktree", false, "release the working tree instead of the commit, for tests")
 	targets := flags.String("targets", "", "`OS/ARCH,…` to build for (default all)")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
-// A goModule is one that is published.
+// A goModule is a module that is published.
 type goModule struct {
 	dir  string // in the repository; "" for the root
 	file *modfile.File
@@ -29,8 +29,8 @@ type goModule struct {
 
 func (m *goModule) path() string { return m.file.Module.Mod.Path }
 
-// tags are what Go looks for in the repository: v1.2.3 for the root module, and
-// server/v1.2.3 for that in server.
+// tags returns the tags that Go looks for in the repository: v1.2.3 for the
+// root module, and server/v1.2.3 for the module in server.
 func (r *release) tags() []string {
 	var all []string
 	for _, m := range r.modules {
@@ -41,7 +41,7 @@ func (r *release) tags() []string {
 }
 
 // makeModules makes a commit in which the modules require each other by
-// version, and the files that a module proxy serves of it.
+// version, and the files that a module proxy serves for it.
 //
 // In the tree they require v0.0.0 and replace it by a directory. go install
 // refuses such a module, and go get ignores the replacement.
@@ -111,8 +111,8 @@ func (r *release) readModules() error {
 	return nil
 }
 
-// rewrite makes a module require the version of the others, of which it needs
-// the sums. The others have been published.
+// rewrite makes a module require the version of the other modules, whose sums
+// it needs. They have already been published.
 func (r *release) rewrite(m *goModule) error {
 	var sums []string
 	for _, other := range r.modules {
@@ -154,7 +154,7 @@ func (r *release) rewrite(m *goModule) error {
 	return os.WriteFile(name, text, 0o644)
 }
 
-// addSums adds lines to a go.sum, in the order that the go command keeps.
+// addSums adds lines to a go.sum, in the order of the go command.
 func addSums(old []byte, lines []string) ([]byte, error) {
 	sums := make(map[module.Version]string)
 	for line := range strings.Lines(string(old) + strings.Join(lines, "\n")) {
@@ -173,8 +173,8 @@ func addSums(old []byte, lines []string) ([]byte, error) {
 	return text, nil
 }
 
-// publish writes what a module proxy serves of a module, as GOPROXY=file://…
-// reads it.
+// publish writes the files that a module proxy serves for a module, in the form
+// for GOPROXY=file://….
 func (r *release) publish(m *goModule, tree string) error {
 	version := module.Version{Path: m.path(), Version: r.version}
 	escaped, err := module.EscapePath(m.path())

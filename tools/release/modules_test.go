@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// user is the environment of somebody who has a clean module cache and the
-// modules of the release, and of others what the proxy has.
+// user returns the environment of a user with a clean module cache, the modules
+// of the release, and those that the proxy has of others.
 func user(t *testing.T, r *release) []string {
 	t.Helper()
 	env, err := r.goEnv(context.Background())
@@ -39,7 +39,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestGet: each module that programs import can be had alone, from an empty
+// TestGet: each module that programs import is available alone, from an empty
 // folder, and brings only what it needs.
 func TestGet(t *testing.T) {
 	r := theRelease(t)

@@ -19,7 +19,7 @@ import (
 )
 
 // makePackages makes a .deb and a .rpm for each Linux target. deploy/package
-// has what is in them besides the binary.
+// contains their other files besides the binary.
 func (r *release) makePackages(context.Context) error {
 	for _, t := range r.targets {
 		if t.os != "linux" {
@@ -63,7 +63,7 @@ func (r *release) makePackage(t target, format string) error {
 				PreRemove:   script("preremove"),
 				PostRemove:  script("postremove"),
 			},
-			Deb: nfpm.Deb{Compression: "zstd"}, // Debian 12, Ubuntu 18.10 and newer read it
+			Deb: nfpm.Deb{Compression: "zstd"}, // Debian 12, Ubuntu 18.10 and later can read it
 			RPM: nfpm.RPM{Compression: "zstd", Summary: "Unique, time-ordered IDs for distributed systems", BuildHost: "localhost"},
 		},
 	})
@@ -77,7 +77,7 @@ func (r *release) makePackage(t target, format string) error {
 	return r.writeFile(packager.ConventionalFileName(info), func(w io.Writer) error { return packager.Package(info, w) })
 }
 
-// contents are the files of a package. /var/lib/firn is not among them: a
+// contents returns the files of a package. /var/lib/firn is not among them: a
 // package manager would remove it.
 func (r *release) contents(t target, format string) (files.Contents, error) {
 	var all files.Contents
@@ -98,7 +98,7 @@ func (r *release) contents(t target, format string) (files.Contents, error) {
 		add("", from("LICENSE"), "/usr/share/licenses/firn/LICENSE", 0o644)
 	}
 
-	// What is made here needs a file to be read from.
+	// Generated contents must be read from a file.
 	made := map[string][]byte{
 		"/usr/share/bash-completion/completions/firn":       r.docs.completions["bash"],
 		"/usr/share/fish/vendor_completions.d/firn.fish":    r.docs.completions["fish"],
@@ -140,6 +140,6 @@ func (r *release) contents(t target, format string) (files.Contents, error) {
 	return all, nil
 }
 
-// zshDirectory is where zsh of a distribution looks for completions of
-// packages.
+// zshDirectory is the directory for zsh completions of packages in a
+// distribution.
 var zshDirectory = map[string]string{"deb": "vendor-completions", "rpm": "site-functions"}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// options is what a release is made of.
+// options are the settings of a release.
 type options struct {
 	version  string // with the v
 	repo     string
@@ -23,12 +23,12 @@ type options struct {
 	log      func(format string, a ...any)
 }
 
-// A release is one that is being made.
+// A release is a release in progress.
 type release struct {
 	options
 
-	// Everything that is needed on the way is below work, except for src: that
-	// repository has the commit and the tags, which are pushed from it.
+	// Intermediate files are below work, except for src: that repository
+	// contains the commit and the tags, which are pushed from it.
 	work, src string
 
 	time    time.Time // of the commit, and of every file
@@ -39,7 +39,7 @@ type release struct {
 	docs     docs
 }
 
-// A target is a system that firn is built for.
+// A target is a system for which firn is built.
 type target struct{ os, arch string }
 
 func (t target) String() string { return t.os + "/" + t.arch }
@@ -51,7 +51,7 @@ var allTargets = [...]target{
 	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// parseTargets reads OS/ARCH,…; an empty text means all.
+// parseTargets parses OS/ARCH,…; an empty text means all.
 func parseTargets(text string) ([]target, error) {
 	if text == "" {
 		return allTargets[:], nil
@@ -85,10 +85,10 @@ func newRelease(o options) (*release, error) {
 	}, nil
 }
 
-// number is the version without the v, as file names and packages have it.
+// number returns the version without the v, for file names and packages.
 func (r *release) number() string { return r.version[1:] }
 
-// make makes everything. It starts from an empty directory.
+// make makes everything. It starts with an empty directory.
 func (r *release) make(ctx context.Context) error {
 	if err := removeAll(r.out); err != nil {
 		return err
@@ -119,8 +119,8 @@ func (r *release) make(ctx context.Context) error {
 	return removeAll(r.work)
 }
 
-// removeAll is os.RemoveAll for trees with directories that nobody may write,
-// such as a module cache.
+// removeAll is os.RemoveAll for trees with read-only directories, such as a
+// module cache.
 func removeAll(dir string) error {
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {

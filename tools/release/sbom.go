@@ -12,8 +12,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// makeSBOMs writes a bill of materials for each binary, in CycloneDX: the
-// modules that the linker put into it, as the binary itself says.
+// makeSBOMs writes a bill of materials in CycloneDX for each binary: the
+// modules that the linker put into it, as recorded in the binary.
 func (r *release) makeSBOMs(context.Context) error {
 	for _, t := range r.targets {
 		info, err := buildinfo.ReadFile(r.binaries[t])
@@ -34,7 +34,7 @@ func (r *release) makeSBOMs(context.Context) error {
 	return nil
 }
 
-// bom is the bill of materials of a binary.
+// bom returns the bill of materials of a binary.
 func (r *release) bom(t target, info *debug.BuildInfo) (*cdx.BOM, error) {
 	sum, err := sumOf(r.binaries[t])
 	if err != nil {

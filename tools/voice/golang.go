@@ -42,7 +42,7 @@ func (g *goChecker) comments(group *ast.CommentGroup) {
 		for i, text := range strings.Split(c.Text, "\n") {
 			text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(text, "//"), "/*"), " ")
 			example = example || strings.HasPrefix(strings.ToLower(text), "output:")
-			if !trailing && !example && !strings.HasPrefix(text, "\t") {
+			if !trailing && !example && !strings.HasPrefix(text, "\t") && !strings.HasPrefix(text, "Code generated ") {
 				g.found = append(g.found, tooLong(g.path, at.Line+i, g.lines[at.Line-1+i], longestComment)...)
 			}
 			texts = append(texts, text)

@@ -45,7 +45,7 @@ var rules = []rule{
 	banned(`it (?:may|can|might) be that`, `"may", "can"`),
 	banned(`(?:that|which|who) (?:is|are|was|were) (?:said|meant|spoken|asked)`, `the noun and an active verb`),
 	banned(`that which|those which`, `the noun, "what"`),
-	banned(`and (?:this|that|these|those) (?:is|are) (?:none|not|no|one)`, `a sentence of its own`),
+	banned(`and (?:this|that|these|those) (?:is|are) (?:none|no|one)`, `a sentence of its own`),
 	banned(`node numbers?`, `"node ID"`),
 }
 

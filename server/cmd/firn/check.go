@@ -78,6 +78,9 @@ From the first inversion on, IDs take about 10 bytes each (18 with 128 bits), up
 				return misuse("", "IDs of layout %s have %d bits: check reads IDs of up to %d bits", layout, layout.Bits(), check.MaxBits)
 			}
 			if f, ok := from.Format(); ok && f == firn.Raw {
+				if csv != "" {
+					return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
+				}
 				if c.raw = bits / 8; c.raw == 0 {
 					return misuse("--bits 64, --bits 128 or --layout", "--from raw: the size of the IDs is needed")
 				}

@@ -53,6 +53,9 @@ continues, and exits with 1.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := composer{layout: layout, time: t, node: node, seq: seq, layouts: make(map[string]firn.Layout)}
 			c.hasTime = cmd.Flags().Changed("time")
+			if err := noEffect(cmd, "json", "format"); err != nil {
+				return err
+			}
 			if len(args) == 1 {
 				if cmd.Flags().Changed("format") {
 					return misuse("", "compose - prints dec and hex; --format needs a single ID")

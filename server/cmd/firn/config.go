@@ -204,7 +204,7 @@ func applyConfig(flags *pflag.FlagSet, f *config.File, getenv func(string) strin
 			set(k.key, k.flag, []string{env}, source{where: envOf(k.key)})
 		case file != nil:
 			o := source{where: fmt.Sprintf("%s:%d", f.Name, file.Line), line: file.Line}
-			if len(file.Values) != 1 && flag.Value.Type() != "stringSlice" {
+			if _, isList := flag.Value.(pflag.SliceValue); len(file.Values) != 1 && !isList {
 				from[k.key] = o
 				all.add(k.flag, "", "", "it must be a single value")
 				continue

@@ -122,6 +122,9 @@ func (c *converter) check(cmd *cobra.Command, args []string) error {
 		return misuse("send them to a file or a pipe, or use --to hex", "--to raw writes bytes that a terminal cannot show")
 	}
 	if isFormat && from == firn.Raw {
+		if cmd.Flags().Changed("csv") {
+			return misuse("leave one of them out", "--csv reads text, but --from raw reads bytes")
+		}
 		if len(args) != 1 || args[0] != "-" {
 			return misuse("firn convert --from raw --bits 64 -", "--from raw reads bytes from the standard input")
 		}

@@ -68,9 +68,9 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 		return misuse(hint, "%w", err)
 	}
 	name := unknown.GetSpecifiedName()
-	if name != "" && strings.Trim(name, "0123456789") == "" {
-		return misuse("IDs are unsigned: languages with signed integers show those from 2^63 on as negative numbers. Print them as unsigned numbers or as text",
-			"-%s is read as a flag, not as a number", unknown.GetSpecifiedShortnames())
+	if n, err := strconv.ParseInt("-"+unknown.GetSpecifiedShortnames(), 10, 64); err == nil && name != "" {
+		return misuse("languages with signed integers show IDs from 2^63 on as negative numbers: print them as unsigned numbers or as text",
+			"IDs are unsigned, but %d has a sign; the ID with the same 64 bits is %d", n, uint64(n))
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -170,6 +170,55 @@ func complete(cmd *cobra.Command, flag string, words func() []string) {
 	if err != nil {
 		panic(fmt.Sprintf("the command %s has no flag --%s", cmd.Name(), flag))
 	}
+}
+
+// noEffect rejects flags that another one would disable.
+func noEffect(cmd *cobra.Command, beside string, flags ...string) error {
+	given := func(name string) bool {
+		f := cmd.Flags().Lookup(name)
+		return f != nil && f.Changed && f.Value.String() != "false"
+	}
+	for _, name := range flags {
+		if given(beside) && given(name) {
+			return misuse("leave one of them out", "--%s has no effect with --%s", name, beside)
+		}
+	}
+	return nil
+}
+
+// nameValues moves the value names of flags out of their descriptions, where
+// pflag has them in backquotes: completions and other readers would show these.
+func nameValues(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(f.Usage, "`") {
+			return
+		}
+		var name string
+		name, f.Usage = pflag.UnquoteUsage(f)
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			f.Value = namedList{named{f.Value, name}, list}
+			f.DefValue = strings.TrimPrefix(f.DefValue, "[]")
+			return
+		}
+		f.Value = named{f.Value, name}
+	})
+	for _, sub := range cmd.Commands() {
+		nameValues(sub)
+	}
+}
+
+// named is a value with its own kind.
+type named struct {
+	pflag.Value
+	kind string
+}
+
+func (n named) Type() string { return n.kind }
+
+// namedList is a named value that is a list.
+type namedList struct {
+	named
+	pflag.SliceValue
 }
 
 // needArgs requires at least one argument; hint says what the arguments are.

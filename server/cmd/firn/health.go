@@ -40,6 +40,9 @@ server's certificate, and sends no token.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			address := ""
 			if len(args) > 0 {
+				if configFile != "" {
+					return misuse("leave one of them out", "--config has no effect with the address %s", args[0])
+				}
 				address = args[0]
 			} else {
 				s, flags := servingFlags()

@@ -61,7 +61,8 @@ func (p place) String() string {
 
 // each calls do for every ID. An argument that is not an ID but names a file is
 // read as that file; - is the standard input.
-func (in *idInput) each(ctx context.Context, args []string, out *recordWriter, do func(p place, text string, bad error) error) error {
+func (in *idInput) each(ctx context.Context, args []string, out flusher, do func(p place, text string, bad error) error) error {
+	files := 0
 	for _, arg := range args {
 		name, isFile := arg, arg == "-"
 		if !isFile {
@@ -69,6 +70,7 @@ func (in *idInput) each(ctx context.Context, args []string, out *recordWriter, d
 		}
 		var err error
 		if isFile {
+			files++
 			err = in.file(ctx, name, out, do)
 		} else {
 			err = do(place{}, arg, nil)
@@ -76,6 +78,9 @@ func (in *idInput) each(ctx context.Context, args []string, out *recordWriter, d
 		if err != nil {
 			return err
 		}
+	}
+	if in.csv != "" && files == 0 {
+		return misuse("name the file, or - for the standard input", "--csv %s has no effect on IDs given as arguments", in.csv)
 	}
 	return out.Flush()
 }
@@ -94,7 +99,7 @@ func (in *idInput) isFile(arg string) bool {
 }
 
 // file reads the IDs in a file, or in the standard input for -.
-func (in *idInput) file(ctx context.Context, name string, out *recordWriter, do func(p place, text string, bad error) error) error {
+func (in *idInput) file(ctx context.Context, name string, out flusher, do func(p place, text string, bad error) error) error {
 	var r io.Reader = in.a.stdin
 	if name == "-" {
 		if in.stdin {
@@ -113,7 +118,7 @@ func (in *idInput) file(ctx context.Context, name string, out *recordWriter, do 
 }
 
 // lines reads the IDs of r, which has that name.
-func (in *idInput) lines(ctx context.Context, r io.Reader, name string, out *recordWriter, do func(p place, text string, bad error) error) error {
+func (in *idInput) lines(ctx context.Context, r io.Reader, name string, out flusher, do func(p place, text string, bad error) error) error {
 	c := inspect.Column{Name: in.csv, From: in.from, Bits: in.bits}
 	last := 0
 	err := eachLine(ctx, r, out, func(n int, line string, bad error) error {
@@ -163,7 +168,7 @@ type tally struct{ all, bad int }
 
 // complain reports an invalid ID, up to maxComplaints of them. It flushes the
 // output first, so that both stay in order on a terminal.
-func (t *tally) complain(a *app, out *recordWriter, where place, err error) error {
+func (t *tally) complain(a *app, out flusher, where place, err error) error {
 	t.bad++
 	if t.bad > maxComplaints {
 		if t.bad == maxComplaints+1 {

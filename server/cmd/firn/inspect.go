@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,6 +63,9 @@ least possible, with --all every reading. For a text that is not an ID it prints
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f, ok := from.Format(); ok && f == firn.Raw {
 				return misuse("firn convert --from raw --to dec - reads bytes", "--from raw: inspect reads text")
+			}
+			if err := firstError(noEffect(cmd, "summary", "all", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
+				return err
 			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}
@@ -129,33 +133,19 @@ func decodedBits(l firn.Layout) int {
 	return 0
 }
 
-// inspectJSON writes an object per ID. With a known layout it is fast, because
-// nothing is guessed.
+// inspectJSON writes an object per ID. If the layout is known, nothing is
+// guessed, and one processor is fast enough.
 func inspectJSON(ctx context.Context, in *idInput, args []string, out *recordWriter, o inspect.Options, all bool, t *tally) error {
-	var fast *inspect.Reader
-	if !o.Layout.IsZero() {
-		fast = inspect.NewReader(o.Layout, o.From)
+	if o.Layout.IsZero() {
+		return inspectUnknown(ctx, in, args, out, o, all, t)
 	}
-	scanner := inspect.NewScanner(o)
+	reader := inspect.NewReader(o.Layout, o.From)
 	var buf []byte
-	return in.each(ctx, args, out, func(where place, text string, err error) error {
+	return in.each(ctx, args, out, func(_ place, text string, err error) error {
 		t.all++
 		buf = buf[:0]
-		switch {
-		case err != nil:
-		case fast != nil:
-			buf, err = fast.AppendJSON(buf, text)
-		default:
-			o.Now = in.a.now()
-			var r inspect.Result
-			if all || where.line == 0 {
-				r, err = inspect.Read(text, o)
-			} else if r, err = scanner.Scan(text, o.Now); err == nil {
-				r.Explain(o.Now)
-			}
-			if err == nil {
-				buf = r.AppendJSON(buf)
-			}
+		if err == nil {
+			buf, err = reader.AppendJSON(buf, text)
 		}
 		if err != nil {
 			t.bad++
@@ -164,6 +154,47 @@ func inspectJSON(ctx context.Context, in *idInput, args []string, out *recordWri
 		_, err = out.Write(append(buf, '\n'))
 		return err
 	})
+}
+
+// An unread is a text to inspect without a known layout.
+type unread struct {
+	text   string
+	column bool  // it is in a column, so unlikely readings are left out
+	err    error // why it is not an ID
+	now    time.Time
+}
+
+// inspectUnknown is inspectJSON for IDs of unknown layouts.
+func inspectUnknown(ctx context.Context, in *idInput, args []string, out *recordWriter, o inspect.Options, all bool, t *tally) error {
+	var bad atomic.Int64
+	records := newOrdered(out, func() func(b []byte, id unread) []byte {
+		scanner := inspect.NewScanner(o)
+		return func(b []byte, id unread) []byte {
+			o, r, err := o, inspect.Result{}, id.err
+			switch {
+			case err != nil:
+			case id.column:
+				if r, err = scanner.Scan(id.text, id.now); err == nil {
+					r.Explain(id.now)
+				}
+			default:
+				o.Now = id.now
+				r, err = inspect.Read(id.text, o)
+			}
+			if err != nil {
+				bad.Add(1)
+				return append(appendError(b, err), '\n')
+			}
+			return append(r.AppendJSON(b), '\n')
+		}
+	})
+	defer records.close()
+	err := in.each(ctx, args, records, func(where place, text string, err error) error {
+		t.all++
+		return records.add(unread{text, !all && where.line > 0, err, in.a.now()})
+	})
+	t.bad = int(bad.Load())
+	return err
 }
 
 // appendError appends the record for invalid input.

@@ -50,6 +50,9 @@ node.`,
 			return presetNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := firstError(noEffect(cmd, "plan", "diagram"), noEffect(cmd, "json", "diagram")); err != nil {
+				return err
+			}
 			out := bufio.NewWriter(a.stdout)
 			l := a.lookOf(a.stdout)
 			switch {
@@ -71,6 +74,9 @@ node.`,
 				}
 			}
 			if len(args) == 0 {
+				if cmd.Flags().Changed("diagram") {
+					return misuse("firn layout hazelcast --diagram "+diagram, "--diagram needs one layout")
+				}
 				listPresets(out, l, asJSON)
 				return out.Flush()
 			}

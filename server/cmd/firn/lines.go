@@ -151,10 +151,13 @@ func eachRaw(r io.Reader, size int, do func(n int, b []byte) error) error {
 	}
 }
 
+// A flusher is an output with a buffer.
+type flusher interface{ Flush() error }
+
 // eachLine calls do for each line of r, with its number from 1. An error of do
 // ends it; do handles errors in single lines. The output is flushed when there
 // is no more input for the moment, and at the end.
-func eachLine(ctx context.Context, r io.Reader, out *recordWriter, do func(n int, text string, bad error) error) error {
+func eachLine(ctx context.Context, r io.Reader, out flusher, do func(n int, text string, bad error) error) error {
 	// The goroutine that reads ahead ends with this input.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

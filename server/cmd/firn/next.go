@@ -72,6 +72,7 @@ it.`,
 	layoutVar(cmd, &n.layout, "layout of the IDs")
 	storeVar(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.name, notEmpty, nil, "NAME"}, "sequencer", "name of the sequencer (default one named after the layout)")
+	a.completeSequencer(cmd, &n.store)
 	cmd.Flags().Var(&value[string]{&n.node, notEmpty, nil, "NODE"}, "node", "static node ID, or with --store a pinned one: 9, datacenter=9,worker=7, env:NAME, hostname or if:NAME")
 	nodesVar(cmd, &n.nodes)
 	cmd.Flags().BoolVar(&n.noCreate, "no-create", false, "fail if the sequencer does not exist: a mistyped name would create another one")
@@ -93,6 +94,12 @@ func (n *nexting) run(ctx context.Context) error {
 		return misuse("add --store to use a store", "--node without --store is a static node ID, which excludes --sequencer and --nodes")
 	case n.node != "" && n.nodes != nil:
 		return misuse("", "either --node or --nodes, not both")
+	case static && n.noCreate:
+		return misuse("add --store", "--no-create needs a store, but --node without --store is a static node ID")
+	case static && (n.allow.behind || n.allow.ahead):
+		return misuse("leave it out", "--allow-clock-behind and --allow-clock-ahead need a store, but --node without --store is a static node ID")
+	case n.allowLocal && !strings.HasPrefix(n.node, "if:"):
+		return misuse("", "--allow-local-mac needs --node if:NAME")
 	}
 	if static {
 		if n.a.getenv(storeEnv) != "" {

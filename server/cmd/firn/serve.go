@@ -381,6 +381,9 @@ func (s *serving) checkValues() (all faults) {
 	if s.maxNames < 1 || s.maxNames > 1<<30 {
 		all.add("max-sequencers", strconv.FormatUint(s.maxNames, 10), "", "it must be a number from 1 to %d", 1<<30)
 	}
+	if s.node != "" && s.store == "" && !s.create {
+		all.add("create-on-first-use", "false", "add --store", "with a static node ID, no store knows which sequencers exist")
+	}
 	if s.layout.ReadOnly() {
 		all.add("layout", s.layout.String(), "run firn layout for the layouts that can be made", "%w", errReadOnly(s.layout))
 	} else if err := config.CheckTime(s.layout, time.Now()); err != nil {

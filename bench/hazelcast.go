@@ -1,0 +1,221 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/firnid/firn"
+	"github.com/firnid/firn/client"
+)
+
+// hazelcastVersion is the release of Hazelcast that is measured.
+const hazelcastVersion = "5.5.0"
+
+//go:embed HazelcastPeer.java
+var hazelcastPeer []byte
+
+// A hazelcast is a process of HazelcastPeer.java: a member, or a client of one.
+type hazelcast struct {
+	*process
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// A taken is how many IDs one thread took in a while.
+type taken struct {
+	ids       int
+	wall, cpu time.Duration
+}
+
+// hazelcastJar puts Hazelcast into a directory, from Maven's own cache or a
+// registry, and returns the words of a command that begins the peer.
+func hazelcastJar(ctx context.Context, dir string) ([]string, error) {
+	java, err := find("java")
+	if err != nil {
+		return nil, err
+	}
+	mvn, err := find("mvn")
+	if err != nil {
+		return nil, err
+	}
+	source := filepath.Join(dir, "HazelcastPeer.java")
+	if err := os.WriteFile(source, hazelcastPeer, 0o600); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	get := exec.CommandContext(ctx, mvn, "-q", "-B", "dependency:copy", "-Dartifact=com.hazelcast:hazelcast:"+hazelcastVersion, "-DoutputDirectory="+dir)
+	get.Dir = dir // which has no pom.xml
+	if text, err := get.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("mvn cannot get Hazelcast: %w: %.300s", err, text)
+	}
+	return []string{java, "-Xmx256m", "-cp", filepath.Join(dir, "hazelcast-"+hazelcastVersion+".jar"), source}, nil
+}
+
+// startHazelcast starts a process and waits until it is ready.
+func startHazelcast(ctx context.Context, command []string, role, port string) (*hazelcast, error) {
+	cmd := exec.Command(command[0], append(command[1:len(command):len(command)], role, port)...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = writer
+	p, err := startCmd(cmd, io.Discard)
+	_ = writer.Close()
+	if err != nil {
+		_ = reader.Close()
+		return nil, err
+	}
+	h := &hazelcast{p, in, bufio.NewReader(reader)}
+	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
+	defer stop()
+	timer := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
+	defer timer.Stop()
+	for line := ""; err == nil && line != "ready\n"; {
+		line, err = h.out.ReadString('\n')
+	}
+	if err != nil {
+		h.end()
+		return nil, fmt.Errorf("the %s of Hazelcast does not start: %w", role, err)
+	}
+	return h, nil
+}
+
+// take has it take IDs for d.
+func (h *hazelcast) take(prefetch int, d time.Duration) (t taken, err error) {
+	timer := time.AfterFunc(d+20*time.Second, func() { _ = h.cmd.Process.Kill() })
+	defer timer.Stop()
+	if _, err = fmt.Fprintf(h.in, "%d %d\n", prefetch, d.Milliseconds()); err != nil {
+		return t, err
+	}
+	line, err := h.out.ReadString('\n')
+	if err != nil {
+		return t, err
+	}
+	_, err = fmt.Sscan(line, &t.ids, &t.wall, &t.cpu)
+	return t, err
+}
+
+// take takes IDs for d, as HazelcastPeer.java does: run takes as many as it is
+// told.
+func take(run func(n int), prefetch int, d time.Duration) (t taken) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cpu, begin := threadTime(), time.Now()
+	for t.wall < d {
+		run(prefetch)
+		t.ids += prefetch
+		t.wall = time.Since(begin)
+	}
+	t.cpu = threadTime() - cpu
+	return t
+}
+
+// hazelcast measures the Go client and the library beside Hazelcast: one
+// thread each, by turns, each with its own batches of a fixed size.
+func (r *run) hazelcast(program string) {
+	const client, member = "client/prefetch-%d/firn:hazelcast", "prefetch/firn-%d:hazelcast-member"
+	names := map[string][]int{client: {1, 100, 1000}, member: {100, 1000, 10_000}}
+	wanted := false
+	for name, all := range names {
+		for _, count := range all {
+			wanted = wanted || r.wants(fmt.Sprintf(name, count))
+		}
+	}
+	if !wanted {
+		return
+	}
+	dir, remove := temporary("hazelcast")
+	defer remove()
+	command, err := hazelcastJar(r.ctx, dir)
+	failed(err)
+	_, port, _ := net.SplitHostPort(freeAddress())
+	hzMember, err := startHazelcast(r.ctx, command, "member", port)
+	failed(err)
+	defer hzMember.end()
+	hzClient, err := startHazelcast(r.ctx, command, "client", port)
+	failed(err)
+	defer hzClient.end()
+	r.withFirn(program, func(s *firnServer) {
+		for _, count := range names[client] {
+			name := fmt.Sprintf(client, count)
+			if !r.wants(name) {
+				continue
+			}
+			run, end := clientOf(r.ctx, s.url, count)
+			r.beside(name, count, hzClient, run, 150*time.Millisecond, func(t taken) time.Duration { return t.wall })
+			end()
+		}
+	})
+	for _, count := range names[member] {
+		name := fmt.Sprintf(member, count)
+		if !r.wants(name) {
+			continue
+		}
+		run := firnValid("firn", count, 10*time.Minute).run // Hazelcast's default
+		r.beside(name, count, hzMember, run, 40*time.Millisecond, func(t taken) time.Duration { return t.cpu })
+	}
+}
+
+// clientOf is a client's Next with batches of a fixed size.
+func clientOf(ctx context.Context, url string, count int) (run func(n int), end func()) {
+	c := must(client.New(client.Config{Servers: []string{url}, Prefetch: &firn.PrefetchOptions{Count: count, MaxCount: count}}))
+	q := c.Sequencer("bench")
+	return func(n int) {
+		var x firn.ID
+		for range n {
+			id, err := q.Next(ctx)
+			failed(err)
+			x ^= id
+		}
+		sink.Store(uint64(x))
+	}, func() { _ = c.Close(ctx) }
+}
+
+// beside adds how many more IDs Firn gives in the same time than Hazelcast, in
+// pairs of slices. The first second of each is not used: the JVM compiles, and
+// the client begins to speak RESP.
+func (r *run) beside(name string, count int, h *hazelcast, run func(n int), slice time.Duration, by func(taken) time.Duration) {
+	_, err := h.take(count, time.Second)
+	take(run, count, time.Second)
+	var ours, theirs []float64
+	for range 15 {
+		var a, b taken
+		if err == nil {
+			b, err = h.take(count, slice)
+		}
+		a = take(run, count, slice)
+		if err == nil && (by(a) <= 0 || by(b) <= 0) {
+			err = errors.New("this system does not tell the processor time of a thread")
+		}
+		if err != nil {
+			r.skip(name, err.Error())
+			return
+		}
+		ours = append(ours, float64(a.ids)/by(a).Seconds())
+		theirs = append(theirs, float64(b.ids)/by(b).Seconds())
+	}
+	f := spreadOf(theirs)
+	note := fmt.Sprintf("IDs in the same time, one thread; Hazelcast %s: %s ns an ID", hazelcastVersion, number(1e9/f.median))
+	if strings.HasPrefix(name, "client/") {
+		note = fmt.Sprintf("round trips in the same time, one thread; Hazelcast %s: %s k/s", hazelcastVersion, number(f.median/float64(count)/1e3))
+	}
+	r.add(name, spreadOf(ratios(ours, theirs)), "x", Figure{Note: note})
+}

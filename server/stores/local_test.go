@@ -1,0 +1,26 @@
+package stores
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestLocalBuild: the build of make run has no clients of remote stores, which
+// are a third of what a first build compiles.
+func TestLocalBuild(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-tags", "firn_local", "../cmd/firn").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range strings.Fields(string(out)) {
+		for _, remote := range []string{"k8s.io/", "go.etcd.io/", "github.com/jackc/", "github.com/go-sql-driver/", "github.com/firnid/firn/etcdstore", "github.com/firnid/firn/kubestore"} {
+			if strings.HasPrefix(pkg, remote) {
+				t.Errorf("with the tag firn_local, firn depends on %s", pkg)
+			}
+		}
+	}
+	if out, err := exec.Command("go", "vet", "-tags", "firn_local", "-tests=false", ".").CombinedOutput(); err != nil {
+		t.Errorf("go vet -tags firn_local: %v: %s", err, out)
+	}
+}
