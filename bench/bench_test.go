@@ -62,10 +62,10 @@ func TestTargets(t *testing.T) {
 		n              int
 		target, status string
 	}{
-		{"next/firn:atomic-add", 2, 9, "<=2", "ok"},
-		{"next/firn:atomic-add", 2.01, 9, "<=2", "short"},
-		{"resp/p16/firn:redis", 1.2, 9, ">=1.20", "ok"},
-		{"resp/p16/firn:redis", 1.19, 9, ">=1.20", "short"},
+		{"next/firn:add-counter", 1.25, 9, "<=1.25", "ok"},
+		{"next/firn:add-counter", 1.26, 9, "<=1.25", "short"},
+		{"resp/p100/firn:redis", 1.8, 9, ">=1.80", "ok"},
+		{"resp/p100/firn:redis", 1.79, 9, ">=1.80", "short"},
 		{"next/firn/allocs", 0, 0, "<=0", "short"}, // nothing was measured
 		{"next/somebody", 1, 9, "-", "-"},
 	} {
@@ -86,7 +86,7 @@ func TestTargets(t *testing.T) {
 func TestTable(t *testing.T) {
 	r := &Report{}
 	r.Figures = []Figure{
-		newFigure("next/firn:atomic-add", spread{1.84, 1.8, 1.9, 100}, "x"),
+		newFigure("next/firn:add-counter", spread{1.04, 1.03, 1.05, 100}, "x"),
 		newFigure("next/peer", spread{244, 240, 250, 12}, "ns"),
 		newFigure("burst-100k/bwmarrin:firn", spread{14, 14, 14, 1}, "x"),
 	}
@@ -97,7 +97,7 @@ func TestTable(t *testing.T) {
 	}
 	want := []string{
 		"name value unit target ok|short quartiles, own bound, notes",
-		"next/firn:atomic-add 1.84 x <=2 ok 1.80..1.90",
+		"next/firn:add-counter 1.04 x <=1.25 ok 1.03..1.05",
 		"next/peer 244 ns - - 240..250; bound 244 ns; a note",
 		"burst-100k/bwmarrin:firn 14 x >=15 short",
 	}
@@ -185,7 +185,7 @@ func TestCovered(t *testing.T) {
 // Every subject does what it is asked, so that no figure is of something that
 // failed.
 func TestSubjects(t *testing.T) {
-	all := append(baselines(), atomicAdd(), casAdd(), mutexAdd(),
+	all := append(baselines(), atomicAdd(), addCounter(), casAdd(), mutexAdd(),
 		firnNext("next", wideLayout, farAhead), firnTryNext("trynext", wideLayout, farAhead), firnNext128("next128", "uuidv7", farAhead),
 		firnFill("fill", wideLayout, farAhead, 64), firnBatch("batch", wideLayout, farAhead, 1000),
 		firnPrefetch("prefetch", 1000, false), firnPrefetch("prefetch-ahead", 1000, true))
@@ -230,9 +230,9 @@ func TestMissing(t *testing.T) {
 
 func TestVariant(t *testing.T) {
 	r := &run{ctx: t.Context(), report: &Report{}, log: new(bytes.Buffer)}
-	r.takeVariant("purego", &Report{Figures: []Figure{newFigure("next/firn:atomic-add", spread{6, 5, 7, 9}, "x")}, Skipped: []Skip{{"x", "y"}}})
-	f, ok := r.report.find("purego:next/firn:atomic-add")
-	if !ok || f.Value != 6 || f.Target != "<=7" || f.Status != "ok" || f.Low != 5 || f.High != 7 || f.Samples != 9 {
+	r.takeVariant("purego", &Report{Figures: []Figure{newFigure("next/firn:add-counter", spread{1.2, 1.1, 1.3, 9}, "x")}, Skipped: []Skip{{"x", "y"}}})
+	f, ok := r.report.find("purego:next/firn:add-counter")
+	if !ok || f.Value != 1.2 || f.Target != "<=1.30" || f.Status != "ok" || f.Low != 1.1 || f.High != 1.3 || f.Samples != 9 {
 		t.Errorf("figure %+v", f)
 	}
 	if len(r.report.Skipped) != 1 || r.report.Skipped[0].Name != "purego:x" {

@@ -113,8 +113,7 @@ func (h *hazelcast) take(prefetch int, d time.Duration) (t taken, err error) {
 	return t, err
 }
 
-// take takes IDs for d, as HazelcastPeer.java does: run takes as many as it is
-// told.
+// take takes IDs for d, as HazelcastPeer.java does: run takes n of them.
 func take(run func(n int), prefetch int, d time.Duration) (t taken) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

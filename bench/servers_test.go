@@ -3,11 +3,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -252,6 +254,31 @@ func TestServeThatEnds(t *testing.T) {
 	}
 	if _, err := serve(t.Context(), "/there/is/none"); err == nil {
 		t.Error("serve of no program: no error")
+	}
+}
+
+// TestHazelcast: both sides count the same, and a machine without Java gets a
+// reason.
+func TestHazelcast(t *testing.T) {
+	calls := 0
+	got := take(func(n int) { calls += n }, 10, 5*time.Millisecond)
+	if got.ids != calls || got.ids%10 != 0 || got.ids == 0 || got.wall < 5*time.Millisecond {
+		t.Errorf("take: %+v after %d calls", got, calls)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if _, err := hazelcastJar(t.Context(), t.TempDir()); err == nil || err.Error() != "java is not installed" {
+		t.Errorf("without Java: %v", err)
+	}
+	reader, writer := io.Pipe()
+	h := &hazelcast{in: writer, out: bufio.NewReader(strings.NewReader("2000 150123456 140123456 1\n"))}
+	asked := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(reader).ReadString('\n')
+		asked <- line
+	}()
+	got, err := h.take(100, 150*time.Millisecond)
+	if want := (taken{2000, 150123456, 140123456}); err != nil || got != want || <-asked != "100 150\n" {
+		t.Errorf("take: %+v, %v, want %+v", got, err, want)
 	}
 }
 

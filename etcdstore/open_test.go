@@ -39,7 +39,7 @@ func TestOptions(t *testing.T) {
 		"scheme":             {Options{Endpoints: []string{"ftp://10.0.0.1:1"}}, []string{"ftp://"}},
 		"http with TLS":      {Options{Endpoints: []string{"http://10.0.0.1:1"}, TLS: config}, []string{"begin it with https://"}},
 		"both":               {Options{Endpoints: []string{"http://10.0.0.1:1", "https://10.0.0.2:1"}}, []string{"all must be the same"}},
-		"password alone":     {Options{Endpoints: []string{"a:1"}, Password: "x"}, []string{"set both Username and Password"}},
+		"password alone":     {Options{Endpoints: []string{"a:1"}, Password: "x"}, []string{"set both the user and the password"}},
 		"all faults at once": {Options{Prefix: "a b", DialTimeout: -1}, []string{"no endpoints", "prefix", "DialTimeout"}},
 	} {
 		begin := time.Now()

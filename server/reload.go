@@ -18,8 +18,8 @@ func (s *Server) watchFiles(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			s.logReplaced(said, time.Now()) // before the tokens change
 			s.Reload()
-			s.logReplaced(said, time.Now())
 		}
 	}
 }

@@ -59,9 +59,10 @@ func MySQL(number func(error) uint16) *Dialect {
 		},
 		begin:  "ROLLBACK",
 		commit: "COMMIT",
-		// A privileged user can write even to a server that is read_only: to one that
-		// was replaced, over an older connection. The server is asked after the commit,
-		// because the setting may have changed while the statement was executed.
+		// A privileged user can write even to a server that is read_only: to one
+		// that was replaced, over an older connection. The server is asked after
+		// the commit, because the setting may have changed while the statement
+		// was executed.
 		settle:     "SELECT {P}, TRUE",
 		duplicate:  func(err error) bool { return number(err) == 1062 },
 		missing:    func(err error) bool { return number(err) == 1146 },

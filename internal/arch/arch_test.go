@@ -175,7 +175,7 @@ var noExample = map[string]string{
 	"Options":       "in Example and ExampleGenerator_TryNext",
 	"WaitError":     "in ExampleGenerator_TryNext",
 	"RangeError":    "in ExampleNodePart",
-	"ParseError":    "its text says all there is to say",
+	"ParseError":    "its text contains everything",
 	"PrefetchStats": "in ExamplePrefetcher",
 	"Source":        "in ExamplePrefetcher",
 	"Batch":         "in ExampleGenerator_NextBatch and ExampleRun",

@@ -27,11 +27,11 @@ func (m *misses) note(p *Principal, now time.Time) {
 	if m.by == nil {
 		m.by = make(map[[identityLen]byte]time.Time)
 	}
-	paid := m.by[p.identity()]
+	paid := m.by[p.account()]
 	if paid.Before(now) {
 		paid = now
 	}
-	m.by[p.identity()] = paid.Add(missEvery)
+	m.by[p.account()] = paid.Add(missEvery)
 }
 
 // wait returns a *PaceError while there are too many misses.
@@ -39,7 +39,7 @@ func (m *misses) wait(p *Principal, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	free := now.Add((missBurst - 1) * missEvery)
-	if wait := m.by[p.identity()].Sub(free); wait > 0 {
+	if wait := m.by[p.account()].Sub(free); wait > 0 {
 		return &PaceError{Wait: wait, misses: true}
 	}
 	return nil

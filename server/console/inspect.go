@@ -60,7 +60,7 @@ func (k *Console) inspectPosted(v *visit) {
 		return
 	}
 	text := v.r.PostForm.Get("ids")
-	if target, ok := inspectAddress(splitIDs(text), v.r.PostForm); ok && !v.isPart() {
+	if target, ok := inspectAddress(pastedIDs(text), v.r.PostForm); ok && !v.isPart() {
 		http.Redirect(v.w, v.r, target, http.StatusSeeOther)
 		return
 	}
@@ -86,18 +86,9 @@ func inspectAddress(ids []string, q url.Values) (string, bool) {
 	return target, len(target) <= maxPath
 }
 
-// splitIDs finds the IDs in pasted text: a table column, a JSON list, lines.
-func splitIDs(text string) (ids []string) {
-	for _, id := range strings.FieldsFunc(text, func(r rune) bool {
-		return r <= ' ' || strings.ContainsRune(",;|\"'`[]()<>", r) || r == '\u00a0' || r == '\u200b' || r == '\ufeff'
-	}) {
-		ids = append(ids, id)
-		if len(ids) > maxIDs {
-			break
-		}
-	}
-	return ids
-}
+// pastedIDs finds the IDs in pasted text, and returns at most one more than
+// maxIDs.
+func pastedIDs(text string) []string { return inspect.Pasted(text, maxIDs+1) }
 
 func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 	p := inspectPage{Text: strings.TrimSpace(pasted), Layout: strings.TrimSpace(q.Get("layout")), From: q.Get("from"), Of: q.Get("of"), Made: q.Get("made") == "1", Maker: v.who.Maker()}
@@ -105,7 +96,7 @@ func (k *Console) answerInspect(v *visit, pasted string, q url.Values) {
 		p.Presets = append(p.Presets, preset.Name)
 	}
 	p.Sample = "orders"
-	ids := splitIDs(p.Text)
+	ids := pastedIDs(p.Text)
 	if len(ids) > 1 && len(ids) <= maxIDs && !strings.Contains(p.Text, "\n") {
 		p.Text = strings.Join(ids, "\n") // one line each, unlike in the address
 	}

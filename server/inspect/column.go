@@ -46,7 +46,7 @@ func (e *ColumnError) Error() string { return e.Reason }
 const maxRecord = 1 << 20
 
 // blanks are characters that surround IDs but are never part of one.
-const blanks = " \t\r\n\"'`,;|[](){}\u00a0\u200b\ufeff│"
+const blanks = " \t\r\n\"'`,;|[](){}<>\u00a0\u200b\ufeff│"
 
 // Find returns the ID in the next line. ok is false if the line has none: it is
 // blank, a header, a rule, or the end of a table. A *ColumnError ends the text;
@@ -94,6 +94,35 @@ func (c *Column) Find(line string) (id string, ok bool, err error) {
 // not a header but an invalid ID.
 func (c *Column) End() (text string, ok bool) {
 	return c.Header, c.Header != "" && !c.found && !c.table && c.Name == ""
+}
+
+// Pasted finds the IDs in pasted text: a column as Column reads it, or several
+// IDs per line. It returns at most most IDs.
+func Pasted(text string, most int) (ids []string) {
+	var c Column
+	add := func(found string) {
+		for _, id := range strings.FieldsFunc(found, func(r rune) bool { return r < ' ' || strings.ContainsRune(blanks, r) }) {
+			if len(ids) < most && !isNull(id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	for line := range strings.Lines(text) {
+		found, ok, err := c.Find(strings.TrimRight(line, "\r\n"))
+		switch {
+		case err != nil:
+			add(line) // the line has several IDs
+		case ok:
+			add(found)
+		}
+		if len(ids) == most {
+			return ids
+		}
+	}
+	if found, ok := c.End(); ok {
+		add(found)
+	}
+	return ids
 }
 
 // begin analyzes the first line.

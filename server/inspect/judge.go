@@ -50,6 +50,7 @@ type habit struct {
 	prior    float64   // how common these IDs are among those that people look up
 	born     time.Time // when the format came into use; zero if that is its epoch
 	anyNode  bool      // all node IDs are equally probable
+	bothNode bool      // small and large nodes are both common
 	fewParts bool      // the pieces of the node are 0 or very small
 	anySeq   bool      // all sequence numbers are equally probable
 	noFields bool      // other generators fill node and sequence with random bits
@@ -65,7 +66,7 @@ func habitOf(preset string) habit {
 		return habit{prior: -0.5, born: time.Date(2018, 3, 1, 0, 0, 0, 0, time.UTC), anySeq: true}
 	case "twitter":
 		// bwmarrin/snowflake has the same bits, and most programs use small nodes.
-		return habit{prior: 1}
+		return habit{prior: 1, bothNode: true}
 	case "discord":
 		return habit{prior: 0.5, fewParts: true}
 	case "instagram":
@@ -305,7 +306,7 @@ func (j *judge) node(c *candidate) {
 	case c.habit.noFields:
 	case node < 16:
 		j.pro("the node is %d%s", node, partsText(j.r.NodeParts))
-	case !c.habit.anyNode && float64(node) > 0.25*math.Exp2(float64(width)):
+	case !c.habit.anyNode && !c.habit.bothNode && float64(node) > 0.25*math.Exp2(float64(width)):
 		j.con("the node is %d of %d: most are small", node, c.layout.MaxNode())
 	}
 }

@@ -35,6 +35,11 @@ func TestCommands(t *testing.T) {
 		{"NEXT orders 2 format base62", "(1 2)", ""},
 		{"NEXT orders FORMAT raw", "\x00\x00\x00\x00\x00\x00\x00\x01", ""},
 		{"NEXTB orders 2", "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x02", ""},
+		{"NEXTR orders 3", "((0000000000000001 1 :3))", ""},
+		{"nextr orders 1", "((0000000000000001 1 :1))", ""},
+		{"NEXTR orders", "-ERR wrong number of arguments for 'nextr' command: use NEXTR name count", ""},
+		{"NEXTR orders 0", `-ERR count is "0": it must be a number from 1 to 100000`, ""},
+		{"NEXTR a/b 1", `-ERR invalid sequencer name "a/b": '/' at offset 1 is not allowed: a name has 1 to 128 characters`, ""},
 		{"INCR orders", ":1", ""},
 		{"NEXT", "-ERR wrong number of arguments for 'next' command: use NEXT name [count] [FORMAT format]", ""},
 		{"NEXT orders 1 FORMAT hex more", "-ERR wrong number of arguments for 'next' command: use NEXT name [count] [FORMAT format]", ""},
@@ -187,6 +192,33 @@ func TestWideIDs(t *testing.T) {
 	}
 	if got := all[11].text; len(got) != 26 {
 		t.Errorf("NEXT u FORMAT base32 = %s, want 26 digits", got)
+	}
+}
+
+// TestRuns: the runs of NEXTR hold as many IDs as requested, in order, with as
+// many hexadecimal digits as the IDs need; IDs with random bits have no runs.
+func TestRuns(t *testing.T) {
+	for layout, digits := range map[string]int{"default": 16, "hazelcast": 16, "lable": 16, "boundary": 32} {
+		s := NewServer(Config{Backend: newStatic(t, layout)})
+		for _, count := range []int{1, 7, 300, 100_000} {
+			all := values(t, talk(s, line(fmt.Sprintf("NEXTR u %d", count))+line("PING")))
+			total, last := 0, ""
+			for _, run := range all[0].items {
+				n, err := strconv.Atoi(run.items[2].text)
+				first := run.items[0].text
+				if err != nil || n < 1 || len(first) != digits || layout != "lable" && first <= last {
+					t.Fatalf("%s: NEXTR u %d has the run %s after %q", layout, count, run, last)
+				}
+				total, last = total+n, first
+			}
+			if total != count || len(all) != 2 {
+				t.Errorf("%s: NEXTR u %d has %d IDs", layout, count, total)
+			}
+		}
+	}
+	s := NewServer(Config{Backend: newStatic(t, "uuidv7")})
+	if got := talk(s, line("NEXTR u 2")); got != "-ERR no-runs: IDs of layout uuidv7 do not form runs: use NEXTB u\r\n" {
+		t.Errorf("uuidv7: %q", got)
 	}
 }
 

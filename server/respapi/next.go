@@ -20,7 +20,7 @@ const (
 	shapeOne    shape = iota // one bulk string per command, for one or more commands
 	shapeArray               // as an array of bulk strings
 	shapePacked              // as one bulk string
-	shapeRuns                // as an array of runs, each an array of first ID, step and count
+	shapeRuns                // as an array of runs: first ID, step and count
 	shapeInt                 // as an integer
 )
 

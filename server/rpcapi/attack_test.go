@@ -416,3 +416,71 @@ func TestFloods(t *testing.T) {
 		})
 	}
 }
+
+// TestManyCalls: authenticated clients with many connections and the maximum of
+// calls on each cost a bounded amount of memory, and every other client can
+// still make a few calls.
+func TestManyCalls(t *testing.T) {
+	const conns, most = 150, 300 << 20
+	s := &slow{free: make(chan struct{})}
+	l := listening(t, Config{Backend: s})
+	before := heap()
+	var all []*raw
+	for range conns {
+		r := dialRaw(t, l)
+		all = append(all, r)
+		for range maxStreams {
+			if _, err := r.call("/firn.v1.IDs/Next", &firnv1.NextRequest{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ids := firnv1.NewIDsClient(conn)
+	// Calls beyond fewCalls fail while all the others are open.
+	results := make(chan error, 4*fewCalls)
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		for range cap(results) {
+			go func() {
+				_, err := ids.Next(t.Context(), &firnv1.NextRequest{})
+				results <- err
+			}()
+		}
+		var refused error
+		for range cap(results) - fewCalls {
+			select {
+			case refused = <-results:
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		if refused != nil {
+			wantCode(t, "one too many", refused, codes.Unavailable, "busy")
+			break
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("no call is refused")
+		}
+	}
+	if used := heap() - before; used > most {
+		t.Errorf("%d connections of %d calls cost %d MiB, want %d at most", conns, maxStreams, used>>20, most>>20)
+	}
+	for _, r := range all {
+		_ = r.conn.Close()
+	}
+	close(s.free)
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := ids.Next(t.Context(), &firnv1.NextRequest{}); err != nil {
+			t.Errorf("a call of another client: %v", err)
+		}
+		if l.open.Load() == 1 {
+			break
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatalf("%d connections are open", l.open.Load())
+		}
+	}
+}

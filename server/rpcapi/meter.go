@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -52,6 +53,7 @@ type meterLimits struct {
 	read  time.Duration // for a call's message to arrive, and for a client to authenticate
 	write time.Duration // for a piece of an answer to be sent
 	known bool          // clients need not authenticate
+	calls *atomic.Int64 // open streams of all connections; nil if not counted
 }
 
 func newMeter(conn net.Conn, l meterLimits) *meter {
@@ -100,8 +102,11 @@ func (m *meter) received(kind, _ byte, stream uint32) {
 		defer m.mu.Unlock()
 		if stream > m.last { // otherwise these are trailers
 			m.last = stream
-			m.open[stream] = struct{}{}
 			m.pace.began++
+			if !m.closed {
+				m.open[stream] = struct{}{}
+				m.tally(1)
+			}
 		}
 	case frameReset:
 		m.end(stream)
@@ -127,8 +132,18 @@ func (m *meter) sent(kind, flags byte, stream uint32) {
 func (m *meter) end(stream uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.open, stream)
+	if _, open := m.open[stream]; open {
+		delete(m.open, stream)
+		m.tally(-1)
+	}
 	m.change()
+}
+
+// tally adds n to the number of open streams.
+func (m *meter) tally(n int) {
+	if m.limits.calls != nil {
+		m.limits.calls.Add(int64(n))
+	}
 }
 
 // change lets waiting calls begin a long answer if they may. The caller holds

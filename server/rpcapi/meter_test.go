@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,4 +232,34 @@ func TestUnreadAnswers(t *testing.T) {
 // withCaller is the context of a call.
 func withCaller(ctx context.Context, c caller) context.Context {
 	return peer.NewContext(ctx, &peer.Peer{AuthInfo: c})
+}
+
+// TestMeterCalls: streams are counted once, whichever side ends them, and no
+// longer when their connection is closed.
+func TestMeterCalls(t *testing.T) {
+	var calls atomic.Int64
+	m := newMeter(nil, meterLimits{calls: &calls})
+	want := func(when string, n int64) {
+		t.Helper()
+		if got := calls.Load(); got != n {
+			t.Errorf("%s: %d calls, want %d", when, got, n)
+		}
+	}
+	for stream := uint32(1); stream < 20; stream += 2 {
+		m.received(frameHeaders, 4, stream)
+	}
+	m.received(frameHeaders, 5, 19) // trailers
+	want("ten have begun", 10)
+	m.sent(frameHeaders, 5, 1)
+	m.received(frameReset, 0, 1)
+	m.sent(frameReset, 0, 3)
+	m.sent(frameHeaders, 5, 3)
+	m.received(frameReset, 0, 99)
+	want("two have ended, each twice", 8)
+	_ = m.Close()
+	want("the connection is closed", 0)
+	m.received(frameHeaders, 4, 101)
+	m.sent(frameHeaders, 5, 5)
+	_ = m.Close()
+	want("and what comes later", 0)
 }

@@ -3,6 +3,7 @@ package rpcapi
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc/metadata"
@@ -21,6 +22,12 @@ const (
 	// maxTurnedAway is how many more calls may arrive in the life of a connection.
 	// gRPC keeps a little of each until the connection ends.
 	maxTurnedAway = 1000
+
+	// With more than manyCalls open calls over all connections, each connection
+	// may have fewCalls. A call costs about 12 KiB, and all connections with
+	// maxStreams each would have a million.
+	manyCalls = 10_000
+	fewCalls  = 4
 
 	// A connection is closed if its client resets more than maxResets calls within
 	// resetWindow, and more than half of all.
@@ -66,6 +73,9 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	c := callerOf(ctx)
 	k := &call{creds: auth.FromHeader(metadata.MD(info.Header).Get("authorization"), c.state()), begun: time.Now()}
 	known := s.c.Auth == nil || s.c.Auth.Allow(k.creds, auth.Anything, "") == nil
+	if c.meter.crowded() {
+		return ctx, fail(service.Busy, fmt.Sprintf("the server has more than %d open calls, so each connection may have only %d: set deadlines, or use more servers", manyCalls, fewCalls), time.Second)
+	}
 	ctx, k.cancel = context.WithCancel(context.WithValue(ctx, callKey{}, k))
 	k.ctx = ctx
 	if c.meter != nil && !c.meter.admit(k, known) {
@@ -73,6 +83,17 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 		return ctx, fail(service.Unauthorized, "too many concurrent calls without a valid token: send one in the metadata, authorization: Bearer firn_…", 0)
 	}
 	return ctx, nil
+}
+
+// crowded reports whether the call that has just arrived is one too many for
+// its connection. m may be nil.
+func (m *meter) crowded() bool {
+	if m == nil || m.limits.calls == nil || m.limits.calls.Load() <= manyCalls {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.open) > fewCalls
 }
 
 // state returns the TLS state of the connection, or nil without TLS.
@@ -200,6 +221,8 @@ func (m *meter) look(now time.Time) (end bool) {
 func (m *meter) Close() error {
 	m.mu.Lock()
 	m.closed = true
+	m.tally(-len(m.open))
+	clear(m.open)
 	if m.timer != nil {
 		m.timer.Stop()
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -69,7 +70,8 @@ func mayLook(ctx context.Context, name string) error {
 		return nil
 	}
 	mine := k.c
-	if err := k.a.Allow(&mine, auth.Look, name); err != nil {
+	var pace *auth.PaceError // clients that may take its IDs may look it up
+	if err := k.a.Allow(&mine, auth.Look, name); errors.As(err, &pace) {
 		return fmt.Errorf("sequencer %s was not looked up: %w", name, err)
 	}
 	return nil

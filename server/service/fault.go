@@ -83,9 +83,9 @@ func knownKind(err error) (Kind, bool) {
 	switch {
 	case errors.As(err, &pace):
 		return Busy, true
-	case errors.Is(err, auth.ErrUnauthorized):
+	case errors.As(err, &made) && errors.Is(err, auth.ErrUnauthorized):
 		return Unauthorized, true
-	case errors.As(err, &made), errors.Is(err, auth.ErrForbidden):
+	case errors.As(err, &made):
 		return Forbidden, true
 	case errors.Is(err, context.Canceled):
 		return Cancelled, true

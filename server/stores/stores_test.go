@@ -527,7 +527,7 @@ func TestURLs(t *testing.T) {
 		{"etcd://a?ca=x", "need TLS"},
 		{"etcd://a?tls=true&ca=/nowhere", "no such file"},
 		{"etcd://a?tls=true&cert=/nowhere", "belong together"},
-		{"etcd://u@a", "both Username and Password or neither"},
+		{"etcd://u@a", "set both the user and the password"},
 		{"mysql://u@h", "no database"},
 		{"mysql://u@a,b/d", "there are 2 hosts"},
 		{"mysql://u@h/d?socket=/s", "a host and a socket"},

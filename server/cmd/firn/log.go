@@ -2,8 +2,12 @@ package main
 
 import (
 	"errors"
+	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -48,15 +52,22 @@ func parseLogLevel(s string) (slog.Level, error) {
 
 func showLogLevel(l slog.Level) string { return strings.ToLower(l.String()) }
 
-// logger returns a logger that writes to stderr.
+// logger returns a logger that writes to stderr. The log ends with the command,
+// after its error was reported.
 func (l *logging) logger(a *app) *slog.Logger {
 	l.level.Set(l.logLevel)
 	o := &slog.HandlerOptions{Level: &l.level}
-	var h slog.Handler = slog.NewTextHandler(a.stderr, o)
-	if l.logFormat == "json" {
-		h = slog.NewJSONHandler(a.stderr, o)
+	handler := func(w io.Writer) slog.Handler {
+		if l.logFormat == "json" {
+			return slog.NewJSONHandler(w, o)
+		}
+		return slog.NewTextHandler(w, o)
 	}
-	return slog.New(requestid.NewHandler(tracing.NewHandler(h)))
+	// With a handler, a write to a pipe without a reader returns an error instead
+	// of ending the program. Commands that it starts do not inherit the handler.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	a.log = newLogWriter(a.stderr, missingLines(handler))
+	return slog.New(requestid.NewHandler(tracing.NewHandler(handler(a.log))))
 }
 
 // reload applies what can change while the server runs: the level. It reports

@@ -207,7 +207,9 @@ func TestLogLevelReload(t *testing.T) {
 		s := newServing()
 		s.config, s.levelGiven = file, given
 		var out bytes.Buffer
-		log := s.logger(&app{stderr: &out})
+		a := &app{stderr: &out}
+		log := s.logger(a)
+		defer a.log.close()
 		f, _, err := readConfig(file)
 		if err != nil {
 			t.Fatal(err)

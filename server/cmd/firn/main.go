@@ -59,6 +59,7 @@ type app struct {
 	environ        func() []string // as in os.Environ; nil for none
 	container      func() string   // the evidence of a container, or ""
 	machine        string          // the directory of the machine; "" for the system's
+	log            *logWriter      // of a command that logs, also for its error; nil for others
 
 	help    helpOutput // the help that cobra writes
 	started time.Time  // the time to which all times of a command are relative
@@ -87,6 +88,9 @@ func run(ctx context.Context, a *app, args []string) int {
 		code = exitFailed
 	}
 	a.report(err)
+	if a.log != nil {
+		a.log.close()
+	}
 	return code
 }
 
@@ -160,13 +164,21 @@ func (a *app) report(err error) {
 	case err == nil, isBrokenPipe(err), isExit && e.err == nil:
 		return
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(a.stderr, "firn: interrupted")
+		fmt.Fprintln(a.errors(), "firn: interrupted")
 		return
 	}
 	a.complain("", err)
 	if e != nil && e.hint != "" {
-		fmt.Fprintln(a.stderr, "firn: hint:", e.hint)
+		fmt.Fprintln(a.errors(), "firn: hint:", e.hint)
 	}
+}
+
+// errors returns where errors are reported: stderr, or the log on it.
+func (a *app) errors() io.Writer {
+	if a.log != nil {
+		return a.log
+	}
+	return a.stderr
 }
 
 // complain prints an error on stderr; where names the place that it concerns,
@@ -185,7 +197,7 @@ func (a *app) complain(where string, err error) {
 		} else {
 			line = "firn: " + line
 		}
-		fmt.Fprintln(a.stderr, line)
+		fmt.Fprintln(a.errors(), line)
 	}
 }
 
