@@ -19,8 +19,8 @@ const (
 
 // A logWriter writes the lines of a log without blocking its callers. If the
 // reader stops, for example at a full pipe, it keeps some lines and drops the
-// others: a server still answers, and a program under a node ID is still stopped
-// in time. When lines are read again, one reports how many are missing.
+// others: a server still answers, and a program under a node ID is still
+// stopped in time. When lines are read again, one reports how many are missing.
 //
 // It is safe for concurrent use. Create it with newLogWriter, and close it.
 type logWriter struct {

@@ -37,8 +37,8 @@ func (g *gate) Write(b []byte) (int, error) {
 }
 
 // TestLogWriter: lines are written before the call returns; without a reader,
-// only the first call waits, briefly, a bounded number of lines is kept, and the
-// log reports how many are missing.
+// only the first call waits, briefly, a bounded number of lines is kept, and
+// the log reports how many are missing.
 func TestLogWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})

@@ -166,7 +166,7 @@ func storeError(err error) error {
 	case errors.Is(err, grant.ErrClockBehind):
 		return failed("compare this machine's clock with a time server. If it is right, firn node repair gives back what a wrong clock has blocked; --allow-clock-behind makes IDs anyway, out of order", "%w", err)
 	case errors.As(err, &ahead) && ahead.Comparing:
-		return failed("whether other clocks agree is known within half a window: retry then, or do not wait with --allow-clock-ahead", "%w", err)
+		return failed("retry after half a window, when the clocks of other members are known, or do not wait: --allow-clock-ahead", "%w", err)
 	case errors.Is(err, grant.ErrClockAhead):
 		return failed("correct the clock of this machine (NTP). If it is right, correct that of the store's host. --allow-clock-ahead acquires a node ID anyway, which is then blocked until the time that this clock shows", "%w", err)
 	case errors.Is(err, grant.ErrRolledBack):
