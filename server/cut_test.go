@@ -93,7 +93,7 @@ func calls(ctx context.Context, conn *grpc.ClientConn) error {
 		return err
 	}
 	if _, err := ids.Next(ctx, &firnv1.NextRequest{Sequencer: strings.Repeat("x", 300)}); status.Code(err) != codes.InvalidArgument {
-		return fmt.Errorf("a name that is none: %w", err)
+		return fmt.Errorf("invalid name: %w", err)
 	}
 	stream, err := ids.Stream(ctx)
 	if err != nil {

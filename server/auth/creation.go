@@ -10,7 +10,7 @@ import (
 
 // The rate at which a principal can create sequencers by using them. The burst
 // covers the names that a deployment uses at once; the pace is what a store on
-// a disk can handle beside its other work.
+// a disk can handle besides its other work.
 const (
 	createBurst = 50
 	createEvery = time.Second

@@ -461,7 +461,7 @@ func TestActWaits(t *testing.T) {
 			t.Fatal("it does not end")
 		}
 	}
-	// What fails is said until something else is done.
+	// A failure is shown until the next action.
 	slow.do = func(service.Administrator, context.Context, string) (grant.Info, error) {
 		return grant.Info{}, sequencer.ErrUnavailable
 	}

@@ -31,7 +31,7 @@ func (s *stream) next() (event, data string, ok bool) {
 		case strings.HasPrefix(line, "data: "), line == "data:":
 			data += strings.TrimPrefix(strings.TrimPrefix(line, "data:"), " ") + "\n"
 		default:
-			s.t.Errorf("a line that is none of an event: %q", line)
+			s.t.Errorf("not a line of an event: %q", line)
 		}
 	}
 	return "", "", false

@@ -32,7 +32,7 @@ func find(t *testing.T, found []Finding, check, words string) Finding {
 	for _, f := range found {
 		if f.Check == check && strings.Contains(f.Text, words) {
 			if (f.Level == Fix) != (f.Fix != "") {
-				t.Errorf("finding %+v: what to do is said if, and only if, something needs fixing", f)
+				t.Errorf("finding %+v: it must have a remedy if, and only if, something needs fixing", f)
 			}
 			return f
 		}

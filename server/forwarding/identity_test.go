@@ -606,7 +606,7 @@ func TestSilentServer(t *testing.T) {
 }
 
 // TestWithoutStore: knowledge about other servers remains valid for a while
-// when the store does not answer, like the window of the server that is asked.
+// when the store does not answer, like the window of the other server.
 func TestWithoutStore(t *testing.T) {
 	store := new(memstore.Store)
 	a, b := start(t, store, "default"), start(t, store, "default")

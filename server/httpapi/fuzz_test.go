@@ -64,7 +64,7 @@ func FuzzNextRequest(f *testing.F) {
 		}
 		values, err := url.ParseQuery(query)
 		if err != nil {
-			t.Errorf("accepted a query that is none: %v", err)
+			t.Errorf("accepted an invalid query: %v", err)
 		}
 		count := 1
 		if text := values.Get("count"); text != "" {

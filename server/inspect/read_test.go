@@ -222,7 +222,7 @@ func checkResult(t *testing.T, r Result) {
 			t.Errorf("Read(%q): the score of %s is %g", r.Text, x.Name, x.Score)
 		}
 		if len(x.For)+len(x.Against) == 0 {
-			t.Errorf("Read(%q): nothing is said about %s", r.Text, x.Name)
+			t.Errorf("Read(%q): %s is not mentioned", r.Text, x.Name)
 		}
 		if want := new(big.Int).SetBytes(x.Bytes); x.Dec() != want.String() || x.Hex() != want.Text(16) && len(x.Hex()) != 2*len(x.Bytes) {
 			t.Errorf("Read(%q): %s is %s and %s", r.Text, x.Name, x.Dec(), x.Hex())

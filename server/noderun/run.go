@@ -402,7 +402,7 @@ func (r *runner) check(k *grant.Keeper) (left time.Duration, why error) {
 	case sealed:
 		return r.c.Window, nil // it is already being stopped
 	case now.Before(g.From):
-		why = fmt.Errorf("this machine's clock was set back to %s, before this process acquired the node ID at %s", textfmt.Stamp(now), textfmt.Stamp(g.From))
+		why = fmt.Errorf("this machine's clock was set back to %s, before the window begins at %s", textfmt.Stamp(now), textfmt.Stamp(g.From))
 	case left <= 0:
 		r.log.Error("the command may have used its node ID after the window ended", "from", g.Until.UTC(), "to", now.UTC(),
 			"hint", "the machine was suspended, its clock was set forward, or firn was stopped for longer than the margin")

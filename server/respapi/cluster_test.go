@@ -33,7 +33,7 @@ func TestCluster(t *testing.T) {
 			for range 101 {
 				id := c.read()
 				if seen[id] || strings.HasPrefix(id, "-") {
-					t.Fatalf("round %d: %s came twice, or is none", round, id)
+					t.Fatalf("round %d: %s is a duplicate or not an ID", round, id)
 				}
 				seen[id] = true
 			}

@@ -186,7 +186,7 @@ func readValue(r *bufio.Reader) (v value, err error) {
 	}
 	text, ok := strings.CutSuffix(head, "\r\n")
 	if !ok || text == "" || strings.Contains(text, "\r") {
-		return v, fmt.Errorf("the line %q is none", head)
+		return v, fmt.Errorf("invalid line %q", head)
 	}
 	v.kind, v.text = text[0], text[1:]
 	switch v.kind {

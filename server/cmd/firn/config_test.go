@@ -166,7 +166,7 @@ func TestConfigFaults(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	for _, tt := range []struct {
 		yaml string
-		want []string // lines of what is said, after the name of the file
+		want []string // lines of the output, after the name of the file
 	}{
 		{"tls: {cert: /nope}", []string{"1: tls.cert: TLS needs both a certificate and its key"}},
 		{"tls:\n  key: /nope\n  cert: /nope", []string{"3: tls.cert: stat /nope: no such file"}},

@@ -232,7 +232,7 @@ func TestEmptiedTokens(t *testing.T) {
 			t.Errorf("the file is %q: %v", step.text, err)
 		}
 		if got := strings.Contains(stderr.String(), "no client may do anything"); got == step.knows {
-			t.Errorf("the file is %q: it is said that no one may do anything: %t\n%s", step.text, got, stderr)
+			t.Errorf("the file is %q: want the warning about an empty file: %t\n%s", step.text, got, stderr)
 		}
 	}
 	for text, want := range map[string]int{"": exitFailed, "# nobody yet\n": exitFailed} {

@@ -35,7 +35,7 @@ import (
 // limits on open files allow it.
 const idleMost = 10_000
 
-// idleFiles are open files of a process beside its connections.
+// idleFiles is the number of open files of a process besides its connections.
 const idleFiles = 200
 
 // An idleConn is a connection that has said who it is, and then nothing.

@@ -20,7 +20,8 @@ import (
 	"github.com/firnid/firn/server/rpcapi/firnv1"
 )
 
-// TestLimitFlags: what is beyond the range of a limit is said, with the range.
+// TestLimitFlags: a value outside the range of a limit is an error with the
+// range.
 func TestLimitFlags(t *testing.T) {
 	for _, tt := range []struct{ flag, value, want string }{
 		{"max-ids-per-call", "0", "from 1 to 100000"}, {"max-ids-per-call", "100001", "from 1 to 100000"},

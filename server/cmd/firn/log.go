@@ -52,6 +52,9 @@ func parseLogLevel(s string) (slog.Level, error) {
 
 func showLogLevel(l slog.Level) string { return strings.ToLower(l.String()) }
 
+// brokenPipes receives SIGPIPE, and nothing reads it.
+var brokenPipes = make(chan os.Signal, 1)
+
 // logger returns a logger that writes to stderr. The log ends with the command,
 // after its error was reported.
 func (l *logging) logger(a *app) *slog.Logger {
@@ -65,7 +68,7 @@ func (l *logging) logger(a *app) *slog.Logger {
 	}
 	// With a handler, a write to a pipe without a reader returns an error instead
 	// of ending the program. Commands that it starts do not inherit the handler.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	signal.Notify(brokenPipes, syscall.SIGPIPE)
 	a.log = newLogWriter(a.stderr, missingLines(handler))
 	return slog.New(requestid.NewHandler(tracing.NewHandler(handler(a.log))))
 }

@@ -181,7 +181,7 @@ func TestServeDrain(t *testing.T) {
 			if got, want := strings.Contains(string(answer), `{"ids":["`), row.code == exitFine; got != want {
 				t.Errorf("drain %v: the answer is %q", row.drain, answer)
 			}
-			for _, want := range []string{"stopping", "a second signal ends it at once"} {
+			for _, want := range []string{"stopping", "a second signal stops the server at once"} {
 				if strings.Count(stderr.String(), want) != 1 {
 					t.Errorf("the log does not say %q once: %s", want, stderr)
 				}
@@ -272,7 +272,7 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--listen", "192.0.2.1:80"}, exitMisuse, []string{"loopback", "127.0.0.1:80"}},
 		{[]string{"--listen", "3476"}, exitMisuse, []string{"missing port", "HOST:PORT"}},
 		{[]string{"--listen", "127.0.0.1:99999"}, exitMisuse, []string{"invalid port"}},
-		{[]string{"--listen", ""}, exitMisuse, []string{"--listen", "it is empty"}},
+		{[]string{"--listen", ""}, exitMisuse, []string{"--listen", "the address is empty"}},
 		{[]string{"--listen", "unix:"}, exitMisuse, []string{"the path is missing"}},
 		{[]string{"--listen", "unix:/x?mode=999"}, exitMisuse, []string{`mode "999"`, "?mode=0660"}},
 		{[]string{"--listen-resp", ":6379"}, exitMisuse, []string{"--listen-resp", "every address"}},
@@ -294,7 +294,7 @@ func TestServeErrors(t *testing.T) {
 		{[]string{"--store", "dir:/no/such/place"}, exitFailed, []string{"/no/such/place", "create=true"}},
 		{[]string{"--node", "env:FIRN_TEST_NOT_SET"}, exitMisuse, []string{"FIRN_TEST_NOT_SET", "is not set"}},
 		{[]string{"--layout", "nothing"}, exitMisuse, []string{"there is no preset"}},
-		{[]string{"--layout", "ksuid"}, exitMisuse, []string{"read, but not made"}},
+		{[]string{"--layout", "ksuid"}, exitMisuse, []string{"read but not made"}},
 		{[]string{"--max-ahead", "-1s"}, exitMisuse, []string{"--max-ahead"}},
 		{[]string{"--request-timeout", "0"}, exitMisuse, []string{"--request-timeout"}},
 		{[]string{"--drain-timeout", "-1s"}, exitMisuse, []string{"--drain-timeout"}},
