@@ -253,7 +253,7 @@ var scenarios = map[string]struct {
 		st := c.Servers()[0]
 		l.note(fmt.Sprintf("%d failures", st.Failures), 0, st.Err)
 	}, []string{
-		`503 "busy" "another server`, "retry 7s", "is exhausted", `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
+		`503 "busy" "answer of another server`, "retry 7s", "is exhausted", `409 "detached"`, `410 "destroyed"`, `500 "time-over"`, "is time over", `503 "no-grant"`,
 		`503 "nodes-exhausted"`, `503 "store-unavailable"`, `503 "clock-ahead"`, `500 "bad-record"`, `503 "recreated"`, `400 "batch-too-large"`, "is too large", `500 "internal"`, "orders 3: 3 IDs, <nil>", "0 failures: 0 IDs, <nil>",
 	}},
 	"patience": {func(l *lab) {
@@ -310,7 +310,7 @@ var scenarios = map[string]struct {
 			l.ask(c, "orders", 3)
 			l.ask(c, "others", 3)
 		}
-	}, []string{"orders 3: 3 IDs, <nil>", `403 "forbidden"`, `401 "unauthorized"`, "see whether Config.Token is right", "no token today"}},
+	}, []string{"orders 3: 3 IDs, <nil>", `403 "forbidden"`, `401 "unauthorized"`, "check Config.Token", "no token today"}},
 	"a certificate": {func(l *lab) {
 		l.startGuarded("")
 		l.ask(l.client(client.Config{}), "orders", 3)

@@ -513,7 +513,7 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestURLs: what is wrong with a URL is said before anything is asked.
+// TestURLs: errors in a URL are reported before any request.
 func TestURLs(t *testing.T) {
 	for _, test := range []struct{ url, words string }{
 		{"redis://h", "unknown kind of store"},
@@ -526,10 +526,10 @@ func TestURLs(t *testing.T) {
 		{"etcd://a?tsl=true", `unknown parameter "tsl"`},
 		{"etcd://a?ca=x", "need TLS"},
 		{"etcd://a?tls=true&ca=/nowhere", "no such file"},
-		{"etcd://a?tls=true&cert=/nowhere", "belong together"},
+		{"etcd://a?tls=true&cert=/nowhere", "are needed together"},
 		{"etcd://u@a", "set both the user and the password"},
-		{"mysql://u@h", "no database"},
-		{"mysql://u@a,b/d", "there are 2 hosts"},
+		{"mysql://u@h", "the database after the host is missing"},
+		{"mysql://u@a,b/d", "2 hosts are given"},
 		{"mysql://u@h/d?socket=/s", "a host and a socket"},
 		{"mysql://u@h/d?a=1&a=2", "given twice"},
 		{"postgres://u:p%@h/d", "two hex digits"},
