@@ -636,3 +636,43 @@ func TestPrefetcherBetweenReadings(t *testing.T) {
 		}
 	}
 }
+
+// A fetchFunc is a Source.
+type fetchFunc func(context.Context, int) (Batch, error)
+
+func (f fetchFunc) NextBatch(ctx context.Context, n int) (Batch, error) { return f(ctx, n) }
+
+// TestPrefetcherLingers: fetches that follow one another share a goroutine,
+// which ends with Close, and after a while without a fetch.
+func TestPrefetcherLingers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goroutines := make(map[string]bool)
+		s := fetchFunc(func(_ context.Context, n int) (Batch, error) {
+			stack := make([]byte, 64)
+			name, _, _ := strings.Cut(string(stack[:runtime.Stack(stack, false)]), "[")
+			goroutines[name] = true
+			return BatchFromRuns(Run{First: 1, Step: 1, Count: n}), nil
+		})
+		p := StartPrefetcher(s, &PrefetchOptions{Count: 10, MaxCount: 10})
+		for want := 1; want <= 3; want++ {
+			for range 1000 {
+				if _, err := p.Next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(linger / 50)
+			}
+			synctest.Wait()
+			if len(goroutines) != want {
+				t.Errorf("%d goroutines have fetched, want %d", len(goroutines), want)
+			}
+			time.Sleep(2 * linger)
+		}
+		if _, err := p.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if err := p.Close(t.Context()); err != nil || time.Since(begin) != 0 {
+			t.Errorf("Close: %v after %v", err, time.Since(begin))
+		}
+	})
+}

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// serveBare serves the bare handler with net/http as it is.
+// serveBare serves the bare handler with an unmodified net/http.
 func serveBare(address string) error { return http.ListenAndServe(address, bareHandler()) }
 
-// bareHandler is what HTTP is compared with: its answer has as many bytes as
+// bareHandler returns the reference for HTTP: its answer has as many bytes as
 // that of next.
 func bareHandler() http.Handler {
 	var last atomic.Uint64

@@ -31,9 +31,10 @@ func atomicAdd() subject {
 	}}
 }
 
-// addCounter is what Next is compared with: an atomic add, and the counter that
-// says whether the clock's last reading is still fresh. What the two cost
-// together differs between processors, from 1.1 to 4 times the add alone.
+// addCounter is the reference for Next: an atomic add, and the counter that
+// shows whether the clock's last reading is still fresh. The cost of both
+// together differs between processors, from 1.1 to 4 times that of the add
+// alone.
 func addCounter() subject {
 	c := new(counter)
 	return subject{name: "add-counter", run: func(n int) {

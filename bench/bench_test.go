@@ -81,8 +81,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// Each line has five words at least, which programs can read; the rest is for
-// people.
+// Each line has at least five words for programs; the rest is for people.
 func TestTable(t *testing.T) {
 	r := &Report{}
 	r.Figures = []Figure{
@@ -162,15 +161,15 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// Batches count only where the other thread was at work all the while.
+// Batches count only if the other thread was working the whole time.
 func TestCovered(t *testing.T) {
 	const us = time.Microsecond
 	a := []span{{0, 10 * us}, {10 * us, 20 * us}, {20 * us, 30 * us}, {30 * us, 90 * us}, {90 * us, 100 * us}}
 	other := []span{{0, 12 * us}, {13 * us, 25 * us}, {40 * us, 50 * us}, {85 * us, 130 * us}}
 	got := covered(a, other, 50*us)
-	// The first two lie within the other's first two, which follow one another. In
-	// the third the other stood still, the fourth took too long, the fifth lies
-	// within one of 45 µs.
+	// The first two lie within the other's first two, which are adjacent.
+	// During the third the other thread stood still, the fourth took too long,
+	// and the fifth lies within one of 45 µs.
 	if len(got) != 3 || got[0] != 10_000.0/contendBatch {
 		t.Errorf("covered = %v, want three of %v", got, 10_000.0/contendBatch)
 	}
@@ -182,8 +181,7 @@ func TestCovered(t *testing.T) {
 	}
 }
 
-// Every subject does what it is asked, so that no figure is of something that
-// failed.
+// Every subject does its work, so that no figure measures a failure.
 func TestSubjects(t *testing.T) {
 	all := append(baselines(), atomicAdd(), addCounter(), casAdd(), mutexAdd(),
 		firnNext("next", wideLayout, farAhead), firnTryNext("trynext", wideLayout, farAhead), firnNext128("next128", "uuidv7", farAhead),

@@ -2,6 +2,6 @@
 
 package main
 
-// cycles is the processor's counter, read as the library reads it: what is
-// internal to another module cannot be imported here.
+// cycles returns the processor's counter, like the library, whose internal
+// packages cannot be imported here.
 func cycles() uint64

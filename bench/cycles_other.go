@@ -6,6 +6,6 @@ import "time"
 
 var cyclesStart = time.Now()
 
-// cycles is the monotonic clock, which the library reads where it reads no
+// cycles returns the monotonic clock, which the library reads if it uses no
 // counter of the processor.
 func cycles() uint64 { return uint64(time.Since(cyclesStart)) }

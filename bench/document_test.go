@@ -35,7 +35,7 @@ func TestFillIn(t *testing.T) {
 	}
 }
 
-// Every table can be made of a report that has nothing.
+// Every table can be made from an empty report.
 func TestDocuments(t *testing.T) {
 	for name, table := range documents() {
 		if s := table(&Report{}); !strings.HasSuffix(s, "\n") {

@@ -11,7 +11,8 @@ import (
 )
 
 // fair measures how long a client that takes single IDs waits for one, alone
-// and beside a client that takes all that the layout of their sequencer allows.
+// and beside a client that takes all IDs that the layout of their sequencer
+// allows.
 func (r *run) fair(program string) {
 	if !r.wants("fair/alone/p99") && !r.wants("fair/beside-greedy/p99") {
 		return
@@ -52,7 +53,7 @@ func (r *run) fair(program string) {
 				l.took = time.Since(begin)
 				done <- err
 			}()
-			sleep(r.ctx, 1500*time.Millisecond) // it is as far ahead as it may be
+			sleep(r.ctx, 1500*time.Millisecond) // it is as far ahead as allowed
 			p99 := times(time.Second)
 			stop()
 			failed(errors.Join(<-done))

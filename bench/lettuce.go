@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// lettuceVersion is the release of Lettuce that is measured.
+// lettuceVersion is the measured release of Lettuce.
 const lettuceVersion = "7.7.0.RELEASE"
 
 //go:embed LettucePeer.java
 var lettucePeer []byte
 
-// lettucePOM is what Maven reads: Lettuce needs others.
+// lettucePOM is the input of Maven: Lettuce has dependencies.
 const lettucePOM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>org.example</groupId>
@@ -38,11 +38,11 @@ const lettucePOM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 `
 
-// lettuceModes are those of LettucePeer.java.
+// lettuceModes are the modes of LettucePeer.java.
 func lettuceModes() []string { return []string{"sync", "async-100"} }
 
-// lettuce measures INCR with Lettuce, the usual Redis client of Java: the same
-// process asks Firn and Redis by turns.
+// lettuce measures INCR with Lettuce, the common Redis client for Java: one
+// process alternates between Firn and Redis.
 func (r *run) lettuce(program string) {
 	wanted := false
 	for _, mode := range lettuceModes() {
@@ -82,9 +82,8 @@ func (r *run) lettuce(program string) {
 	})
 }
 
-// lettuceJars puts Lettuce and what it needs into a directory, from Maven's own
-// cache or a registry, and returns the words of a command that begins the
-// client.
+// lettuceJars puts Lettuce and its dependencies into a directory, from Maven's
+// own cache or a registry, and returns the beginning of the client's command.
 func lettuceJars(ctx context.Context, dir string) ([]string, error) {
 	java, err := find("java")
 	if err != nil {
@@ -111,8 +110,8 @@ func lettuceJars(ctx context.Context, dir string) ([]string, error) {
 	return []string{java, "-Xmx256m", "-cp", filepath.Join(dir, "lib", "*"), source}, nil
 }
 
-// lettuceRates reads what LettucePeer.java prints, in thousands a second: a of
-// the first server, b of the second.
+// lettuceRates parses the output of LettucePeer.java, in thousands per second:
+// a for the first server, b for the second.
 func lettuceRates(out string) (map[string]*samples, error) {
 	all := make(map[string]*samples)
 	for _, mode := range lettuceModes() {
@@ -122,7 +121,7 @@ func lettuceRates(out string) (map[string]*samples, error) {
 		var mode string
 		var a, b float64
 		if _, err := fmt.Sscan(line, &mode, &a, &b); err != nil || all[mode] == nil || !(a > 0 && b > 0) {
-			return nil, fmt.Errorf("the client of Lettuce says %q", line)
+			return nil, fmt.Errorf("the client of Lettuce printed %q", line)
 		}
 		all[mode].a = append(all[mode].a, a/1e3)
 		all[mode].b = append(all[mode].b, b/1e3)

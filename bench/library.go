@@ -80,8 +80,9 @@ func (r *run) library() {
 
 // against adds the cost of a and, measured alternately, its ratio to that of b:
 // the figures PREFIX+A and PREFIX+A:B, and PREFIX+A/allocs if countAllocs is
-// set. For a subject that waits only the time is added, as its ratio to one
-// that does not means nothing, and for texts unless their ratio has a target.
+// set. For a subject that waits only the time is added, because its ratio to
+// one that does not means nothing. So it is for texts whose ratio has no
+// target.
 func (r *run) against(prefix string, a, b subject, countAllocs bool) {
 	name := prefix + a.name
 	ratio := name + ":" + b.name

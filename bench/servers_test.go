@@ -39,8 +39,8 @@ func TestRedisFigure(t *testing.T) {
 	}
 }
 
-// answering is a server that reads as many bytes as a request has, and answers
-// each.
+// answering returns a server that reads as many bytes as a request has, and
+// answers each.
 func answering(t *testing.T, request string, answer func(n int) string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -190,7 +190,8 @@ func TestDrive(t *testing.T) {
 	if errText(err) != "enough\nenough" || a.calls != 4 || b.calls != 6 {
 		t.Errorf("drive: %+v, %v", l, err)
 	}
-	// Those that failed do not count: there is no figure of what does not work.
+	// Failed calls do not count: there is no figure for something that does not
+	// work.
 	if l.calls != 0 || l.ids != 0 {
 		t.Errorf("drive counts %+v of callers that failed", l)
 	}
@@ -246,7 +247,7 @@ func TestCountingStore(t *testing.T) {
 	}
 }
 
-// A program that is not firn serve, or ends at once, is an error and not a
+// A program that is not firn serve, or ends at once, causes an error and not a
 // wait.
 func TestServeThatEnds(t *testing.T) {
 	if _, err := serve(t.Context(), "/bin/false"); err == nil || !strings.Contains(err.Error(), "ended") {

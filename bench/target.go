@@ -51,7 +51,7 @@ func coreAims() map[string]aim {
 		"threads/firn-cursor:alone":     atMost(1.3, cursor),
 		"fill/firn-4096:atomic-add":     atMost(0.1, fill),
 		"burst-100k/bwmarrin:firn":      atLeast(15, burst),
-		"burst-100k/format:firn":        atLeast(15, burst), // also if the machine is too busy to measure the other
+		"burst-100k/format:firn":        atLeast(15, burst), // even if the machine is too busy to measure the other
 		"sustained/firn/of-cap":         atLeast(99, sustained),
 		"sustained/firn/cpu":            atMost(20, sustained),
 		"append/firn-base32:atomic-add": atMost(3, text),

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// withBare starts this program with that handler, and ends it.
+// withBare starts this program with the bare handler, and ends it.
 func (r *run) withBare(f func(p *process, address string)) {
 	address := freeAddress()
 	var log bytes.Buffer
@@ -40,8 +40,8 @@ func answers(address string) error {
 	}
 }
 
-// web measures one ID for each request over 64 connections of HTTP, with
-// tokens, limits and metrics, beside a bare handler of net/http.
+// web measures one ID per request over 64 HTTP connections, with tokens, limits
+// and metrics, compared with a bare handler of net/http.
 func (r *run) web(program string) {
 	const name, connections = "http/next", 64
 	if !r.wants(name + "/firn:bare") {
@@ -71,7 +71,7 @@ func (r *run) web(program string) {
 				_, err = drive(made, 100*time.Millisecond)
 				failed(err)
 			}
-			var rates, cpus [2][]float64 // k/s; µs of the processor for a request
+			var rates, cpus [2][]float64 // k/s; µs of processor time per request
 			for round := range 15 {
 				for turn := range 2 {
 					i := (round + turn) % 2

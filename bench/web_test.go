@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A caller with a token sends one more header, and an otherwise equal request.
+// A caller with a token sends one more header in an otherwise equal request.
 func TestAuthorize(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// The bare handler answers what callers ask firn serve for.
+// The bare handler answers the requests that callers send to firn serve.
 func TestBareHandler(t *testing.T) {
 	server := httptest.NewServer(bareHandler())
 	defer server.Close()

@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -112,6 +114,7 @@ func (l *link) run(token string) {
 	}
 	old := l.pipe
 	l.pipe, l.token = p, token
+	l.pause(nil) // so that tokens which alternate do not open one for each request
 	l.mu.Unlock()
 	if old != nil {
 		old.retire()
@@ -164,7 +167,8 @@ func (l *link) open(token string) (_ *pipe, err error) {
 	if err := target.Write(conn); err != nil {
 		return nil, err
 	}
-	r := bufio.NewReaderSize(conn, 16<<10)
+	limit := &io.LimitedReader{R: conn, N: maxProblem} // of the headers
+	r := bufio.NewReaderSize(limit, 16<<10)
 	resp, err := http.ReadResponse(r, target)
 	if err != nil {
 		return nil, err
@@ -175,6 +179,7 @@ func (l *link) open(token string) (_ *pipe, err error) {
 	if err := l.greet(conn, r, token); err != nil {
 		return nil, err
 	}
+	limit.N = math.MaxInt64
 	return newPipe(conn, r, l.config.Timeout), nil
 }
 

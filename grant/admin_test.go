@@ -79,8 +79,19 @@ func TestCreate(t *testing.T) {
 			t.Errorf("Create(%q, %+v) is fine, want an error", name, c)
 		}
 	}
+	// 31 bits of milliseconds end in 2014.
+	end := time.UnixMilli(1<<31 + 1_388_534_400_000)
+	if _, err := grant.Create(t.Context(), s, "ended", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), end); !errors.Is(err, firn.ErrTimeOver) {
+		t.Errorf("a layout whose time has ended: %v, want firn.ErrTimeOver", err)
+	}
 	if after := keys(t, s); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("refused calls wrote: %v, before %v", after, before)
+	}
+	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), end.Add(-time.Millisecond)); err != nil {
+		t.Errorf("a layout in its last millisecond: %v", err)
+	}
+	if _, err := grant.Create(t.Context(), s, "ending", config("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"), end); err != nil {
+		t.Errorf("the same again, after its end: %v", err)
 	}
 	if _, err := grant.Lookup(t.Context(), s, "order"); !errors.Is(err, grant.ErrNotFound) {
 		t.Errorf("Lookup of another = %v, want ErrNotFound", err)

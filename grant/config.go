@@ -87,6 +87,16 @@ func (c Config) Check() error {
 	return nil
 }
 
+// checkTime returns an error if the layout can make no ID any more.
+func (c Config) checkTime(name string, now time.Time) error {
+	end := c.Layout.Last().Add(c.Layout.Unit())
+	if now.Before(end) {
+		return nil
+	}
+	return fmt.Errorf("grant: sequencer %s: the time of layout %s ended at %s, and the clock reads %s: %w",
+		name, c.Layout, end.Format(timeFormat), now.UTC().Format(timeFormat), firn.ErrTimeOver)
+}
+
 // compare returns an error if want differs from the configuration of the
 // sequencer.
 func (c Config) compare(name string, want Config) error {

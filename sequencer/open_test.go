@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firnid/firn"
 	"github.com/firnid/firn/grant"
 	"github.com/firnid/firn/grant/memstore"
 	"github.com/firnid/firn/sequencer"
 )
 
-// slowStore is a store whose answers take a time.
+// slowStore is a store with delayed answers.
 type slowStore struct {
 	grant.Store
 	delay time.Duration
@@ -36,13 +37,13 @@ func (s slowStore) Get(ctx context.Context, key string) ([]byte, error) {
 func (s slowStore) CAS(ctx context.Context, key string, old, next []byte) (bool, error) {
 	ok, err := s.Store.CAS(ctx, key, old, next)
 	if err := s.sleep(ctx); err != nil {
-		return false, err // it was applied, or not: the caller does not know
+		return false, err // it may have been applied: the caller does not know
 	}
 	return ok, err
 }
 
 // TestOpenRetried opens with contexts that are too short for the store, more
-// often than there are node IDs. None may be left claimed.
+// often than there are node IDs. None may stay claimed.
 func TestOpenRetried(t *testing.T) {
 	for _, patience := range []time.Duration{50, 250, 350, 450, 650, 950} {
 		in2026(t, func(t *testing.T) {
@@ -67,4 +68,37 @@ func TestOpenRetried(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOpenEnded: no member opens a sequencer whose layout has no time left, and
+// none claims a node ID of it.
+func TestOpenEnded(t *testing.T) {
+	s := new(memstore.Store)
+	layout := firn.MustParseLayout("bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z")
+	at := layout.Last()
+	open := func(c *sequencer.Config) error {
+		c.Now = func() time.Time { return at }
+		q, err := sequencer.Open(t.Context(), s, "orders", c)
+		if err == nil {
+			closeIt(t, q)
+		}
+		return err
+	}
+	if err := open(&sequencer.Config{Layout: layout}); err != nil {
+		t.Errorf("in the last millisecond: %v", err)
+	}
+	at = at.Add(layout.Unit())
+	for what, c := range map[string]*sequencer.Config{"its own": {}, "the same": {Layout: layout}} {
+		if err := open(c); !errors.Is(err, firn.ErrTimeOver) {
+			t.Errorf("with %s settings, after the last millisecond: %v, want firn.ErrTimeOver", what, err)
+		}
+	}
+	s = new(memstore.Store)
+	if err := open(&sequencer.Config{Layout: layout}); !errors.Is(err, firn.ErrTimeOver) {
+		t.Errorf("a new one: %v, want firn.ErrTimeOver", err)
+	}
+	_ = s.List(t.Context(), "", func(key string, _ []byte) bool {
+		t.Errorf("it has written %s", key)
+		return true
+	})
 }

@@ -142,8 +142,9 @@ var (
 // If the sequencer does not exist and the Config has a layout, Open creates it.
 // If it exists with another configuration, the error is a *grant.MismatchError
 // that contains both. If it was destroyed, the error matches
-// grant.ErrDestroyed: create it again explicitly, with grant.Create. Nothing is
-// written before all arguments are checked.
+// grant.ErrDestroyed: create it again explicitly, with grant.Create. If the time
+// of the layout has ended, it matches firn.ErrTimeOver. Nothing is written
+// before all arguments are checked.
 //
 // If the context ends first, Open returns at once. It gives back a node ID that
 // it has claimed in the background, for at most twice Config.Timeout.
@@ -198,7 +199,21 @@ func (c *Config) prepare(ctx context.Context, s grant.Store, name string, check 
 	if err == nil {
 		err = check(info.Config.Layout)
 	}
+	if err == nil {
+		err = checkTime(info, c.now())
+	}
 	return info, err
+}
+
+// checkTime returns an error if the sequencer can make no ID any more.
+func checkTime(info grant.Info, now time.Time) error {
+	l := info.Config.Layout
+	end := l.Last().Add(l.Unit())
+	if now.Before(end) {
+		return nil
+	}
+	return fmt.Errorf("sequencer: the time of sequencer %s ended at %s, and the clock reads %s: %w",
+		info.Name, end.Format(time.RFC3339), now.UTC().Format(time.RFC3339), firn.ErrTimeOver)
 }
 
 // compare returns an error if the sequencer differs from what was requested.

@@ -447,7 +447,7 @@ func (c *wireConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bad returns the first data that is not an HTTP request without a body.
+// bad returns the first bytes that are not an HTTP request without a body.
 func (l *wireListener) bad() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

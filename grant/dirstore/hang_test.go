@@ -310,7 +310,7 @@ func TestDamagedRecordOfAMember(t *testing.T) {
 		if _, err := grant.Create(t.Context(), s, "orders", config, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		// So few that it reads all of them each time.
+		// So few that the member reads all of them each time.
 		k := grant.NewKeeper(s, grant.Settings{Name: "orders", Lo: 0, Hi: 3}, new(holder), nil)
 		if err := k.Attach(t.Context()); err != nil {
 			t.Fatal(err)
@@ -326,7 +326,7 @@ func TestDamagedRecordOfAMember(t *testing.T) {
 		w.mu.Unlock()
 		time.Sleep(2 * config.Window)
 		if is, _ := k.Status(); !holds(is) || is.Node == was.Node || is.Err != nil {
-			t.Errorf("the member has %+v, want another number than %d", is, was.Node)
+			t.Errorf("the member has %+v, want a node ID other than %d", is, was.Node)
 		}
 		if err := k.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -348,7 +348,7 @@ func TestDamagedRecordOfAMember(t *testing.T) {
 		begin := time.Now()
 		_, err = grant.Destroy(t.Context(), s, "orders", nil)
 		if took, least := time.Since(begin), config.MaxAhead+config.Window; err != nil || took < least || took > 2*least {
-			t.Errorf("Destroy = %v after %v, want it to wait for %v, as long as the owner may go on", err, took, least)
+			t.Errorf("Destroy = %v after %v, want it to wait for %v, as long as the owner may continue", err, took, least)
 		}
 	})
 }

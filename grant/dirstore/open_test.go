@@ -234,7 +234,7 @@ func TestDamaged(t *testing.T) {
 				}
 				want("CAS", err)
 			}
-			// Where it is one of many, they are shown.
+			// If it is one of many, its text is shown.
 			var listed []string
 			values, manyErr := s.GetMany(ctx, []string{"v1/z", "v1/a"})
 			listErr := s.List(ctx, "v1/", func(key string, value []byte) bool {

@@ -270,7 +270,7 @@ func findingsMySQL(ctx context.Context, db *sql.DB, m *memory) (found []finding,
 		found = append(found, finding{what: "replicas", text: "MariaDB has replicas: " + repeat})
 	}
 	if status["slave_running"] == "ON" {
-		// Most replicas are not read_only unless they are set so.
+		// Most replicas are read_only only if configured.
 		found = append(found, finding{what: "replica", text: "this MariaDB replicates from another server, and takes writes: if members use that server too, each is a store of its own, and IDs repeat; set read_only on all but one"})
 	}
 	m.known, m.alone = true, alone

@@ -316,8 +316,8 @@ func TestLineage(t *testing.T) {
 	}
 }
 
-// TestEmptyValue: an empty value is damaged. A caller would take it for an
-// absent one.
+// TestEmptyValue: an empty value counts as damaged. Otherwise the key would
+// look absent.
 func TestEmptyValue(t *testing.T) {
 	f := newFake()
 	s := f.store(t)

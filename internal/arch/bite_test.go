@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// good is a small tree that keeps every rule. Each test below changes one file
-// of it and wants the one finding that the change is about.
+// good is a small tree that follows every rule. Each test below changes one
+// file of it and expects exactly the finding for that change.
 var good = map[string]string{
 	"go.mod":                  "module example.org/m\n\ngo 1.26\n",
 	"go.work":                 "go 1.26\n\nuse (\n\t.\n\t./server\n)\n",
@@ -37,7 +37,7 @@ var goodTable = []importLine{
 	{pattern: "server/...", imports: []string{".", "middle"}},
 }
 
-// tree reads good with some of its files changed.
+// tree returns good with some of its files changed.
 func tree(t *testing.T, changes map[string]string) *repo {
 	t.Helper()
 	fsys := make(fstest.MapFS)

@@ -332,6 +332,9 @@ func (k *Console) createSequencer(v *visit) {
 	case errors.Is(err, grant.ErrMismatch):
 		again(http.StatusConflict, detail(err)+": the settings of a sequencer never change. Choose another name, or use the existing settings.")
 		return
+	case errors.Is(err, firn.ErrTimeOver):
+		again(http.StatusBadRequest, detail(err)+".")
+		return
 	case err != nil:
 		v.failed(err, ctx.Err() != nil)
 		return

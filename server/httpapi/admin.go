@@ -170,6 +170,8 @@ func (h *Handler) create(ctx context.Context, w http.ResponseWriter, r *http.Req
 	switch {
 	case errors.As(err, &mismatch):
 		return problemf(service.Different, "%s: the settings of a sequencer never change; choose another name, or use the existing one", service.Detail(err))
+	case errors.Is(err, firn.ErrTimeOver):
+		return problemf(service.BadBody, "%s", service.Detail(err))
 	case err != nil:
 		return problemOf(err, h.limit, ctx.Err() != nil)
 	}

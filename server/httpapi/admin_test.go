@@ -45,7 +45,7 @@ func TestAdmin(t *testing.T) {
 		{`{"layuot":"default"}`, `unknown key "layuot" in the body: the keys are layout, max_ahead and window: send an object such as`},
 		{`{"Layout":"default"}`, `"Layout"`},
 		{`{"layout":"defualt"}`, "layout"},
-		{`{"layout":"xid"}`, "only for reading"},
+		{`{"layout":"bits=time:31.node:10.seq:12,unit=1ms,epoch=2014-01-01T00:00:00Z"}`, "ended at 2014-01-25T20:31:23.648Z"},
 		{`{"layout":"default","max_ahead":"fast"}`, "max_ahead"},
 		{`{"window":"1s","max_ahead":"1m"}`, "window"},
 		{`{"window":5}`, "window is \"5\": it must be a string in quotes: send an object such as"},

@@ -15,7 +15,8 @@ type Summary struct {
 	scanner *Scanner
 	now     time.Time
 	by      map[string]*tallyOf
-	unknown float64 // sum of how well IDs fit no layout
+	of      map[*candidate]*tallyOf // the same, by layout
+	unknown float64                 // sum of how well IDs fit no layout
 	report  Report
 	last    string  // the previous ID
 	chance  float64 // expected number of IDs that look rounded by chance
@@ -26,7 +27,8 @@ type tallyOf struct {
 	name   string
 	layout firn.Layout
 	prior  float64 // how common its IDs are
-	node   float64 // part of the weight that comes from nodes
+	node   float64 // part of the weight that comes from nodes,
+	mass   float64 // except this probability
 	each   float64 // the same, once per node
 
 	plausible int     // number of IDs that these cover
@@ -49,7 +51,7 @@ func (t *tallyOf) total() float64 {
 	if len(t.nodes) > 0 {
 		few -= float64(t.plausible) * math.Log2(float64(len(t.nodes)))
 	}
-	return t.weight + t.prior + max(0, few-t.node)
+	return t.weight + t.prior + max(0, few-t.node-math.Log2(t.mass))
 }
 
 // A Report is the result of a Summary.
@@ -80,7 +82,7 @@ const leastShare = -30
 
 // NewSummary makes a Summary that judges IDs by the time now.
 func NewSummary(o Options, now time.Time) *Summary {
-	return &Summary{scanner: NewScanner(o), now: now, by: make(map[string]*tallyOf)}
+	return &Summary{scanner: NewScanner(o), now: now, by: make(map[string]*tallyOf), of: make(map[*candidate]*tallyOf)}
 }
 
 // Add adds the next ID. After an error the next one can be added.
@@ -142,25 +144,38 @@ func (w *weighed) prior() float64 {
 func fit(weight, best float64) float64 { return max(weight-best, leastShare) - leastShare }
 
 func (s *Summary) add(w *weighed, top float64) {
+	t := s.of[w.c]
 	name := w.r.Name
 	if w.c != nil {
 		name = w.c.name
+	} else {
+		t = s.by[name]
 	}
-	t := s.by[name]
 	if t == nil {
-		t = &tallyOf{name: name, first: w.r.Time, latest: w.r.Time, prev: w.r.Time, timed: w.r.HasParts, prior: w.prior(), nodes: make(map[uint64]struct{})}
+		t = &tallyOf{name: name, first: w.r.Time, latest: w.r.Time, prev: w.r.Time, timed: w.r.HasParts, prior: w.prior(), mass: 1, nodes: make(map[uint64]struct{})}
 		if w.c != nil {
 			t.layout = w.c.layout
 		}
 		s.by[name] = t
+		if w.c != nil {
+			s.of[w.c] = t
+		}
 	}
 	t.ids++
 	t.weight += fit(w.r.weight-t.prior, top)
+	_, known := t.nodes[w.r.Node]
+	if !known && len(t.nodes) <= maxNodes {
+		t.nodes[w.r.Node] = struct{}{}
+	}
 	if w.c != nil && w.r.Plausible {
-		node := math.Log2(w.c.nodeMass(w.r.Node))
-		t.plausible, t.node = t.plausible+1, t.node+node
-		if _, known := t.nodes[w.r.Node]; !known {
-			t.each += node
+		mass := w.c.nodeMass(w.r.Node)
+		t.plausible++
+		// One logarithm for many: the least mass of a node is 2^-50.
+		if t.mass *= mass; t.mass < 0x1p-900 {
+			t.node, t.mass = t.node+math.Log2(t.mass), 1
+		}
+		if !known {
+			t.each += math.Log2(mass)
 		}
 	}
 	at := w.r.Time
@@ -176,9 +191,6 @@ func (s *Summary) add(w *weighed, top float64) {
 	t.prev = at
 	if Age(at, s.now) < -minute {
 		t.future++
-	}
-	if len(t.nodes) <= maxNodes {
-		t.nodes[w.r.Node] = struct{}{}
 	}
 }
 

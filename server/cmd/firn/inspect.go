@@ -69,19 +69,13 @@ least possible, with --all every reading. For a text that is not an ID it prints
 			}
 			o := inspect.Options{Layout: layout, From: from}
 			p := idPrinter{a: a, o: o, all: all, look: a.lookOf(a.stdout)}
-			switch diagram {
-			case "auto":
-				p.diagram = p.look.terminal
-			case "always":
-				p.diagram = true
-			case "never":
-			default:
-				return misuse("", "--diagram %q: it must be auto, always or never", diagram)
+			var err error
+			if p.diagram, err = drawn(diagram, p.look); err != nil {
+				return err
 			}
 			in := idInput{a: a, csv: csv, from: from, bits: decodedBits(layout)}
 			out := newRecordWriter(a.stdout)
 			var t tally
-			var err error
 			switch {
 			case summary:
 				return inspectSummary(cmd.Context(), &in, args, out, o, asJSON)

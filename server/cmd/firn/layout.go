@@ -84,13 +84,9 @@ node.`,
 			if err != nil {
 				return misuse(layoutHint(args[0]), "%q: %w", args[0], plain(err))
 			}
-			boxed := l.terminal
-			switch diagram {
-			case "auto":
-			case "always", "never":
-				boxed = diagram == "always"
-			default:
-				return misuse("", "--diagram %q: it must be auto, always or never", diagram)
+			boxed, err := drawn(diagram, l)
+			if err != nil {
+				return err
 			}
 			if asJSON {
 				fmt.Fprintf(out, "%s\n", appendLayout(nil, layout))
@@ -109,6 +105,17 @@ node.`,
 	cmd.Flags().StringVar(&diagram, "diagram", diagram, "draw the bits: auto (on a terminal), always or never")
 	complete(cmd, "diagram", func() []string { return []string{"auto", "always", "never"} })
 	return cmd
+}
+
+// drawn reports whether to draw the bits for a value of --diagram.
+func drawn(diagram string, l look) (bool, error) {
+	switch diagram {
+	case "auto":
+		return l.terminal, nil
+	case "always", "never":
+		return diagram == "always", nil
+	}
+	return false, misuse("", "--diagram %q: it must be auto, always or never", diagram)
 }
 
 func listPresets(w io.Writer, l look, asJSON bool) {
