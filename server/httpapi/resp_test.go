@@ -12,8 +12,8 @@ import (
 	"github.com/firnid/firn/server/nettest"
 )
 
-// serveSwitch serves a Handler whose connections may switch, to what echoes the
-// first line that it is sent, unless only is set.
+// serveSwitch serves a Handler whose connections may switch to a protocol that
+// echoes the first line it receives, unless only is set.
 func serveSwitch(t *testing.T, only bool) (h *Handler, dial func() net.Conn) {
 	t.Helper()
 	h = NewHandler(Config{Backend: newStatic(t, "default"), RESP: func(*http.Request) func(net.Conn) {
@@ -43,8 +43,8 @@ func serveSwitch(t *testing.T, only bool) (h *Handler, dial func() net.Conn) {
 	}
 }
 
-// TestSwitchToRESP: a connection is switched if it comes from where its client
-// is, and in no other case; and only those that may be switched are offered it.
+// TestSwitchToRESP: a connection is switched only if it comes from the address
+// of its client, and the switch is offered only to connections that may use it.
 func TestSwitchToRESP(t *testing.T) {
 	const upgrade = "Connection: keep-alive, Upgrade\r\nUpgrade: firn-resp\r\n"
 	for _, row := range []struct {
@@ -91,7 +91,7 @@ func TestSwitchToRESP(t *testing.T) {
 			}
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
-				break // it was the last answer of a server that drains
+				break // the last answer of a draining server
 			}
 			offered := resp.Header.Get("Firn-Upgrade") == "firn-resp" && resp.Header.Get("Connection") == "Firn-Upgrade"
 			if want := headers == asks && !row.only && !row.drain; offered != want {
@@ -101,7 +101,7 @@ func TestSwitchToRESP(t *testing.T) {
 	}
 }
 
-// What is sent before the switch is not taken for RESP.
+// TestSwitchEarly: data sent before the switch is not read as RESP.
 func TestSwitchEarly(t *testing.T) {
 	_, dial := serveSwitch(t, false)
 	conn := dial()
