@@ -469,7 +469,7 @@ func TestRetryAfter(t *testing.T) {
 				w.Header().Set("Retry-After", "3")
 				w.Header().Set("Content-Type", "application/problem+json")
 				w.WriteHeader(503)
-				fmt.Fprint(w, `{"type":"urn:firn:problem:busy","title":"No ID was free in time","status":503,"detail":"no"}`)
+				fmt.Fprint(w, `{"type":"urn:firn:problem:busy","title":"No ID was available in time","status":503,"detail":"no"}`)
 				return
 			}
 			h.ServeHTTP(w, r)
@@ -509,7 +509,7 @@ func TestRefusals(t *testing.T) {
 		hint         string
 	}{
 		{401, "application/problem+json", `{"type":"urn:firn:problem:unauthorized","detail":"no"}`, "unauthorized", "no", "Config.Token"},
-		{409, "application/problem+json", `{"type":"urn:firn:problem:detached","detail":"it is detached"}`, "detached", "it is detached", "firn sequencer attach"},
+		{409, "application/problem+json", `{"type":"urn:firn:problem:detached","detail":"it is detached"}`, "detached", "it is detached", "run firn sequencer attach"},
 		{400, "application/problem+json; charset=utf-8", `{"type":"urn:firn:problem:bad-name","title":"T"}`, "bad-name", "T", ""},
 		{401, "text/plain", "who are you?", "", `the answer begins with "who are you?"`, "Config.Token"},
 		{404, "text/html", strings.Repeat("é", 10000), "", "the answer begins with \"" + strings.Repeat("é", 40) + "\"…", "Config.Servers"},

@@ -19,6 +19,10 @@ import (
 // respToken is the name of RESP in the header Upgrade.
 const respToken = "firn-resp"
 
+// offerHeader offers RESP in an answer, together with a Connection that names
+// it, so that proxies drop both.
+const offerHeader = "Firn-Upgrade"
+
 // How long RESP is not tried with a server after it has refused, and after a
 // connection has failed or ended.
 const (
@@ -86,7 +90,7 @@ func (l *link) get(token string) *pipe {
 // offered opens a pipe in the background after an HTTP answer to a request with
 // this token, if the answer offers RESP and there is no pipe.
 func (l *link) offered(h http.Header, token string) {
-	if l == nil || !slices.Equal(h["Upgrade"], []string{respToken}) || !slices.Equal(h["Connection"], []string{"Upgrade"}) {
+	if l == nil || !slices.Equal(h[offerHeader], []string{respToken}) || !slices.Equal(h["Connection"], []string{offerHeader}) {
 		return
 	}
 	l.mu.Lock()
@@ -114,7 +118,7 @@ func (l *link) run(token string) {
 	}
 	old := l.pipe
 	l.pipe, l.token = p, token
-	l.pause(nil) // so that tokens which alternate do not open one for each request
+	l.pause(nil) // so that alternating tokens do not open one for each request
 	l.mu.Unlock()
 	if old != nil {
 		old.retire()

@@ -132,7 +132,7 @@ func TestTokenOfRESP(t *testing.T) {
 		if _, commands := d.counts(); commands != 4 || !slices.Equal(d.tokens, []string{"one", "two"}) {
 			t.Errorf("%d commands with the tokens %q, want 4, and each once", commands, d.tokens)
 		}
-		// Tokens that alternate do not open a connection for each request.
+		// Alternating tokens do not open a connection for each request.
 		for i := range 1000 {
 			token = []string{"one", "two"}[i%2]
 			if _, err := q.NextBatch(t.Context(), 10); err != nil {

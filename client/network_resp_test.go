@@ -38,8 +38,8 @@ func (d *direct) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer d.mu.Unlock()
 	if r.URL.Path != "/v1/resp" {
 		if r.Header.Get("Firn-Nonce") != "" && !d.quiet {
-			w.Header().Set("Connection", "Upgrade")
-			w.Header().Set("Upgrade", "firn-resp")
+			w.Header().Set("Connection", "Firn-Upgrade")
+			w.Header().Set("Firn-Upgrade", "firn-resp")
 		}
 		d.mu.Unlock()
 		defer d.mu.Lock()

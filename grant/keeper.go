@@ -361,7 +361,7 @@ func (k *Keeper) ask(ctx context.Context, a Action, l *lineageOf) (e Event, back
 		back, err := l.wentBack(asking)
 		cancel()
 		if back || err != nil {
-			e.Err = ErrNotSent
+			e.Err = fmt.Errorf("%w: %w", ErrNotSent, ErrRolledBack)
 			if err != nil {
 				e.Err = fmt.Errorf("%w: the store did not return its lineage: %w", ErrNotSent, err)
 			}

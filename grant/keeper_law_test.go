@@ -203,7 +203,7 @@ func TestAskLineage(t *testing.T) {
 					}
 					continue
 				}
-				if lost == nil && e.Err != ErrNotSent {
+				if errors.Is(e.Err, ErrRolledBack) != (lost == nil) {
 					t.Errorf("%s: %v", what, e.Err)
 				}
 				if !errors.Is(e.Err, ErrNotSent) || lost != nil && !errors.Is(e.Err, lost) || back != (lost == nil) || len(s.asked) > 0 || e.Kind != Answered {

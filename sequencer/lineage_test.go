@@ -3,6 +3,8 @@ package sequencer_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,7 +72,8 @@ func TestLineage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)))
 		s := &lineageStore{Store: new(memstore.Store), identity: "one"}
-		q := open(t, s, &sequencer.Config{Layout: firn.Default(), Window: time.Minute})
+		var log lockedBuffer
+		q := open(t, s, &sequencer.Config{Layout: firn.Default(), Window: time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		use := func(d time.Duration) {
 			t.Helper()
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
@@ -103,6 +106,7 @@ func TestLineage(t *testing.T) {
 			t.Errorf("%+v of a store that does not say where it is: want failures, and none of a write", now)
 		}
 
+		log.take()
 		s.is("another", 0, 0)
 		renewed = q.Stats().Keeper
 		time.Sleep(30 * time.Second)
@@ -113,7 +117,30 @@ func TestLineage(t *testing.T) {
 		if !errors.Is(err, grant.ErrRolledBack) || q.Stats().Keeper.Renewed != renewed.Renewed {
 			t.Errorf("%v, and %d renewals in a store that went back: want ErrRolledBack", err, q.Stats().Keeper.Renewed-renewed.Renewed)
 		}
+		if lines := log.take(); strings.Contains(lines, grant.ErrNotSent.Error()) || strings.Count(lines, "window not renewed") != 1 {
+			t.Errorf("the log says\n%swant the reason, once", lines)
+		}
 	})
+}
+
+// A lockedBuffer is a log that may be written while it is read.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// take returns what was written since the last call.
+func (b *lockedBuffer) take() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer b.text.Reset()
+	return b.text.String()
 }
 
 // TestLineageBeforeUse: a store is asked for its lineage before a claim is read

@@ -122,7 +122,7 @@ func TestRuler(t *testing.T) {
 	}
 }
 
-// TestTooMany: of more IDs than there may be, one more is taken.
+// TestTooMany: of too many IDs, one more than the maximum is read.
 func TestTooMany(t *testing.T) {
 	if n := len(pastedIDs(strings.Repeat("1 ", 5000))); n != maxIDs+1 {
 		t.Errorf("of 5000 IDs %d are taken, want %d, so that it is known that there are more", n, maxIDs+1)
@@ -155,8 +155,8 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// TestHistory: rates are of the time between two looks, and a count that begins
-// again is no negative rate.
+// TestHistory: rates cover the time between two samples, and a count that
+// restarts is not a negative rate.
 func TestHistory(t *testing.T) {
 	h := newHistory(time.Second)
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

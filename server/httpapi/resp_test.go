@@ -12,8 +12,8 @@ import (
 	"github.com/firnid/firn/server/nettest"
 )
 
-// serveSwitch serves a Handler whose connections may switch, to what echoes the
-// first line that it is sent, unless only is set.
+// serveSwitch serves a Handler whose connections may switch to a protocol that
+// echoes the first line it receives, unless only is set.
 func serveSwitch(t *testing.T, only bool) (h *Handler, dial func() net.Conn) {
 	t.Helper()
 	h = NewHandler(Config{Backend: newStatic(t, "default"), RESP: func(*http.Request) func(net.Conn) {
@@ -43,8 +43,8 @@ func serveSwitch(t *testing.T, only bool) (h *Handler, dial func() net.Conn) {
 	}
 }
 
-// TestSwitchToRESP: a connection is switched if it comes from where its client
-// is, and in no other case; and only those that may be switched are offered it.
+// TestSwitchToRESP: a connection is switched only if it comes from the address
+// of its client, and the switch is offered only to connections that may use it.
 func TestSwitchToRESP(t *testing.T) {
 	const upgrade = "Connection: keep-alive, Upgrade\r\nUpgrade: firn-resp\r\n"
 	for _, row := range []struct {
@@ -83,21 +83,25 @@ func TestSwitchToRESP(t *testing.T) {
 		}
 
 		conn = dial()
-		for _, nonce := range []string{"", "Firn-Nonce: x\r\n"} {
-			fmt.Fprintf(conn, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n%s\r\n", nonce)
+		const asks = "Firn-Nonce: x\r\nContent-Length: 0\r\n"
+		for _, headers := range []string{"Content-Length: 0\r\n", asks, "Firn-Nonce: x\r\nContent-Length: 1\r\n"} {
+			fmt.Fprintf(conn, "POST /v1/sequencers/orders/next HTTP/1.1\r\nHost: localhost\r\n%s\r\n", headers)
+			if headers[len(headers)-3] == '1' {
+				_, _ = io.WriteString(conn, "x")
+			}
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
-				break // it was the last answer of a server that drains
+				break // the last answer of a draining server
 			}
-			offered := resp.Header.Get("Upgrade") == "firn-resp" && resp.Header.Get("Connection") == "Upgrade"
-			if want := nonce != "" && !row.only && !row.drain; offered != want {
-				t.Errorf("only %t, drain %t, %q: RESP is offered: %t, want %t", row.only, row.drain, nonce, offered, want)
+			offered := resp.Header.Get("Firn-Upgrade") == "firn-resp" && resp.Header.Get("Connection") == "Firn-Upgrade"
+			if want := headers == asks && !row.only && !row.drain; offered != want {
+				t.Errorf("only %t, drain %t, %q: RESP is offered: %t, want %t", row.only, row.drain, headers, offered, want)
 			}
 		}
 	}
 }
 
-// What is sent before the switch is not taken for RESP.
+// TestSwitchEarly: data sent before the switch is not read as RESP.
 func TestSwitchEarly(t *testing.T) {
 	_, dial := serveSwitch(t, false)
 	conn := dial()

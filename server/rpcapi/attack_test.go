@@ -323,13 +323,13 @@ func TestRapidReset(t *testing.T) {
 	}
 }
 
-// TestFloods: connections that send what has to be answered or remembered, as
-// fast as they can, and read nothing, cost little, and keep nobody else from
-// their IDs. TestHogs in cmd/firn has the same for a process, for longer.
+// TestFloods: connections that send as fast as they can what has to be answered
+// or remembered, and read nothing, cost little and do not affect other clients.
+// TestHogs in cmd/firn does the same for a process, for longer.
 func TestFloods(t *testing.T) {
 	const conns, most, bytes = 10, 64 << 20, 1 << 20
 	// A header of 4,000 bytes for the table of the connection, and then one byte
-	// for each time that it stands in a head again.
+	// for each time that it is repeated.
 	header := append([]byte{0x40, 1, 'x', 0x7f, 0xa1, 0x1e}, make([]byte, 4000)...)
 	for i := range header[6:] {
 		header[6+i] = 'y'
@@ -362,7 +362,7 @@ func TestFloods(t *testing.T) {
 		"headers from the table": func(r *raw) (first, then []byte) {
 			all := append(append([]byte{}, block(r)...), header...)
 			for range 4000 {
-				all = append(all, 0x80|62) // the first of the table
+				all = append(all, 0x80|62) // the first entry of the table
 			}
 			return frameOf(frameHeaders, 4|1, 1, all), nil
 		},
@@ -392,7 +392,7 @@ func TestFloods(t *testing.T) {
 						}
 						n, err := r.conn.Write(out)
 						if sent += n; err != nil {
-							return // it does not read on, or has closed the connection
+							return // the server stopped reading, or closed the connection
 						}
 					}
 				})
@@ -417,9 +417,9 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// TestManyCalls: clients that are known, with many connections and as many
-// calls as each may have, cost a bounded amount of memory, and no other client
-// is kept from a few calls.
+// TestManyCalls: authenticated clients with many connections and the maximum of
+// calls on each cost a bounded amount of memory, and every other client can
+// still make a few calls.
 func TestManyCalls(t *testing.T) {
 	const conns, most = 150, 300 << 20
 	s := &slow{free: make(chan struct{})}
@@ -441,7 +441,7 @@ func TestManyCalls(t *testing.T) {
 	}
 	defer conn.Close()
 	ids := firnv1.NewIDsClient(conn)
-	// What all others hold is seen by who is one too many.
+	// Calls beyond fewCalls fail while all the others are open.
 	results := make(chan error, 4*fewCalls)
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		for range cap(results) {

@@ -123,9 +123,9 @@ func TestMeter(t *testing.T) {
 	})
 }
 
-// TestMeterOrder: calls for many IDs begin in the order in which they came, one
-// that is given up leaves no gap, and one that finds others waiting does not
-// overtake them.
+// TestMeterOrder: calls for many IDs begin in the order of their arrival. A
+// cancelled call leaves no gap, and a new one does not overtake those that
+// wait.
 func TestMeterOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMeter(nil, meterLimits{})
@@ -207,8 +207,8 @@ func TestManyLongAnswers(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswers: a client that does not read its answers is told so, when
-// it asks for more, and no ID is taken; a short answer it can always have.
+// TestUnreadAnswers: a client that does not read its answers gets an error when
+// it requests more, and no ID is taken; it can always get a short answer.
 func TestUnreadAnswers(t *testing.T) {
 	s := &slow{free: make(chan struct{})}
 	close(s.free)
@@ -234,8 +234,8 @@ func withCaller(ctx context.Context, c caller) context.Context {
 	return peer.NewContext(ctx, &peer.Peer{AuthInfo: c})
 }
 
-// TestMeterCalls: streams are counted once, whichever side ends them, and those
-// of a connection that is closed are not counted any more.
+// TestMeterCalls: streams are counted once, whichever side ends them, and no
+// longer when their connection is closed.
 func TestMeterCalls(t *testing.T) {
 	var calls atomic.Int64
 	m := newMeter(nil, meterLimits{calls: &calls})

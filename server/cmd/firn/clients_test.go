@@ -73,8 +73,8 @@ func (b *ledgerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// fixedPort is an address that a server can have again after it was killed. It
-// is none of those that the system gives to connections.
+// fixedPort returns an address that a restarted server can use again. The
+// system does not give its port to connections.
 func fixedPort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -114,7 +114,7 @@ func (c *caller) fail(err error) {
 	c.last = err
 }
 
-// draw draws IDs until it is told to stop.
+// draw takes IDs until stop is closed.
 func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *atomic.Bool) {
 	buf := make([]firn.ID, 777)
 	for !stop.Load() {
@@ -149,8 +149,7 @@ func (c *caller) draw(ctx context.Context, s *client.Sequencer, way int, stop *a
 	}
 }
 
-// compare compares what a client says with what the ledger of its program i
-// has.
+// compare compares the statistics of a client with the ledger of its program i.
 func (l *ledger) compare(t *testing.T, i int, stats client.Stats) {
 	t.Helper()
 	if got, want := int64(stats.Batches), l.whole.Load(); got != want {
@@ -196,8 +195,8 @@ func TestClientsOfKilledServers(t *testing.T) {
 	var stop atomic.Bool
 	var all sync.WaitGroup
 
-	// Programs, with two goroutines each that share what is prefetched. The last
-	// one has no ledger, and so speaks RESP.
+	// Programs with two goroutines each, which share prefetched IDs. The last one
+	// has no ledger, and so uses RESP.
 	const programs = 4
 	ledgers := make([]*ledger, programs-1)
 	clients := make([]*client.Client, programs)

@@ -9,29 +9,28 @@ import (
 )
 
 const (
-	// logPatience is how long a line may take to be written before nothing waits
-	// for the log any more.
+	// logPatience is how long writing a line may take before callers stop waiting
+	// for the log.
 	logPatience = 100 * time.Millisecond
 
-	// mostLog is how many bytes of lines are kept while nobody reads the log.
+	// mostLog is how many bytes of lines are kept while the log is not read.
 	mostLog = 1 << 20
 )
 
-// A logWriter writes the lines of a log. If whoever reads them stops, as a pipe
-// that is full does, it keeps some lines and drops others, and its callers go
-// on: a server answers, and a program under a node ID is stopped in time. When
-// lines are read again, one says how many are missing.
+// A logWriter writes the lines of a log without blocking its callers. If the
+// reader stops, for example at a full pipe, it keeps some lines and drops the
+// others: a server still answers, and a program under a node ID is still
+// stopped in time. When lines are read again, one reports how many are missing.
 //
-// It is safe for use by many goroutines at once, must be made by newLogWriter,
-// and ends with close.
+// It is safe for concurrent use. Create it with newLogWriter, and close it.
 type logWriter struct {
 	out     io.Writer
-	missing func(lines int) []byte // the line about lines that are missing
+	missing func(lines int) []byte // the line that reports missing lines
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	pending []byte
-	lost    int           // lines, since the last that was kept
-	written chan struct{} // closed, and replaced, when nothing is pending any more
+	lost    int           // lines dropped since the last one kept
+	written chan struct{} // closed and replaced when no line is pending
 	stalled bool          // a line has taken too long
 	wake    chan struct{} // of size 1
 	closed  bool
@@ -44,7 +43,7 @@ func newLogWriter(out io.Writer, missing func(lines int) []byte) *logWriter {
 	return w
 }
 
-// Write takes a line, and waits until it is written, but not for long.
+// Write adds a line and waits until it is written, for at most logPatience.
 func (w *logWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	if w.closed || len(w.pending)+len(line) > mostLog {
@@ -72,13 +71,13 @@ func (w *logWriter) Write(line []byte) (int, error) {
 	case <-written:
 	case <-patience.C:
 		w.mu.Lock()
-		w.stalled = w.written == written // otherwise it was, in that moment
+		w.stalled = w.written == written // otherwise it was written just now
 		w.mu.Unlock()
 	}
 	return len(line), nil
 }
 
-// run writes what is pending.
+// run writes the pending lines.
 func (w *logWriter) run() {
 	defer close(w.ended)
 	for range w.wake {
@@ -98,12 +97,12 @@ func (w *logWriter) run() {
 				break
 			}
 			w.mu.Unlock()
-			_, _ = w.out.Write(lines) // there is nowhere to say that it failed
+			_, _ = w.out.Write(lines) // an error cannot be reported anywhere
 		}
 	}
 }
 
-// close waits until all lines are written, but not for long. Later ones are
+// close waits until all lines are written, but not for long. Later lines are
 // dropped.
 func (w *logWriter) close() {
 	w.mu.Lock()
@@ -122,7 +121,7 @@ func (w *logWriter) close() {
 	}
 }
 
-// missingLines is the line of a log about lines that are missing.
+// missingLines returns a function that formats the line about missing lines.
 func missingLines(handler func(io.Writer) slog.Handler) func(int) []byte {
 	return func(lines int) []byte {
 		var b bytes.Buffer

@@ -19,7 +19,7 @@ import (
 	"github.com/firnid/firn/server/nettest"
 )
 
-// A gate lets nothing be written while it is shut.
+// A gate blocks writes while it is shut.
 type gate struct {
 	mu   sync.Mutex
 	shut chan struct{} // closed when it is open
@@ -36,9 +36,9 @@ func (g *gate) Write(b []byte) (int, error) {
 	return g.text.Write(b)
 }
 
-// TestLogWriter: lines are written before the call returns; if nobody reads
-// them, the first one waits for a moment and no other does, a bounded number is
-// kept, and the log says how many are missing.
+// TestLogWriter: lines are written before the call returns; without a reader,
+// only the first call waits, briefly, a bounded number of lines is kept, and
+// the log reports how many are missing.
 func TestLogWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := make(chan struct{})
@@ -71,7 +71,7 @@ func TestLogWriter(t *testing.T) {
 		fmt.Fprintln(w, "the last")
 		w.close()
 		got := strings.Split(g.text.String(), "\n")
-		kept := 1 + mostLog/size // and the one that waited
+		kept := 1 + mostLog/size // and the line that waited
 		if len(got) != kept+3 || got[kept] != fmt.Sprintf("%d are missing", many-kept) || got[kept+1] != "the last" {
 			t.Errorf("%d lines, the last of them %q, want %d that were kept, and how many are missing", len(got), got[max(0, len(got)-3):], kept)
 		}
@@ -82,7 +82,7 @@ func TestLogWriter(t *testing.T) {
 	})
 }
 
-// TestLogWriterEnds: close does not wait for a log that nobody reads.
+// TestLogWriterEnds: close does not wait for a log without a reader.
 func TestLogWriterEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{shut: make(chan struct{})}
@@ -98,7 +98,7 @@ func TestLogWriterEnds(t *testing.T) {
 	})
 }
 
-// fullPipe is the end of a pipe that takes no more, as nobody reads it.
+// fullPipe returns the write end of a pipe that is full and not read.
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -122,8 +122,8 @@ func fullPipe(t *testing.T) *os.File {
 	return w
 }
 
-// TestBlockedLog: a server whose log nobody reads, or nobody reads any more,
-// answers, and ends when it is told to.
+// TestBlockedLog: a server whose log is not read, or no longer read, answers,
+// and stops on a signal.
 func TestBlockedLog(t *testing.T) {
 	notInProcess(t)
 	t.Run("full", func(t *testing.T) { serveInto(t, fullPipe(t)) })
@@ -182,7 +182,7 @@ func serveInto(t *testing.T, stderr *os.File) {
 }
 
 // TestBlockedLogUnderANodeID: a program that runs under a node ID is stopped
-// before its window ends, though nobody reads what is logged about it.
+// before its window ends, even if the log is not read.
 func TestBlockedLogUnderANodeID(t *testing.T) {
 	notInProcess(t)
 	dir := t.TempDir()
