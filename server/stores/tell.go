@@ -10,10 +10,11 @@ import (
 	"github.com/firnid/firn/grant"
 )
 
-// Tell returns an Observer that tells the log when a Store stops answering,
-// with the reason, and when it answers again, with for how long it did not and
-// how many calls failed meanwhile. In between, single calls are for the level
-// debug. It passes all on to next.
+// Tell returns an Observer that logs when a Store begins to fail, with the
+// reason, and when it works again, with how long that took and how many calls
+// failed meanwhile. It may not answer, or refuse calls because it is full or has
+// become read-only. In between, single calls have the level debug. It passes all
+// on to next.
 //
 // A Store that does not write may still read, such as one whose disk hangs or
 // whose standby is missing: once a write has failed, only a write shows that it
@@ -76,7 +77,7 @@ func (t *teller) silent(begin, now time.Time, what grant.Request, err error) {
 	if !t.said && (t.last.IsZero() || now.Sub(t.last) >= tellEvery) {
 		t.said, t.last, level = true, now, slog.LevelWarn
 	}
-	t.log.Log(context.Background(), level, "the store does not answer", "call", string(what), "error", err)
+	t.log.Log(context.Background(), level, "store call failed", "call", string(what), "error", err)
 }
 
 // answered notes a call that did not.
@@ -87,7 +88,7 @@ func (t *teller) answered(now time.Time, what grant.Request) {
 		return
 	}
 	if t.said {
-		t.log.Info("the store answers again", "after", now.Sub(t.since).Round(time.Millisecond).String(), "failed", t.failed)
+		t.log.Info("store works again", "after", now.Sub(t.since).Round(time.Millisecond).String(), "failed", t.failed)
 	}
 	t.since, t.said = time.Time{}, false
 }
